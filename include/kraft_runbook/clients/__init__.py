@@ -1,0 +1,1 @@
+"""The only I/O of the project: each module talks to one kind of server and returns core types."""

@@ -1,0 +1,507 @@
+"""The cluster file: what an operator declares about one cluster, validated with all problems at once.
+
+A cluster file is YAML. ``${NAME}`` and ``${NAME:-default}`` in a value are replaced from the environment, so one file can
+serve two labs side by side. Secrets are never values: they are *named*, by environment variable or by Airflow connection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from kraft_runbook.errors import ClusterFileError, RunbookError
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+NodeId = Annotated[int, Field(ge=0, le=2_147_483_647)]
+Seconds = Annotated[float, Field(gt=0)]
+Host = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?$|^[0-9a-fA-F:]+$")]
+ListenerName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+
+SENSITIVE_PROPERTY = re.compile(r"(password|secret|\.jaas\.config$|private\.key|keystore\.key$|credential)", re.IGNORECASE)
+"""Kafka properties whose value must not be written in a cluster file, shown in a diff, or logged."""
+
+
+def is_sensitive(property_name: str) -> bool:
+    """Whether the value of this Kafka property must never be shown (``sasl.jaas.config``, ``*.password``, ``*.secret`` …)."""
+    return bool(SENSITIVE_PROPERTY.search(property_name)) and not property_name.endswith(
+        (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm")
+    )
+
+
+class SecurityProtocol(StrEnum):
+    """Kafka's ``security.protocol`` of a listener."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+
+class SaslMechanism(StrEnum):
+    PLAIN = "PLAIN"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+
+
+class Model(BaseModel):
+    """A frozen part of a cluster file; unknown keys are errors, since a misspelt key must not be dropped in silence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+class SecretRef(Model):
+    """Where a secret is found: an environment variable, or the password of an Airflow connection. Never the value."""
+
+    env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    airflow_connection: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> SecretRef:
+        if (self.env is None) == (self.airflow_connection is None):
+            raise ValueError("name the secret once: either 'env: NAME' or 'airflow_connection: ID'")
+        return self
+
+    def __str__(self) -> str:
+        return f"environment variable {self.env}" if self.env else f"Airflow connection {self.airflow_connection}"
+
+
+class ClientSecurity(Model):
+    """How this tool's own clients reach a listener (ZooKeeper, brokers or controllers)."""
+
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    key_password: SecretRef | None = None
+    sasl_mechanism: SaslMechanism | None = None
+    username: str | None = None
+    password: SecretRef | None = None
+
+    @model_validator(mode="after")
+    def _sasl_is_complete(self) -> ClientSecurity:
+        sasl = self.protocol in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+        missing = [name for name in ("sasl_mechanism", "username", "password") if getattr(self, name) is None]
+        if sasl and missing:
+            raise ValueError(f"{self.protocol} needs {', '.join(missing)}")
+        return self
+
+
+class Listener(Model):
+    """One broker listener. ``advertised_host`` and ``advertised_port`` default to the node's host and the port."""
+
+    name: ListenerName
+    port: Port
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    advertised_host: Host | None = None
+    advertised_port: Port | None = None
+
+
+class Broker(Model):
+    """One broker. ``properties`` are further Kafka properties of this broker alone."""
+
+    id: NodeId
+    host: Host
+    rack: str | None = None
+    listeners: tuple[Listener, ...] = Field(min_length=1)
+    log_dirs: tuple[str, ...] = Field(min_length=1)
+    config_file: str
+    service: str
+    metrics_port: Port
+    properties: Mapping[str, str] = Field(default_factory=dict)
+
+    def listener(self, name: str) -> Listener:
+        return next(each for each in self.listeners if each.name == name)
+
+
+class Controller(Model):
+    """One dedicated KRaft controller (combined mode cannot be a migration's target, KIP-866)."""
+
+    id: NodeId
+    host: Host
+    port: Port
+    log_dir: str
+    config_file: str
+    service: str
+    metrics_port: Port
+    rack: str | None = None
+    properties: Mapping[str, str] = Field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class ControllerListener(Model):
+    """The listener of the controller quorum: ``controller.listener.names`` and its security protocol."""
+
+    name: ListenerName = "CONTROLLER"
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+
+
+class ZooKeeper(Model):
+    """The ensemble: members, chroot, how this tool reaches it, and what the brokers' own configuration says of it."""
+
+    servers: tuple[str, ...] = Field(min_length=1)
+    chroot: str = Field(default="", pattern=r"^(/[^/\s]+)*$")
+    security: ClientSecurity = ClientSecurity()
+    properties: Mapping[str, str] = Field(default_factory=dict)
+
+    @property
+    def connect(self) -> str:
+        """``zookeeper.connect``: the members, comma-separated, then the chroot."""
+        return ",".join(self.servers) + self.chroot
+
+    @model_validator(mode="after")
+    def _servers_are_host_port(self) -> ZooKeeper:
+        bad = [s for s in self.servers if not re.fullmatch(r"[A-Za-z0-9.\-]+:\d{1,5}", s)]
+        if bad:
+            raise ValueError(f"each server is host:port, not {', '.join(map(repr, bad))}")
+        return self
+
+
+class Kafka(Model):
+    """The software: its version and where it lies on each host."""
+
+    version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
+    home: str
+    inter_broker_protocol_version: str | None = Field(default=None, pattern=r"^\d+\.\d+(-IV\d+)?$")
+    inter_broker_listener: ListenerName = "PLAINTEXT"
+
+    @property
+    def ibp(self) -> str:
+        """``inter.broker.protocol.version``; the software's own when the file does not say."""
+        return self.inter_broker_protocol_version or ".".join(self.version.split(".")[:2])
+
+
+class MetricsSource(Model):
+    """Where the metrics of each node are read: the JMX Prometheus exporter, or Jolokia."""
+
+    kind: Literal["prometheus", "jolokia"] = "prometheus"
+    scheme: Literal["http", "https"] = "http"
+    path: str = "/metrics"
+    ca_file: str | None = None
+    username: str | None = None
+    password: SecretRef | None = None
+
+
+class Reach(Model):
+    """How Ansible reaches the hosts."""
+
+    kind: Literal["local", "ssh"]
+    user: str | None = None
+    port: Port = 22
+    private_key_file: str | None = None
+    become: bool = False
+
+
+class ServiceManager(Model):
+    """What starts and stops the processes. ``socket`` is supervisor's ``serverurl`` (``unix:///…/supervisor.sock``)."""
+
+    kind: Literal["supervisor", "systemd"]
+    socket: str | None = None
+    stop_timeout: Seconds = 330
+
+    @model_validator(mode="after")
+    def _supervisor_needs_its_socket(self) -> ServiceManager:
+        if self.kind == "supervisor" and not self.socket:
+            raise ValueError("supervisor needs 'socket', its serverurl, as unix:///path/supervisor.sock")
+        return self
+
+
+class Approvals(Model):
+    """Who may sign the gates. Empty: anyone whom Airflow lets edit the DAG. ``valid_for``: how old an approval's proof may be, in seconds."""
+
+    users: tuple[str, ...] = ()
+    valid_for: Seconds = 3600
+
+
+class Deadlines(Model):
+    """How long each wait may last, in seconds, and how many healthy observations in a row end it."""
+
+    quorum: Seconds = 120
+    registration: Seconds = 300
+    in_sync: Seconds = 1800
+    metadata_copy: Seconds = 3600
+    dual_write_lag: Seconds = 600
+    finalization: Seconds = 120
+    healthy_in_a_row: int = Field(default=3, ge=1)
+    poll: Seconds = 1.0
+
+
+class ClusterSpec(Model):
+    """One cluster, as declared. The single source of hosts, ids and ports; what is live is compared with it."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_\-]{0,62}$")
+    description: str = ""
+    cluster_id: str | None = None
+    kafka: Kafka
+    zookeeper: ZooKeeper
+    brokers: tuple[Broker, ...] = Field(min_length=1)
+    controllers: tuple[Controller, ...] = Field(min_length=1)
+    controller_listener: ControllerListener = ControllerListener()
+    broker_security: ClientSecurity = ClientSecurity()
+    broker_client_listener: ListenerName | None = None
+    controller_security: ClientSecurity = ClientSecurity()
+    metrics: MetricsSource = MetricsSource()
+    reach: Reach
+    service_manager: ServiceManager
+    broker_properties: Mapping[str, str] = Field(default_factory=dict)
+    controller_properties: Mapping[str, str] = Field(default_factory=dict)
+    authorizer: bool = False
+    super_users: tuple[str, ...] = ()
+    secrets: Mapping[str, SecretRef] = Field(default_factory=dict)
+    secrets_file: str | None = None
+    approvals: Approvals = Approvals()
+    deadlines: Deadlines = Deadlines()
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        return tuple(b.id for b in self.brokers)
+
+    @property
+    def controller_ids(self) -> tuple[int, ...]:
+        return tuple(c.id for c in self.controllers)
+
+    def broker(self, node_id: int) -> Broker:
+        return next(b for b in self.brokers if b.id == node_id)
+
+    def controller(self, node_id: int) -> Controller:
+        return next(c for c in self.controllers if c.id == node_id)
+
+    @property
+    def client_listener(self) -> str:
+        """The broker listener that this tool's own clients use."""
+        return self.broker_client_listener or self.kafka.inter_broker_listener
+
+    def broker_address(self, broker: Broker) -> str:
+        """host:port of the listener that this tool's clients use."""
+        listener = broker.listener(self.client_listener)
+        return f"{listener.advertised_host or broker.host}:{listener.advertised_port or listener.port}"
+
+    @property
+    def bootstrap_servers(self) -> tuple[str, ...]:
+        return tuple(self.broker_address(b) for b in self.brokers)
+
+    @property
+    def quorum_voters(self) -> str:
+        """``controller.quorum.voters``: id@host:port, comma-separated."""
+        return ",".join(f"{c.id}@{c.address}" for c in self.controllers)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ClusterSpec:
+        problems = list(_contradictions(self))
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+
+def _contradictions(spec: ClusterSpec) -> Iterator[str]:
+    """What single keys can't show. Each problem starts with the key it is about, so that its line can be named."""
+    yield from _duplicates("brokers", [b.id for b in spec.brokers], "id")
+    yield from _duplicates("controllers", [c.id for c in spec.controllers], "id")
+    for at, controller in enumerate(spec.controllers):
+        if controller.id in spec.broker_ids:
+            yield f"controllers.{at}.id: {controller.id} is also a broker's id; controllers need ids of their own, for example {max(spec.broker_ids) + 1000 + at}"
+    if len(spec.controllers) % 2 == 0:
+        yield f"controllers: {len(spec.controllers)} voters; an even number survives no more failures than one fewer: use {len(spec.controllers) - 1} or {len(spec.controllers) + 1}"
+    sockets: dict[tuple[str, int], str] = {}
+    for at, broker in enumerate(spec.brokers):
+        names = [each.name for each in broker.listeners]
+        yield from _duplicates(f"brokers.{at}.listeners", names, "name")
+        for needed, key in ((spec.kafka.inter_broker_listener, "kafka.inter_broker_listener"), (spec.client_listener, "broker_client_listener")):
+            if needed not in names:
+                yield f"brokers.{at}.listeners: broker {broker.id} has no listener {needed}, which {key} names; it has {', '.join(names)}"
+        if spec.controller_listener.name in names:
+            yield f"brokers.{at}.listeners: {spec.controller_listener.name} is the controller listener's name; give the broker's listener another"
+        for each in broker.listeners:
+            yield from _taken(sockets, broker.host, each.port, f"brokers.{at}.listeners", f"broker {broker.id} listener {each.name}")
+        yield from _taken(sockets, broker.host, broker.metrics_port, f"brokers.{at}.metrics_port", f"broker {broker.id} metrics")
+    for at, controller in enumerate(spec.controllers):
+        yield from _taken(sockets, controller.host, controller.port, f"controllers.{at}.port", f"controller {controller.id}")
+        yield from _taken(sockets, controller.host, controller.metrics_port, f"controllers.{at}.metrics_port", f"controller {controller.id} metrics")
+    if tuple(int(x) for x in spec.kafka.version.split(".")) < (3, 9, 0):
+        yield f"kafka.version: {spec.kafka.version} is too old; upgrade the brokers to 3.9.2 first, the last release that can migrate"
+    elif int(spec.kafka.version.split(".")[0]) >= 4:
+        yield f"kafka.version: {spec.kafka.version} has no ZooKeeper mode; the migration runs on 3.9 and Kafka 4 comes after it"
+    for where, properties in _property_maps(spec):
+        for key, value in properties.items():
+            if is_sensitive(key) and not value.startswith("${") and not _harmless(key, value):
+                yield f"{where}.{key}: a secret's value must not stand in the file; name it under 'secrets', as '{key}: {{env: NAME}}'"
+            if key in OWNED_PROPERTIES:
+                yield f"{where}.{key}: this property follows from the cluster file and the phase; remove it"
+    if spec.secrets and not spec.secrets_file:
+        yield "secrets_file: needed where 'secrets' names any: the path, on each host, of the file Kafka's FileConfigProvider reads them from"
+    if spec.reach.kind == "local" and spec.service_manager.kind == "systemd" and len({b.host for b in spec.brokers} | {c.host for c in spec.controllers}) > 1:
+        yield "reach.kind: local reaches this machine alone, but the nodes name several hosts; use ssh"
+
+
+def _harmless(key: str, value: str) -> bool:
+    """A login module line without a password or a quoted option holds no secret (SCRAM servers need just the class)."""
+    return key.endswith("sasl.jaas.config") and "password" not in value.lower()
+
+
+def _duplicates(where: str, values: list[Any], what: str) -> Iterator[str]:
+    for value in sorted({v for v in values if values.count(v) > 1}, key=str):
+        yield f"{where}: {what} {value} is used {values.count(value)} times; each must be unique"
+
+
+def _taken(sockets: dict[tuple[str, int], str], host: str, port: int, where: str, who: str) -> Iterator[str]:
+    if (host, port) in sockets:
+        yield f"{where}: {who} and {sockets[host, port]} both use {host}:{port}"
+    sockets.setdefault((host, port), who)
+
+
+def _property_maps(spec: ClusterSpec) -> Iterator[tuple[str, Mapping[str, str]]]:
+    yield "broker_properties", spec.broker_properties
+    yield "controller_properties", spec.controller_properties
+    yield "zookeeper.properties", spec.zookeeper.properties
+    for at, broker in enumerate(spec.brokers):
+        yield f"brokers.{at}.properties", broker.properties
+    for at, controller in enumerate(spec.controllers):
+        yield f"controllers.{at}.properties", controller.properties
+
+
+OWNED_PROPERTIES = frozenset(
+    [
+        "broker.id",
+        "node.id",
+        "process.roles",
+        "listeners",
+        "advertised.listeners",
+        "listener.security.protocol.map",
+        "inter.broker.listener.name",
+        "security.inter.broker.protocol",
+        "log.dirs",
+        "log.dir",
+        "metadata.log.dir",
+        "broker.rack",
+        "zookeeper.connect",
+        "zookeeper.metadata.migration.enable",
+        "controller.quorum.voters",
+        "controller.listener.names",
+        "inter.broker.protocol.version",
+        "authorizer.class.name",
+        "super.users",
+        "config.providers",
+        "config.providers.secrets.class",
+    ]
+)
+"""Properties that are derived from the cluster file and the phase; an operator can't override them."""
+
+
+# -- reading a file -----------------------------------------------------------------------------------------------------
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\$\{[A-Za-z0-9_]+\})*))?\}")
+
+
+def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> ClusterSpec:
+    """Read a cluster file's text. ``source`` names it in errors; ``environment`` fills ``${NAME}`` references.
+
+    Raises ClusterFileError with every problem found, each with its line.
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ClusterFileError(source, [f"{where}not YAML: {getattr(error, 'problem', None) or error}"]) from None
+    if not isinstance(data, dict):
+        raise ClusterFileError(source, ["the file must be a mapping of keys (name, kafka, zookeeper, brokers, controllers, …)"])
+    missing: list[str] = []
+    data = _substitute(data, environment, missing, ())
+    try:
+        spec = ClusterSpec.model_validate(data)
+    except ValidationError as error:
+        problems = missing + [text for item in error.errors() for text in _describe(item, node)]
+        raise ClusterFileError(source, problems) from None
+    if missing:
+        raise ClusterFileError(source, missing)
+    return spec
+
+
+def load_cluster(name: str, *, directory: Path, environment: Mapping[str, str]) -> ClusterSpec:
+    """Read ``<directory>/<name>.yaml``. Raises RunbookError for an unknown name, ClusterFileError for a bad file.
+
+    ``${PROJECT_ROOT}`` is given: the directory two levels above the cluster files (the repository's root for ``include/clusters``).
+    """
+    path = directory / f"{name}.yaml"
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_\-]*", name) or not path.is_file():
+        known = ", ".join(sorted(p.stem for p in directory.glob("*.yaml"))) or "none"
+        raise RunbookError(
+            f"no cluster named {name!r} in {directory} (known: {known})",
+            way_out=f"write {directory}/{name}.yaml, or set KRAFT_RUNBOOK_CLUSTERS to the directory of your cluster files",
+        )
+    given = {"PROJECT_ROOT": str(directory.resolve().parent.parent), **environment}
+    spec = parse_cluster(path.read_text(), source=str(path), environment=given)
+    if spec.name != name:
+        raise ClusterFileError(str(path), [f"name: the file is called {name}.yaml but names the cluster {spec.name!r}; make them the same"])
+    return spec
+
+
+def _substitute(value: Any, environment: Mapping[str, str], missing: list[str], at: tuple[str | int, ...]) -> Any:
+    """Fill ``${NAME}`` and ``${NAME:-default}``. Properties keep Kafka's own ``${provider:…}`` references, which have a colon."""
+    if isinstance(value, dict):
+        return {k: _substitute(v, environment, missing, (*at, k)) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_substitute(v, environment, missing, (*at, i)) for i, v in enumerate(value)]
+    if not isinstance(value, str):
+        is_property = len(at) > 1 and "properties" in str(at[-2])
+        return _as_property(value) if is_property and isinstance(value, bool | int | float) else value
+
+    def fill(match: re.Match[str]) -> str:
+        name, default = match.group(1), match.group(2)
+        if name in environment:
+            return environment[name]
+        if default is None:
+            missing.append(f"{'.'.join(map(str, at))}: environment variable {name} is not set; set it, or give a default as ${{{name}:-…}}")
+            return ""
+        return _VARIABLE.sub(fill, default)
+
+    return _VARIABLE.sub(fill, value)
+
+
+def _as_property(value: bool | int | float) -> str:
+    """A YAML scalar as Kafka writes it: ``true``, not ``True``."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _describe(item: Any, node: yaml.Node | None) -> Iterator[str]:
+    """One line a problem: its line in the file, its key, and what to write instead."""
+    path = tuple(item["loc"])
+    message = str(item["msg"]).removeprefix("Value error, ")
+    if item["type"] == "extra_forbidden":
+        message = "unknown key; remove it or correct its spelling"
+    elif item["type"] == "missing":
+        message = "missing; this key is required"
+    for line in message.split("\n"):
+        here = path
+        match = re.match(r"([a-z_]+(?:\.[A-Za-z0-9_.]+)?): ", line) if not path else None
+        if match:
+            here = tuple(int(p) if p.isdigit() else p for p in match.group(1).split("."))
+        number = _line_of(node, here)
+        key = "" if match or not path else f"{'.'.join(map(str, path))}: "
+        yield f"line {number}: {key}{line}" if number else f"{key}{line}"
+
+
+def _line_of(node: yaml.Node | None, path: tuple[str | int, ...]) -> int | None:
+    """The 1-based line of the deepest node that the path reaches."""
+    line = None
+    for step in path:
+        if isinstance(node, yaml.MappingNode):
+            found = next(((k, v) for k, v in node.value if k.value == str(step)), None)
+            if found is None:
+                return line or node.start_mark.line + 1
+            line, node = found[0].start_mark.line + 1, found[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line + 1
+        else:
+            break
+    return line

@@ -1,0 +1,119 @@
+"""The configuration of each node in each mode, derived whole from the cluster file.
+
+The playbooks write exactly these properties; nothing edits a file in place. Keys as in Kafka 3.9's documentation,
+"ZooKeeper to KRaft migration". A secret never appears: its property refers to the host's secrets file through Kafka's
+``FileConfigProvider`` (KIP-297), and only that file holds values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kraft_runbook.cluster import Broker, ClusterSpec, Controller
+from kraft_runbook.observation import BrokerMode, ControllerMode
+
+ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+KRAFT_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+FILE_CONFIG_PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
+MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
+
+
+def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> dict[str, str]:
+    """``server.properties`` of one broker in one mode, in a stable order.
+
+    ZOOKEEPER: as before the migration. HYBRID: the same, with the flag and the quorum. KRAFT: no ZooKeeper key at all.
+    """
+    in_kraft = mode is BrokerMode.KRAFT
+    properties: dict[str, str] = {}
+    if in_kraft:
+        properties |= {"process.roles": "broker", "node.id": str(broker.id)}
+    else:
+        properties |= {"broker.id": str(broker.id), "inter.broker.protocol.version": spec.kafka.ibp}
+        properties |= _zookeeper(spec)
+    if mode is BrokerMode.HYBRID:
+        properties[MIGRATION_FLAG] = "true"
+    if mode is not BrokerMode.ZOOKEEPER:
+        properties |= _quorum(spec)
+    protocols = {each.name: each.protocol.value for each in broker.listeners}
+    if mode is not BrokerMode.ZOOKEEPER:
+        protocols[spec.controller_listener.name] = spec.controller_listener.protocol.value
+    properties |= {
+        "listeners": ",".join(f"{each.name}://{broker.host}:{each.port}" for each in broker.listeners),
+        "advertised.listeners": ",".join(
+            f"{each.name}://{each.advertised_host or broker.host}:{each.advertised_port or each.port}" for each in broker.listeners
+        ),
+        "listener.security.protocol.map": _pairs(protocols),
+        "inter.broker.listener.name": spec.kafka.inter_broker_listener,
+        "log.dirs": ",".join(broker.log_dirs),
+    }
+    if broker.rack:
+        properties["broker.rack"] = broker.rack
+    properties |= _authorizer(spec, KRAFT_AUTHORIZER if in_kraft else ZOOKEEPER_AUTHORIZER)
+    return properties | _secrets(spec) | dict(spec.broker_properties) | dict(broker.properties)
+
+
+def controller_properties(spec: ClusterSpec, controller: Controller, mode: ControllerMode) -> dict[str, str]:
+    """``controller.properties`` of one controller. MIGRATION keeps the flag and ZooKeeper; KRAFT drops both (finalization)."""
+    listener = spec.controller_listener
+    protocols = {listener.name: listener.protocol.value}
+    properties = {"process.roles": "controller", "node.id": str(controller.id)} | _quorum(spec)
+    if mode is ControllerMode.MIGRATION:
+        # The migrating controller calls the brokers, so it needs their listener's name and protocol.
+        inter_broker = spec.brokers[0].listener(spec.kafka.inter_broker_listener)
+        protocols[inter_broker.name] = inter_broker.protocol.value
+        properties |= {MIGRATION_FLAG: "true", "inter.broker.listener.name": inter_broker.name} | _zookeeper(spec)
+    properties |= {
+        "listeners": f"{listener.name}://{controller.host}:{controller.port}",
+        "listener.security.protocol.map": _pairs(protocols),
+        "log.dirs": controller.log_dir,
+    }
+    properties |= _authorizer(spec, KRAFT_AUTHORIZER)
+    return properties | _secrets(spec) | dict(spec.controller_properties) | dict(controller.properties)
+
+
+def _zookeeper(spec: ClusterSpec) -> dict[str, str]:
+    return {"zookeeper.connect": spec.zookeeper.connect} | dict(spec.zookeeper.properties)
+
+
+def _quorum(spec: ClusterSpec) -> dict[str, str]:
+    return {"controller.quorum.voters": spec.quorum_voters, "controller.listener.names": spec.controller_listener.name}
+
+
+def _authorizer(spec: ClusterSpec, class_name: str) -> dict[str, str]:
+    if not spec.authorizer:
+        return {}
+    return {"authorizer.class.name": class_name} | ({"super.users": ";".join(spec.super_users)} if spec.super_users else {})
+
+
+def _secrets(spec: ClusterSpec) -> dict[str, str]:
+    if not spec.secrets:
+        return {}
+    references = {key: f"${{secrets:{spec.secrets_file}:{key}}}" for key in spec.secrets}
+    return {"config.providers": "secrets", "config.providers.secrets.class": FILE_CONFIG_PROVIDER} | references
+
+
+def _pairs(protocols: Mapping[str, str]) -> str:
+    return ",".join(f"{name}:{protocol}" for name, protocol in protocols.items())
+
+
+def render_properties(properties: Mapping[str, str], *, header: str) -> str:
+    """The text of a properties file, one key a line, in the mapping's order (java.util.Properties: backslashes are escaped)."""
+    lines = [f"# {line}" for line in header.splitlines()]
+    lines += [f"{key}={_escape(value)}" for key, value in properties.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The properties of a file's text: comments and blank lines dropped, continued lines joined, the last of a repeated key kept."""
+    found: dict[str, str] = {}
+    for line in text.replace("\\\n", "").splitlines():
+        stripped = line.strip()
+        if not stripped or stripped[0] in "#!":
+            continue
+        key, _, value = stripped.partition("=")
+        found[key.strip()] = value.strip().replace("\\n", "\n").replace("\\\\", "\\")
+    return found

@@ -1,0 +1,300 @@
+"""What is true of a cluster at one moment, read in one pass. Immutable; what could not be read is ``Unread``, with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import TypeVar
+
+from typing_extensions import TypeIs
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A part that could not be read, or was not asked for. Never equal to anything that was read."""
+
+    reason: str
+
+
+T = TypeVar("T")
+
+
+def was_read(part: T | Unread) -> TypeIs[T]:
+    """Whether the part holds a value."""
+    return not isinstance(part, Unread)
+
+
+class ZkMigrationState(IntEnum):
+    """The gauge ``kafka.controller:type=KafkaController,name=ZkMigrationState`` (Kafka 3.9 ``ZkMigrationState``).
+
+    NOT_PUBLISHED (-1) is what the gauge shows before the controller has published its first image.
+    """
+
+    NOT_PUBLISHED = -1
+    NONE = 0
+    MIGRATION = 1
+    PRE_MIGRATION = 2
+    POST_MIGRATION = 3
+    ZK = 4
+
+
+class BrokerMode(StrEnum):
+    """How a broker process runs. HYBRID is Kafka's "ZooKeeper broker in migration mode"."""
+
+    ZOOKEEPER = "zookeeper"
+    HYBRID = "hybrid"
+    KRAFT = "kraft"
+
+
+class ControllerMode(StrEnum):
+    """MIGRATION: the migration flag is in force in the running process (ApiVersions ``zk_migration_ready`` = 1). KRAFT: it is not."""
+
+    MIGRATION = "migration"
+    KRAFT = "kraft"
+
+
+# -- ZooKeeper ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerZnode:
+    """``/controller``. ``kraft_controller_epoch`` is -1 where a ZooKeeper broker holds it."""
+
+    broker_id: int
+    kraft_controller_epoch: int
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationZnode:
+    """``/migration`` (KIP-866). ``kraft_metadata_offset``: ZooKeeper holds everything up to it, and maybe part of the next delta."""
+
+    kraft_metadata_offset: int
+    kraft_controller_id: int
+    kraft_metadata_epoch: int
+    kraft_controller_epoch: int
+    version: int = 0
+
+    @property
+    def is_blank(self) -> bool:
+        """All -1: created by a controller that has not copied anything yet."""
+        return self.kraft_metadata_offset == -1 and self.kraft_controller_id == -1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerZnode:
+    """``/brokers/ids/<id>``."""
+
+    broker_id: int
+    endpoints: tuple[str, ...]
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperTree:
+    """What the deep read adds: facts that need every topic's znodes. Samples are capped at 20; counts are exact."""
+
+    topics: int
+    partitions: int
+    topics_without_id: tuple[str, ...]
+    partitions_without_state: tuple[str, ...]
+    partitions_without_state_count: int
+    under_replicated: tuple[str, ...]
+    under_replicated_count: int
+    offline: tuple[str, ...]
+    offline_count: int
+    reassigning: tuple[str, ...]
+    assigned_broker_ids: frozenset[int]
+    unreadable: tuple[str, ...] = ()
+    """Paths whose value could not be parsed."""
+    acl_count: int = 0
+    acls_with_bad_principal: tuple[str, ...] = ()
+    config_entity_types: frozenset[str] = frozenset()
+    """Entity types below /config that hold at least one entity (``topics``, ``brokers``, ``users``, ``clients``, ``ips``, ...)."""
+    encoded_broker_configs: tuple[str, ...] = ()
+    """``<entity>:<property>`` of dynamic broker configs that are encoded with ``password.encoder.secret``."""
+    live_zookeeper_consumers: tuple[str, ...] = ()
+    """Consumer groups with live ids below /consumers (they coordinate through ZooKeeper)."""
+    znode_acl_restricted: bool = False
+    """Whether Kafka's znodes carry ACLs other than world:anyone (``zookeeper.set.acl`` was in force)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperState:
+    cluster_id: str | None
+    brokers: Mapping[int, BrokerZnode]
+    controller: ControllerZnode | None
+    controller_epoch: int | None
+    migration: MigrationZnode | None
+    pending_topic_deletions: tuple[str, ...]
+    reassignment_znode: bool
+    preferred_election_znode: bool
+    server_version: str | None = None
+    tree: ZookeeperTree | Unread = Unread("not asked for: the deep read was not requested")
+
+
+# -- the controller quorum -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerMetrics:
+    """Gauges of ``kafka.controller:type=KafkaController``. None: the gauge is not there (Zk* gauges vanish after finalization)."""
+
+    zk_migration_state: ZkMigrationState | None
+    active: bool
+    migrating_zk_broker_count: int | None
+    zk_write_behind_lag: int | None
+    active_broker_count: int | None = None
+    fenced_broker_count: int | None = None
+    global_topic_count: int | None = None
+    global_partition_count: int | None = None
+    offline_partitions_count: int | None = None
+    metadata_error_count: int | None = None
+    last_applied_record_offset: int | None = None
+    last_committed_record_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerState:
+    """One declared controller. ``running``: its port accepts (True) or refuses (False) a connection."""
+
+    id: int
+    running: bool | Unread
+    mode: ControllerMode | Unread
+    metrics: ControllerMetrics | Unread
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """A voter as DescribeQuorum reports it; times are milliseconds since the epoch, -1 where the leader does not know."""
+
+    id: int
+    log_end_offset: int
+    last_fetch_ms: int = -1
+    last_caught_up_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """A broker as the metadata log has it (RegisterBrokerRecord and its changes)."""
+
+    broker_id: int
+    broker_epoch: int
+    is_migrating_zk_broker: bool
+    fenced: bool
+    in_controlled_shutdown: bool
+    rack: str | None
+    endpoints: tuple[str, ...]
+    incarnation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    """The quorum as its leader describes it, with what the metadata log says of brokers, features and migration state."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[Voter, ...]
+    registrations: Mapping[int, BrokerRegistration]
+    metadata_version: int | None
+    """Feature level of ``metadata.version`` (21 is 3.9-IV0)."""
+    migration_state_record: ZkMigrationState | None
+
+
+# -- brokers -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerMetrics:
+    """Gauges of one broker."""
+
+    under_replicated_partitions: int | None
+    offline_log_dirs: int | None = None
+    under_min_isr_partitions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """One declared broker. ``software`` is read from its ApiVersions or metrics; ``mode`` follows from its listener, ZooKeeper and the quorum."""
+
+    id: int
+    running: bool | Unread
+    mode: BrokerMode | Unread
+    metrics: BrokerMetrics | Unread
+    software_version: str | Unread = Unread("not asked for")
+    advertised_cluster_id: str | Unread = Unread("not asked for")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsState:
+    """The cluster as a client sees it, by Metadata through the brokers' listener. Samples are capped at 20; counts are exact."""
+
+    cluster_id: str
+    controller_id: int
+    live_broker_ids: frozenset[int]
+    topic_count: int
+    partition_count: int
+    under_replicated: tuple[str, ...]
+    under_replicated_count: int
+    offline: tuple[str, ...]
+    offline_count: int
+    out_of_sync_by_broker: Mapping[int, int]
+    """For each broker id, how many partitions list it as a replica that is not in the ISR."""
+
+
+# -- hosts ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """What Ansible gathered on one node's host. Property values that are sensitive are replaced by ``<set>``."""
+
+    node_id: int
+    java_version: str | Unread
+    clock_skew_seconds: float | Unread
+    free_bytes: Mapping[str, int] | Unread
+    """Free bytes of the file system of each log directory."""
+    ports_in_use: frozenset[int] | Unread
+    """Of the ports that this node is to use, those that something listens on."""
+    config: Mapping[str, str] | Unread | None
+    """The node's configuration file as properties; None where there is no such file."""
+    service_state: str | Unread
+    service_defined: bool | Unread
+    formatted_cluster_id: str | Unread | None
+    """``cluster.id`` in meta.properties of the first log directory; None where it is not formatted."""
+    classpath_ok: bool | Unread
+
+
+# -- the whole -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterObservation:
+    """Everything that was read in one pass. Declared nodes always appear, read or not."""
+
+    cluster: str
+    observed_at: datetime
+    took_seconds: float
+    zookeeper: ZookeeperState | Unread
+    controllers: Mapping[int, ControllerState]
+    quorum: QuorumState | Unread
+    brokers: Mapping[int, BrokerState]
+    topics: TopicsState | Unread
+    hosts: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
+    undeclared_brokers: frozenset[int] = field(default_factory=frozenset)
+    """Ids that are live in ZooKeeper, the quorum or Metadata and not in the cluster file."""
+    undeclared_controllers: frozenset[int] = field(default_factory=frozenset)
+
+    @property
+    def active_controller(self) -> ControllerState | None:
+        """The controller that the quorum names as leader, where it is declared."""
+        return self.controllers.get(self.quorum.leader_id) if was_read(self.quorum) else None
+
+    def brokers_in(self, mode: BrokerMode) -> tuple[int, ...]:
+        return tuple(b.id for b in self.brokers.values() if b.mode == mode)
+
+    def brokers_of_unknown_mode(self) -> tuple[int, ...]:
+        return tuple(b.id for b in self.brokers.values() if not was_read(b.mode))

@@ -1,0 +1,258 @@
+"""The phases of the migration, how one is observed, and the one table of what may happen next.
+
+``TRANSITIONS`` is read by the DAGs, the rollback plan, the refusals' texts, the docs and the tests. No variable, XCom or
+file remembers a phase: ``detect_phase`` derives it from an observation (KIP-866; metrics as measured on Kafka 3.9.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kraft_runbook.errors import Refused
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, ZookeeperState, was_read
+
+
+class Phase(StrEnum):
+    """Where a cluster stands. Each says what is true now; ``TRANSITIONS`` says what may come next."""
+
+    ZOOKEEPER = "ZOOKEEPER"
+    """ZooKeeper holds the metadata; no migration controllers run."""
+    PRE_MIGRATION = "PRE_MIGRATION"
+    """Migration controllers run and wait; brokers are rolled into migration mode; then the metadata is copied."""
+    HYBRID = "HYBRID"
+    """The copy is done, KRaft is the controller and writes to ZooKeeper too; no broker is in KRaft mode."""
+    DUAL_WRITE = "DUAL_WRITE"
+    """As HYBRID, with at least one broker in KRaft mode."""
+    FINALIZED = "FINALIZED"
+    """A controller without the migration flag has led; ZooKeeper is no longer written. There is no way back."""
+    UNKNOWN = "UNKNOWN"
+    """The observation does not prove any phase. Every step is refused."""
+
+
+class Step(StrEnum):
+    """A step that changes the cluster. The value is also the playbook's name."""
+
+    PROVISION_CONTROLLERS = "provision_controllers"
+    ROLL_BROKERS_TO_HYBRID = "roll_brokers_to_hybrid"
+    ROLL_BROKERS_TO_KRAFT = "roll_brokers_to_kraft"
+    FINALIZE_CONTROLLERS = "finalize_controllers"
+    DEPROVISION_CONTROLLERS = "deprovision_controllers"
+    ROLL_BROKERS_BACK_TO_HYBRID = "roll_brokers_back_to_hybrid"
+    LEAVE_KRAFT = "leave_kraft"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One edge. A step may start in ``source``, and resume in ``source``, ``target`` or a phase in ``resumes_in``."""
+
+    step: Step
+    source: Phase
+    target: Phase
+    does: str
+    way_back: str
+    resumes_in: frozenset[Phase] = frozenset()
+    reversible: bool = True
+
+    @property
+    def may_run_in(self) -> frozenset[Phase]:
+        return frozenset({self.source, self.target}) | self.resumes_in
+
+
+TRANSITIONS: tuple[Transition, ...] = (
+    Transition(
+        Step.PROVISION_CONTROLLERS,
+        Phase.ZOOKEEPER,
+        Phase.PRE_MIGRATION,
+        does="format and start the migration controllers with the cluster's own id and the migration flag",
+        way_back="stop the controllers and set their data aside; delete /controller and /migration if a controller wrote them; brokers were not touched",
+    ),
+    Transition(
+        Step.ROLL_BROKERS_TO_HYBRID,
+        Phase.PRE_MIGRATION,
+        Phase.HYBRID,
+        does="restart each broker in migration mode, one by one; the last registration starts the copy of the metadata",
+        way_back="stop the controllers, delete /controller and /migration, wait until every broker knows its ZooKeeper controller, "
+        "then restart each broker without the migration keys",
+    ),
+    Transition(
+        Step.ROLL_BROKERS_TO_KRAFT,
+        Phase.HYBRID,
+        Phase.DUAL_WRITE,
+        does="restart each broker in KRaft mode, one by one; ZooKeeper is still written",
+        way_back="restart each KRaft-mode broker in migration mode again, then leave KRaft as from HYBRID",
+    ),
+    Transition(
+        Step.FINALIZE_CONTROLLERS,
+        Phase.DUAL_WRITE,
+        Phase.FINALIZED,
+        does="restart each controller without the migration flag, the active one last; ZooKeeper is no longer written",
+        way_back="none: once a controller without the flag has led, the migration is final",
+        reversible=False,
+    ),
+    Transition(
+        Step.DEPROVISION_CONTROLLERS,
+        Phase.PRE_MIGRATION,
+        Phase.ZOOKEEPER,
+        does="roll hybrid brokers back, stop the controllers, set their data aside, delete their znodes",
+        way_back="provision the controllers again",
+    ),
+    Transition(
+        Step.ROLL_BROKERS_BACK_TO_HYBRID,
+        Phase.DUAL_WRITE,
+        Phase.HYBRID,
+        does="restart each KRaft-mode broker in migration mode, one by one",
+        way_back="roll the brokers into KRaft mode again",
+    ),
+    Transition(
+        Step.LEAVE_KRAFT,
+        Phase.HYBRID,
+        Phase.ZOOKEEPER,
+        does="fence the quorum, drain its writes to ZooKeeper, stop it, delete /controller and /migration, then restart each broker without the migration keys",
+        way_back="provision the controllers again, with new data directories",
+        resumes_in=frozenset({Phase.PRE_MIGRATION}),
+    ),
+)
+"""Every way a cluster may be changed. Reading order: forward, then back."""
+
+
+def transition(step: Step) -> Transition:
+    return next(t for t in TRANSITIONS if t.step == step)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseReading:
+    """The observed phase and why. For UNKNOWN, ``reasons`` says what could not be read or what contradicts."""
+
+    phase: Phase
+    reasons: tuple[str, ...]
+
+
+def detect_phase(seen: ClusterObservation) -> PhaseReading:
+    """Derive the phase. Nothing unread is guessed: where the rest does not prove a phase, it is UNKNOWN with the reasons."""
+    states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
+    values = set(states.values())
+    if ZkMigrationState.POST_MIGRATION in values:
+        return PhaseReading(Phase.FINALIZED, (_say(states, ZkMigrationState.POST_MIGRATION),))
+    if ZkMigrationState.NONE in values:
+        return PhaseReading(Phase.UNKNOWN, (f"{_say(states, ZkMigrationState.NONE)}: this cluster was born in KRaft mode, there is nothing to migrate",))
+    if ZkMigrationState.MIGRATION in values:
+        return _after_the_copy(seen, states)
+    if ZkMigrationState.PRE_MIGRATION in values:
+        return PhaseReading(Phase.PRE_MIGRATION, (_say(states, ZkMigrationState.PRE_MIGRATION),))
+    return _without_a_migration_state(seen)
+
+
+def _say(states: dict[int, ZkMigrationState | None], value: ZkMigrationState) -> str:
+    ids = ", ".join(str(i) for i, state in sorted(states.items()) if state == value)
+    return f"ZkMigrationState is {value.value} ({value.name}) on controller {ids}"
+
+
+def _after_the_copy(seen: ClusterObservation, states: dict[int, ZkMigrationState | None]) -> PhaseReading:
+    said = _say(states, ZkMigrationState.MIGRATION)
+    in_kraft = seen.brokers_in(BrokerMode.KRAFT)
+    if in_kraft:
+        return PhaseReading(Phase.DUAL_WRITE, (said, f"broker {', '.join(map(str, in_kraft))} is in KRaft mode"))
+    unknown = seen.brokers_of_unknown_mode()
+    if unknown:
+        reasons = [f"broker {i}'s mode could not be read: {_why(seen.brokers[i].mode)}" for i in unknown]
+        return PhaseReading(Phase.UNKNOWN, (f"{said}, so it is HYBRID or DUAL_WRITE", *reasons))
+    return PhaseReading(Phase.HYBRID, (said, "no broker is in KRaft mode"))
+
+
+def _without_a_migration_state(seen: ClusterObservation) -> PhaseReading:
+    """No controller shows a state: either none runs (ZOOKEEPER), or they are starting, or they can't be seen."""
+    unseen = [f"controller {c.id}: {_why(c.running)}" for c in seen.controllers.values() if not was_read(c.running)]
+    running = [c for c in seen.controllers.values() if c.running is True]
+    if not was_read(seen.zookeeper):
+        return PhaseReading(Phase.UNKNOWN, (f"ZooKeeper could not be read: {seen.zookeeper.reason}", *unseen))
+    if unseen:
+        return PhaseReading(Phase.UNKNOWN, tuple(unseen))
+    claimed = _claimed_by_kraft(seen.zookeeper)
+    if claimed:
+        which = "they show no migration state" if running else "none of them runs"
+        return PhaseReading(Phase.UNKNOWN, (f"{claimed}, but of the declared controllers {which}: start them, or read docs/rollback.md",))
+    if running:
+        if any(c.mode == ControllerMode.KRAFT for c in running):
+            ids = ", ".join(str(c.id) for c in running if c.mode == ControllerMode.KRAFT)
+            return PhaseReading(Phase.UNKNOWN, (f"controller {ids} runs without the migration flag: stop it before it leads a quorum",))
+        ids = ", ".join(str(c.id) for c in running)
+        return PhaseReading(Phase.PRE_MIGRATION, (f"controller {ids} runs, the quorum has published nothing yet, and no copy was made",))
+    return PhaseReading(Phase.ZOOKEEPER, ("no declared controller runs, and ZooKeeper's /controller is not held by KRaft",))
+
+
+def _claimed_by_kraft(zookeeper: ZookeeperState) -> str | None:
+    if zookeeper.controller is not None and zookeeper.controller.kraft_controller_epoch >= 0:
+        return f"/controller is held by KRaft controller {zookeeper.controller.broker_id}"
+    return None
+
+
+def _why(part: object) -> str:
+    return part.reason if isinstance(part, Unread) else "unknown"
+
+
+def require(step: Step, reading: PhaseReading) -> Transition:
+    """The step's transition, where it may run in the observed phase. Raises Refused, naming the phase and the way out."""
+    edge = transition(step)
+    if reading.phase in edge.may_run_in:
+        return edge
+    because = "; ".join(reading.reasons)
+    raise Refused(
+        f"{step.value} runs from {edge.source} to {edge.target}; the cluster is in {reading.phase} ({because})",
+        way_out=_way_out(edge, reading.phase),
+    )
+
+
+_ORDER = (Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED)
+
+
+def _way_out(edge: Transition, phase: Phase) -> str:
+    if phase is Phase.UNKNOWN:
+        return "make readable what is named above (kraft-runbook explain says what is missing), then run the step again"
+    if phase is Phase.FINALIZED:
+        return "nothing is left to migrate; rollback is impossible after finalization (KIP-866)"
+    forward = _ORDER.index(edge.target) > _ORDER.index(edge.source)
+    ahead = _ORDER.index(phase) > _ORDER.index(edge.target)
+    if forward and ahead:
+        return f"this step's work is already done; continue with {' or '.join(t.step.value for t in forward_from(phase))}"
+    before = [t.step.value for t in TRANSITIONS if t.target is edge.source]
+    return f"first reach {edge.source}" + (f" ({' or '.join(before)})" if before else "")
+
+
+def forward_from(phase: Phase) -> tuple[Transition, ...]:
+    """The steps that lead towards FINALIZED from this phase."""
+    return tuple(t for t in TRANSITIONS if t.source is phase and _ORDER.index(t.target) > _ORDER.index(t.source))
+
+
+def back_from(phase: Phase) -> tuple[Transition, ...]:
+    """The steps that lead towards ZOOKEEPER from this phase."""
+    return tuple(t for t in TRANSITIONS if t.source is phase and _ORDER.index(t.target) < _ORDER.index(t.source))
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPlan:
+    """Whether the cluster can go back to ZooKeeper now, and the steps in order. ``risks`` says what a person must know first."""
+
+    possible: bool
+    why: str
+    steps: tuple[str, ...]
+    risks: tuple[str, ...] = ()
+
+
+def rollback_plan(phase: Phase) -> RollbackPlan:
+    """The way back from a phase, along the table (KIP-866, "Reversal in ZK"; order and risks as measured on 3.9.2)."""
+    if phase is Phase.ZOOKEEPER:
+        return RollbackPlan(True, "the brokers run on ZooKeeper; nothing has to be undone", ())
+    if phase is Phase.FINALIZED:
+        return RollbackPlan(False, "a controller without the migration flag has led: ZooKeeper is no longer written and falls behind", ())
+    if phase is Phase.UNKNOWN:
+        return RollbackPlan(False, "the phase is unknown, so no way back can be promised", ())
+    steps = tuple(f"{edge.step.value}: {edge.does}" for edge in _way_to_zookeeper(phase))
+    risks = () if phase is Phase.PRE_MIGRATION else ("what the controllers have not yet written to ZooKeeper is lost if they are stopped before it drained",)
+    stale = "a /migration left behind makes fresh controllers erase every topic from ZooKeeper: it must be deleted before the next try"
+    return RollbackPlan(True, f"until finalization the cluster can leave {phase} for ZooKeeper", steps, (*risks, stale))
+
+
+def _way_to_zookeeper(phase: Phase) -> tuple[Transition, ...]:
+    edges = back_from(phase)
+    return (edges[0], *_way_to_zookeeper(edges[0].target)) if edges else ()
