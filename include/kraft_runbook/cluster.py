@@ -259,6 +259,7 @@ class ClusterSpec(Model):
     secrets_file: str | None = None
     approvals: Approvals = Approvals()
     deadlines: Deadlines = Deadlines()
+    parity_schedule: str | None = None
 
     @property
     def broker_ids(self) -> tuple[int, ...]:

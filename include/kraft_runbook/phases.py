@@ -256,3 +256,8 @@ def rollback_plan(phase: Phase) -> RollbackPlan:
 def _way_to_zookeeper(phase: Phase) -> tuple[Transition, ...]:
     edges = back_from(phase)
     return (edges[0], *_way_to_zookeeper(edges[0].target)) if edges else ()
+
+
+def already_past(step: Step, phase: Phase) -> bool:
+    """Whether the cluster lies beyond a forward step's target, so that nothing of the step is left to do."""
+    return phase in _ORDER and _ORDER.index(phase) > _ORDER.index(transition(step).target)

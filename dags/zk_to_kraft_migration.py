@@ -1,0 +1,42 @@
+"""Take a Kafka cluster off ZooKeeper (KIP-866), step by step, with a proof and a signature at each gate.
+
+Until the finalize gate the cluster can go back to ZooKeeper. Any task can be cleared: it looks at the cluster first and
+goes on from what is true.
+"""
+
+from kraft_runbook.gates import Gate
+from kraft_runbook.observation import BrokerMode
+from kraft_runbook_airflow.runbook import (
+    approve,
+    await_metadata_copy,
+    closing_report,
+    finalize_controllers,
+    load_clusters,
+    preflight,
+    provision_controllers,
+    roll_brokers,
+    runbook_dag,
+    soak,
+    verify_parity,
+)
+
+for cluster in load_clusters():
+    with runbook_dag("zk_to_kraft_migration", cluster, doc=__doc__):
+        ready = preflight(cluster)
+        start = approve(cluster, Gate.START)
+        quorum = provision_controllers(cluster)
+        hybrid = roll_brokers(cluster, to=BrokerMode.HYBRID)
+        copied = await_metadata_copy(cluster)
+
+        proven_hybrid = verify_parity(cluster, "parity_in_hybrid")
+        go_dual_write = approve(cluster, Gate.DUAL_WRITE, parity=proven_hybrid)
+        kraft = roll_brokers(cluster, to=BrokerMode.KRAFT)
+
+        proven_kraft = verify_parity(cluster, "parity_in_dual_write")
+        soaked = soak(cluster)
+        go_finalize = approve(cluster, Gate.FINALIZE, parity=soaked)
+        finalized = finalize_controllers(cluster)
+
+        ready >> start >> quorum >> hybrid >> copied
+        copied >> proven_hybrid >> go_dual_write >> kraft
+        kraft >> proven_kraft >> soaked >> go_finalize >> finalized >> closing_report(cluster)

@@ -1,0 +1,1 @@
+"""How Airflow does a step: operators, sensors, triggers and gates over the core."""

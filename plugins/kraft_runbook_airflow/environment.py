@@ -1,0 +1,57 @@
+"""Where a task finds its cluster file, its state and its secrets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from airflow.sdk import Connection, get_current_context
+
+from kraft_runbook.clients.secrets import Secrets, environment_secrets
+from kraft_runbook.cluster import ClusterSpec, SecretRef, load_cluster
+from kraft_runbook.errors import SecretMissing
+
+
+def clusters_directory() -> Path:
+    """``KRAFT_RUNBOOK_CLUSTERS``, or ``include/clusters`` beside the plugins."""
+    configured = os.environ.get("KRAFT_RUNBOOK_CLUSTERS")
+    return Path(configured) if configured else Path(__file__).resolve().parents[2] / "include" / "clusters"
+
+
+def state_directory() -> Path:
+    """``KRAFT_RUNBOOK_STATE``, or ``kraft-runbook`` in AIRFLOW_HOME. Proofs, parity reports, evidence and claims; shared by all workers."""
+    configured = os.environ.get("KRAFT_RUNBOOK_STATE")
+    directory = Path(configured) if configured else Path(os.environ.get("AIRFLOW_HOME", Path.home() / "airflow")) / "kraft-runbook"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def cluster_spec(name: str) -> ClusterSpec:
+    """The cluster file, read anew: a task always acts on what the file says now."""
+    return load_cluster(name, directory=clusters_directory(), environment=os.environ)
+
+
+def airflow_secrets() -> Secrets:
+    """Resolver for tasks: environment variables, and the passwords of Airflow connections."""
+    from_environment = environment_secrets()
+
+    def resolve(ref: SecretRef) -> str:
+        if ref.airflow_connection is None:
+            return from_environment(ref)
+        password = Connection.get(ref.airflow_connection).password
+        if not password:
+            raise SecretMissing(f"{ref} has no password", way_out=f"set the password of the connection {ref.airflow_connection} in Airflow")
+        return str(password)
+
+    return resolve
+
+
+def is_dry_run() -> bool:
+    """Whether this run was triggered as a dry run."""
+    return bool(get_current_context()["params"].get("dry_run"))
+
+
+def run_name() -> str:
+    """``<dag id>/<run id>``: names a run in claims, refusals and evidence."""
+    ti = get_current_context()["ti"]
+    return f"{ti.dag_id}/{ti.run_id}"

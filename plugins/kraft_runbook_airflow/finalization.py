@@ -1,0 +1,77 @@
+"""The one step that can't be undone: the controllers leave migration mode, the active one last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraft_runbook.clients import playbooks
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.clients.playbooks import PlaybookResult
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.conditions import Condition
+from kraft_runbook.errors import Refused
+from kraft_runbook.gates import Gate
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.phases import PhaseReading, Step
+from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
+from kraft_runbook_airflow.gates import require_approval
+from kraft_runbook_airflow.operators import HostStepOperator
+from kraft_runbook_airflow.waiting import wait_for
+
+
+class FinalizeController(HostStepOperator):
+    """Restart one controller without the migration flag. The approval is read again before each one; the active one is left for last."""
+
+    ui_color = "#f6d5d5"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(step=Step.FINALIZE_CONTROLLERS, **kwargs)
+
+    def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
+        state = seen.controllers[self.node_id]
+        if state.running is True and state.mode == ControllerMode.KRAFT:
+            return f"controller {self.node_id} runs without the migration flag"
+        if len(_remaining(seen)) > 1 and _is_active(seen, self.node_id):
+            return f"left for last: controller {self.node_id} is the active one"
+        return None
+
+    def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
+        not_in_kraft = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
+        if not_in_kraft:
+            raise Refused(f"broker {', '.join(map(str, not_in_kraft))} is not proven to be in KRaft mode", way_out="roll it into KRaft mode first; finalizing now would cut it off")
+        down = [c.id for c in seen.controllers.values() if c.id != self.node_id and c.running is not True]
+        if down or not was_read(seen.quorum):
+            raise Refused(f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer", way_out="bring it back, then clear this task")
+        begun = any(c.mode == ControllerMode.KRAFT for c in seen.controllers.values())
+        require_approval(context, spec, Gate.FINALIZE, seen, resuming=begun)
+
+    def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
+        return playbooks.finalize_controller(spec, self.node_id, secrets=airflow_secrets(), check=check, on_event=self.log.info)
+
+
+class FinalizeActiveController(FinalizeController):
+    """Restart what the first pass left: the active controller, and any that led in the meantime, the active one last."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(node_id=-1, **kwargs)
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        if is_dry_run():
+            self.log.info("Dry run: the controller that is active then would be restarted last, in the same way")
+            return {"dry_run": True}
+        done = []
+        while left := _remaining(observe(spec, secrets=airflow_secrets())):
+            seen = wait_for(spec, Condition.QUORUM_WHOLE, deadline=spec.deadlines.quorum, say=self.log.info)
+            self.node_id = min(left, key=lambda i: (_is_active(seen, i), i))
+            done.append(super().act(context, spec))
+            wait_for(spec, Condition.CONTROLLER_CAUGHT_UP, node_id=self.node_id, deadline=spec.deadlines.quorum, say=self.log.info)
+        return {"restarted": done}
+
+
+def _remaining(seen: ClusterObservation) -> list[int]:
+    """The controllers that are not proven to run without the flag."""
+    return [c.id for c in seen.controllers.values() if c.mode != ControllerMode.KRAFT]
+
+
+def _is_active(seen: ClusterObservation, controller_id: int) -> bool:
+    return was_read(seen.quorum) and seen.quorum.leader_id == controller_id

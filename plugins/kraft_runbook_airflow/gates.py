@@ -1,0 +1,213 @@
+"""The gates under Airflow: prove, ask a person, confirm that the approval still fits the cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
+
+from kraft_runbook.checks import run_checks
+from kraft_runbook.checks.liveness import dual_write_liveness
+from kraft_runbook.checks.model import CheckResult
+from kraft_runbook.clients.observe import Scope, observe
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.gates import GUARDED_STEP, NEEDS_PARITY, Gate, Proof, Signature, make_proof, refusal
+from kraft_runbook.observation import ClusterObservation
+from kraft_runbook.phases import already_past, detect_phase, rollback_plan, transition
+from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run, state_directory
+from kraft_runbook_airflow.journal import record
+from kraft_runbook_airflow.operators import ClusterOperator
+from kraft_runbook_airflow.parity import load_summary
+
+LIVENESS_SECONDS = 3.0
+"""How far apart the two looks at /migration are: NoOp records move its offset twice a second, 2 s of standstill mean death."""
+
+
+class ProveGate(ClusterOperator):
+    """Check the cluster deeply, join the parity report, and seal both with a digest. Refuses to ask a person about a proof that does not hold."""
+
+    def __init__(self, *, gate: Gate, parity_task: str | None, with_hosts: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.gate = gate
+        self.parity_task = parity_task
+        self.with_hosts = with_hosts
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        seen, checks = examine(spec, self.gate, with_hosts=self.with_hosts)
+        phase = detect_phase(seen).phase
+        parity = load_summary(context, self.parity_task) if self.parity_task and not is_dry_run() else None
+        proof = make_proof(self.gate, seen, checks=checks, parity=parity, rollback=rollback_plan(phase), made_at=datetime.now(UTC))
+        self.log.info("%s", proof.render_markdown())
+        if is_dry_run():
+            self.log.info("Dry run: this gate would now wait for an approval")
+            return {"digest": proof.digest, "markdown": proof.render_markdown(), "passed": False}
+        passed = already_past(GUARDED_STEP[self.gate], phase)
+        if proof.objections and not passed:
+            raise Refused(
+                f"gate {self.gate.value} can't be put before a person:\n" + "\n".join(f"- {o}" for o in proof.objections),
+                way_out="; ".join(dict.fromkeys(c.fix for c in checks if c.blocks and c.fix)) or "look at the parity report above, correct what differs, and clear the parity task",
+            )
+        store_proof(proof)
+        record(context, self.cluster, "proven", {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value, "parity": parity.digest if parity else None})
+        return {"digest": proof.digest, "markdown": proof.render_markdown(), "passed": passed}
+
+
+def examine(spec: ClusterSpec, gate: Gate, *, with_hosts: bool) -> tuple[ClusterObservation, tuple[CheckResult, ...]]:
+    """Observe deeply and run the gate's checks; once dual writes should flow, look twice to see that they do."""
+    secrets = airflow_secrets()
+    earlier = None
+    if gate in NEEDS_PARITY:
+        earlier = observe(spec, secrets=secrets)
+        time.sleep(LIVENESS_SECONDS)
+    seen = observe(spec, secrets=secrets, scope=Scope.FULL, with_hosts=with_hosts)
+    checks = tuple(run_checks(seen, spec, detect_phase(seen).phase, gate=gate.value).results)
+    return seen, (*checks, dual_write_liveness(earlier, seen)) if earlier else checks
+
+
+class ApprovalGate(ApprovalOperator):
+    """Parks until a person approves or rejects; holds no worker. The digest that was shown is kept with the answer.
+
+    ``number``: the first or second signature. The second is asked for only where the run needs two.
+    """
+
+    template_fields: Sequence[str] = ("subject", "body", "proof_digest", "passed")
+
+    def __init__(self, *, cluster: str, gate: Gate, prove_task: str, number: int, users: Sequence[str], **kwargs: Any) -> None:
+        pull = f"ti.xcom_pull(task_ids='{prove_task}')"
+        super().__init__(
+            subject=f"{cluster}: {SUBJECTS[gate]}" + (" (second signature)" if number == 2 else ""),
+            body=f"{{{{ {pull}['markdown'] }}}}",
+            assigned_users=[{"id": user, "name": user} for user in users] or None,
+            fail_on_reject=True,
+            **kwargs,
+        )
+        self.cluster = cluster
+        self.gate = gate
+        self.number = number
+        self.proof_digest = f"{{{{ {pull}['digest'] }}}}"
+        self.passed = f"{{{{ {pull}['passed'] }}}}"
+
+    def execute(self, context: Any) -> Any:
+        if is_dry_run():
+            self.log.info("Dry run: nobody is asked")
+            return {"not_asked": "dry run"}
+        if self.passed == "True":
+            self.log.info("already done: the cluster is beyond this gate's step")
+            return {"not_asked": "the cluster is beyond this gate's step"}
+        if self.number > int(context["params"].get("approvals_needed", 1)):
+            self.log.info("One signature is enough in this run")
+            return {"not_asked": "one signature is enough"}
+        try:
+            super().execute(context)
+        except TaskAwaitingInput as parked:
+            parked.kwargs = {"proof_digest": self.proof_digest}
+            raise
+
+    def execute_complete(self, context: Any, event: dict[str, Any], proof_digest: str = "") -> Any:
+        chosen = event.get("chosen_options") or []
+        who = (event.get("responded_by_user") or {}).get("name")
+        if chosen == [self.REJECT]:
+            plan = rollback_plan(load_proof(proof_digest).phase)
+            way_back = "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or plan.why
+            record(context, self.cluster, "rejected", {"gate": self.gate.value, "digest": proof_digest, "by": who})
+            raise AirflowFailException(f"Rejected by {who}. The run stops here; nothing further is changed.\nTo go on, clear this gate's 'prove' task. To go back:\n{way_back}")
+        answer = super().execute_complete(context=context, event=event)
+        record(context, self.cluster, "approved", {"gate": self.gate.value, "digest": proof_digest, "by": who})
+        return {
+            "proof_digest": proof_digest,
+            "chosen_options": answer["chosen_options"],
+            "approved_by": (answer["responded_by_user"] or {}).get("id"),
+            "approved_at": answer["responded_at"].isoformat(),
+        }
+
+
+SUBJECTS = {
+    Gate.START: "start the migration to KRaft?",
+    Gate.DUAL_WRITE: "restart the brokers in KRaft mode?",
+    Gate.FINALIZE: "finalize? This can't be undone",
+}
+
+
+class ConfirmGate(ClusterOperator):
+    """Look at the cluster once more after the approval; refuse a stale approval, a foreign one, or a cluster that changed."""
+
+    def __init__(self, *, gate: Gate, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.gate = gate
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any] | None:
+        if is_dry_run():
+            return None
+        seen, checks = examine(spec, self.gate, with_hosts=False)
+        phase = detect_phase(seen).phase
+        if already_past(GUARDED_STEP[self.gate], phase):
+            self.log.info("already done: the cluster is in %s", phase)
+            return {"passed": True}
+        begun = phase is transition(GUARDED_STEP[self.gate]).target
+        blocking = [c for c in checks if c.blocks]
+        if blocking and not begun:
+            raise Refused("\n".join(f"{c.code} {c.title}: {c.evidence}" for c in blocking), way_out="; ".join(dict.fromkeys(c.fix for c in blocking)))
+        proof = require_approval(context, spec, self.gate, seen, resuming=begun)
+        record(context, self.cluster, "confirmed", {"gate": self.gate.value, "digest": proof.digest})
+        return {"digest": proof.digest, "phase": phase.value}
+
+
+def require_approval(context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterObservation, *, resuming: bool) -> Proof:
+    """The gate's proof, where signatures on record allow its step now. Raises Refused otherwise, saying why."""
+    ti = context["ti"]
+    group = f"gate_{gate.value}"
+    proven = ti.xcom_pull(task_ids=f"{group}.prove") or {}
+    signatures = list(_signatures(ti, group))
+    if not proven.get("digest"):
+        raise Refused(f"no proof is on record for gate {gate.value}", way_out=f"clear {group}.prove")
+    proof = load_proof(proven["digest"])
+    why_not = refusal(
+        proof,
+        signatures,
+        seen,
+        needed=int(context["params"].get("approvals_needed", 1)),
+        valid_for=spec.approvals.valid_for,
+        allowed=spec.approvals.users,
+        now=datetime.now(UTC),
+        resuming=resuming,
+    )
+    if why_not:
+        raise Refused(f"gate {gate.value} does not allow this step: {why_not}", way_out=f"clear {group}.prove with its downstream tasks: the gate is proven anew and asks again")
+    return proof
+
+
+def _signatures(ti: Any, group: str) -> Iterator[Signature]:
+    """The approvals on record. A gate that was marked successful by hand left none."""
+    for task in ("approve", "approve_second"):
+        answer = ti.xcom_pull(task_ids=f"{group}.{task}") or {}
+        if answer.get("chosen_options") == [ApprovalOperator.APPROVE] and answer.get("approved_by"):
+            yield Signature(answer["proof_digest"], answer["approved_by"], datetime.fromisoformat(answer["approved_at"]))
+
+
+def _proof_file(digest: str) -> Path:
+    return state_directory() / "proofs" / f"{digest}.json"
+
+
+def store_proof(proof: Proof) -> None:
+    """Keep the proof under its digest."""
+    file = _proof_file(proof.digest)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.write_text(json.dumps(proof.to_dict(), indent=1, default=str))
+    os.replace(fresh, file)
+
+
+def load_proof(digest: str) -> Proof:
+    """The stored proof. Raises Refused where it is gone."""
+    file = _proof_file(digest)
+    if not file.is_file():
+        raise Refused(f"the proof {digest[:12]} is not in the state directory", way_out="clear the gate's 'prove' task; if workers run on several machines, let them share KRAFT_RUNBOOK_STATE")
+    return Proof.from_dict(json.loads(file.read_text()))

@@ -1,0 +1,180 @@
+"""Operators that examine or change one cluster. Each observes first, acts only where something is left to do, and records what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from kraft_runbook.checks import run_checks
+from kraft_runbook.clients import playbooks
+from kraft_runbook.clients.observe import Scope, observe
+from kraft_runbook.clients.playbooks import PlaybookResult
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.phases import PhaseReading, Step, already_past, detect_phase, require
+from kraft_runbook_airflow.claims import hold_claim
+from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run, state_directory
+from kraft_runbook_airflow.journal import record
+
+
+class ClusterOperator(BaseOperator):
+    """Base of the operators on one cluster: an error meant for a person fails the task at once, without a traceback or a retry."""
+
+    template_fields: Sequence[str] = ()
+
+    def __init__(self, *, cluster: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cluster = cluster
+
+    def execute(self, context: Any) -> Any:
+        try:
+            return self.act(context, cluster_spec(self.cluster))
+        except RunbookError as error:
+            record(context, self.cluster, "refused" if isinstance(error, Refused) else "failed", {"error": str(error)})
+            raise AirflowFailException(str(error)) from None
+
+    def act(self, context: Any, spec: ClusterSpec) -> Any:
+        raise NotImplementedError
+
+    def claim(self, context: Any) -> None:
+        """Make sure that no other run changes this cluster."""
+        ti = context["ti"]
+        hold_claim(state_directory(), self.cluster, dag_id=ti.dag_id, run_id=ti.run_id, run_state=lambda d, r: _run_state(ti, d, r))
+
+
+def _run_state(ti: Any, dag_id: str, run_id: str) -> str:
+    """The state of another DAG run; ``removed`` where Airflow does not know it (any more)."""
+    if ti.get_dr_count(dag_id=dag_id, run_ids=[run_id]) == 0:
+        return "removed"
+    return str(ti.get_dagrun_state(dag_id, run_id))
+
+
+class ClaimOperator(ClusterOperator):
+    """The first task of a run that changes a cluster: refuses while another such run is under way."""
+
+    def act(self, context: Any, spec: ClusterSpec) -> None:
+        if is_dry_run():
+            self.log.info("Dry run: nothing is changed, so the cluster is not claimed")
+            return
+        self.claim(context)
+        self.log.info("This run alone may change cluster %s", self.cluster)
+
+
+class PreflightOperator(ClusterOperator):
+    """Every check of the observed phase, with a deep read and the hosts examined. A failed or unknown blocking check fails the task."""
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        seen = observe(spec, secrets=airflow_secrets(), scope=Scope.FULL, with_hosts=True)
+        reading = detect_phase(seen)
+        self.log.info("Phase %s: %s", reading.phase, "; ".join(reading.reasons))
+        report = run_checks(seen, spec, reading.phase)
+        self.log.info("%s", report.render_markdown())
+        record(context, self.cluster, "checked", {"phase": reading.phase.value, "checks": report.to_dict()})
+        if report.blocking:
+            named = "\n".join(f"{c.code} {c.title}: {c.evidence}\n  What to do: {c.fix}" for c in report.blocking)
+            raise Refused(f"preflight found {len(report.blocking)} reason(s) not to start:\n{named}", way_out="correct what is named above and clear this task")
+        return {"phase": reading.phase.value, "passed": sum(1 for c in report.results if c.passed)}
+
+
+class HostStepOperator(ClusterOperator):
+    """One playbook on one node, guarded by the table of transitions. Safe to kill and clear at any point."""
+
+    ui_color = "#fde8c8"
+
+    def __init__(self, *, step: Step, node_id: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.step = step
+        self.node_id = node_id
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        secrets = airflow_secrets()
+        if is_dry_run():
+            result = self.play(spec, observe(spec, secrets=secrets), check=True)
+            self._show_plan(result)
+            return {"dry_run": True}
+        self.claim(context)
+        seen = observe(spec, secrets=secrets)
+        reading = detect_phase(seen)
+        done = self.already_done(spec, seen, reading)
+        if done:
+            self.log.info("already done: %s", done)
+            record(context, self.cluster, "already_done", {"step": self.step.value, "node_id": self.node_id, "why": done})
+            return {"changed": [], "already_done": done}
+        require(self.step, reading)
+        self.guard(context, spec, seen)
+        result = self.play(spec, seen, check=False)
+        self.log.info("%s on node %d: %s", result.playbook, self.node_id, ", ".join(result.changed) or "nothing to change")
+        seconds = (result.finished_at - result.started_at).total_seconds()
+        record(context, self.cluster, "played", {"step": self.step.value, "node_id": self.node_id, "changed": list(result.changed), "seconds": round(seconds, 1)})
+        return {"changed": list(result.changed), "seconds": round(seconds, 1)}
+
+    def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
+        """Why nothing is left to do on this node; None when something is."""
+        return f"the cluster is in {reading.phase}, beyond {self.step.value}" if already_past(self.step, reading.phase) else None
+
+    def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
+        """Raise Refused where this step must not run now, though the phase allows it."""
+
+    def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
+        raise NotImplementedError
+
+    def _show_plan(self, result: PlaybookResult) -> None:
+        self.log.info("Dry run: %s on node %d would change: %s", result.playbook, self.node_id, ", ".join(result.changed) or "nothing")
+        for diff in result.diffs:
+            self.log.info("%s", diff.render())
+
+
+class ProvisionController(HostStepOperator):
+    """Render, format with the cluster's own id, start."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(step=Step.PROVISION_CONTROLLERS, **kwargs)
+
+    def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
+        state = seen.controllers[self.node_id]
+        if state.running is True and state.mode == ControllerMode.MIGRATION:
+            return f"controller {self.node_id} runs in migration mode"
+        return super().already_done(spec, seen, reading)
+
+    def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
+        if not was_read(seen.zookeeper) or seen.zookeeper.cluster_id is None:
+            raise Refused("the cluster's id could not be read from ZooKeeper", way_out="make ZooKeeper reachable and clear this task")
+        return playbooks.provision_controller(spec, self.node_id, cluster_id=seen.zookeeper.cluster_id, secrets=airflow_secrets(), check=check, on_event=self.log.info)
+
+
+class RestartBroker(HostStepOperator):
+    """Render the configuration of the wanted mode and restart the broker once, if it does not run with it already."""
+
+    def __init__(self, *, mode: BrokerMode, **kwargs: Any) -> None:
+        step = Step.ROLL_BROKERS_TO_KRAFT if mode is BrokerMode.KRAFT else Step.ROLL_BROKERS_TO_HYBRID
+        super().__init__(step=step, **kwargs)
+        self.mode = mode
+
+    def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
+        state = seen.brokers[self.node_id]
+        if state.running is True and state.mode == self.mode:
+            return f"broker {self.node_id} is in {self.mode.value} mode"
+        return super().already_done(spec, seen, reading)
+
+    def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
+        others_down = [b.id for b in seen.brokers.values() if b.id != self.node_id and b.running is not True]
+        if others_down:
+            raise Refused(f"broker {', '.join(map(str, others_down))} does not answer; stopping broker {self.node_id} too could make partitions unavailable", way_out="bring it back into every ISR, then clear this task")
+        if not was_read(seen.topics):
+            raise Refused(f"the state of the partitions could not be read: {seen.topics.reason}", way_out="make the brokers' listener reachable and clear this task")
+        lagging = {b: n for b, n in seen.topics.out_of_sync_by_broker.items() if b != self.node_id and n}
+        if lagging:
+            raise Refused(f"replicas on other brokers are out of sync ({', '.join(f'broker {b}: {n}' for b, n in lagging.items())})", way_out=f"wait until they are in sync, then clear this task; broker {self.node_id} was not touched")
+        without_flag = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
+        if without_flag:
+            raise Refused(
+                f"controller {', '.join(map(str, without_flag))} runs without the migration flag: the first time it leads, the migration is final, whatever the brokers are",
+                way_out="restart it with zookeeper.metadata.migration.enable=true before it is elected, then clear this task",
+            )
+
+    def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
+        return playbooks.restart_broker(spec, self.node_id, self.mode, secrets=airflow_secrets(), check=check, on_event=self.log.info)

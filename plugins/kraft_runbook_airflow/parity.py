@@ -1,0 +1,100 @@
+"""Parity under Airflow: a Spark job by SparkSubmitOperator, its report kept in the state directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from airflow.exceptions import AirflowException
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.gates import ParitySummary
+from kraft_runbook.metadata.comparison import ParityReport
+from kraft_runbook.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, clusters_directory, is_dry_run, state_directory
+from kraft_runbook_airflow.journal import record, run_file_name
+
+COMPARABLE = frozenset({Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED})
+"""Phases in which both stores hold the metadata, or a proven earlier state can stand in for ZooKeeper (FINALIZED)."""
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+class ParityOperator(SparkSubmitOperator):
+    """Prove that ZooKeeper and KRaft hold the same metadata. Any verdict but MATCH fails the task, and the report says what differs.
+
+    ``standalone``: in a phase with nothing to compare, skip with the reason instead of failing (the scheduled check).
+    """
+
+    template_fields: Sequence[str] = ()
+    ui_color = "#dff3e3"
+
+    def __init__(self, *, cluster: str, standalone: bool = False, **kwargs: Any) -> None:
+        super().__init__(
+            application=str(PROJECT / "include" / "kraft_runbook" / "spark" / "parity_job.py"),
+            name=f"kraft-runbook-parity-{cluster}",
+            conn_id="spark_default",
+            env_vars={"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT / "include")},
+            conf={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4"},
+            verbose=False,
+            **kwargs,
+        )
+        self.cluster = cluster
+        self.standalone = standalone
+
+    def execute(self, context: Any) -> dict[str, Any] | None:
+        if is_dry_run():
+            self.log.info("Dry run: would compare ZooKeeper with the metadata log of %s", self.cluster)
+            return None
+        reading = detect_phase(observe(cluster_spec(self.cluster), secrets=airflow_secrets()))
+        if reading.phase not in COMPARABLE:
+            return self._nothing_to_compare(reading)
+        return self.compare(context, reading.phase)
+
+    def _nothing_to_compare(self, reading: PhaseReading) -> None:
+        why = f"cluster {self.cluster} is in {reading.phase} ({'; '.join(reading.reasons)}): there are no two stores to compare"
+        if self.standalone and reading.phase is not Phase.UNKNOWN:
+            raise AirflowSkipException(why)
+        raise AirflowFailException(why)
+
+    def compare(self, context: Any, phase: Phase) -> dict[str, Any]:
+        """Run the Spark job once and return verdict, digest and the report's file. Raises AirflowFailException unless it is a MATCH."""
+        ti = context["ti"]
+        output = state_directory() / "parity" / run_file_name(ti.dag_id, ti.run_id) / f"{ti.task_id}.json"
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.unlink(missing_ok=True)
+        baseline = state_directory() / "baselines" / self.cluster
+        baseline.parent.mkdir(parents=True, exist_ok=True)
+        self.application_args = ["--cluster", self.cluster, "--clusters-dir", str(clusters_directory()), "--output", str(output)]
+        self.application_args += ["--against-baseline" if phase is Phase.FINALIZED else "--save-baseline", str(baseline)]
+        failure: AirflowException | None = None
+        try:
+            super().execute(context)
+        except AirflowException as error:  # a verdict other than MATCH is an exit code too: the report decides
+            failure = error
+        if not output.is_file():
+            raise AirflowFailException(f"the parity job left no report: {failure}. Look at the Spark output above; `kraft-runbook parity --cluster {self.cluster}` runs the same without Airflow.")
+        report = ParityReport.from_dict(json.loads(output.read_text()))
+        self.log.info("%s", report.render_text())
+        what = {"verdict": report.verdict.value, "digest": report.digest, "offset": report.offset, "report": output.name}
+        record(context, self.cluster, "compared", what)
+        if report.verdict.value != "MATCH":
+            raise AirflowFailException(f"parity is {report.verdict.value}\n{report.render_text()}")
+        return {**what, "report": os.fspath(output)}
+
+
+def load_summary(context: Any, parity_task: str) -> ParitySummary | None:
+    """The report of a parity task of this run, as a gate keeps it. None where that task has no report on record."""
+    compared = context["ti"].xcom_pull(task_ids=parity_task)
+    if not compared:
+        return None
+    report = ParityReport.from_dict(json.loads(Path(compared["report"]).read_text()))
+    if report.digest != compared["digest"]:
+        raise AirflowFailException(f"the parity report of {parity_task} was changed after it was made; clear {parity_task}")
+    return ParitySummary(report.verdict.value, report.digest, report.offset, report.finished_at.isoformat(), report.render_markdown())

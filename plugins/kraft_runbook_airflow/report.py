@@ -1,0 +1,68 @@
+"""The end of a run: what was proven and done, or where it stopped and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from kraft_runbook.clients.evidence_store import read_records
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.observation import BrokerMode
+from kraft_runbook.phases import Phase, detect_phase, rollback_plan
+from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run, state_directory
+from kraft_runbook_airflow.journal import record, run_file_name
+from kraft_runbook_airflow.operators import ClusterOperator
+
+BAD = frozenset({"failed", "upstream_failed"})
+
+
+class ClosingReport(ClusterOperator):
+    """Runs whatever happened before it. Succeeds only where the whole run did, so a stopped run shows as failed."""
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        ti = context["ti"]
+        states = ti.get_task_states(ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+        failed = sorted(task for task, state in states.items() if state == "failed")
+        unfinished = sorted(task for task, state in states.items() if state in BAD)
+        if is_dry_run() and not unfinished:
+            self.log.info("Dry run: every step was played, nothing was changed. The plan stands in the tasks' logs, in their order.")
+            return {"dry_run": True}
+        seen = observe(spec, secrets=airflow_secrets())
+        phase = detect_phase(seen).phase
+        text = _finished(spec) if phase is Phase.FINALIZED and not unfinished else self._stopped(context, phase, failed)
+        in_kraft = len(seen.brokers_in(BrokerMode.KRAFT))
+        record(context, self.cluster, "closed", {"phase": phase.value, "failed": failed, "brokers_in_kraft": in_kraft})
+        self.log.info("%s", text)
+        if unfinished or phase is not Phase.FINALIZED:
+            raise AirflowFailException(text)
+        return {"phase": phase.value, "report": text, "proofs": self._proofs(context)}
+
+    def _records(self, context: Any) -> list[dict[str, Any]]:
+        ti = context["ti"]
+        return [dict(r.body) for r in read_records(state_directory() / "evidence", run_file_name(ti.dag_id, ti.run_id))]
+
+    def _proofs(self, context: Any) -> dict[str, str]:
+        return {r["gate"]: r["digest"] for r in self._records(context) if r["outcome"] == "proven"}
+
+    def _stopped(self, context: Any, phase: Phase, failed: list[str]) -> str:
+        reasons = {r["task"]: r.get("error") for r in self._records(context) if r["outcome"] in {"failed", "refused", "gave_up"}}
+        lines = [f"The run stopped. Cluster {self.cluster} is in {phase}."]
+        lines += [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
+        plan = rollback_plan(phase)
+        lines += ["To go on: correct what is named above and clear the failed task.", f"To go back: {plan.why}."]
+        lines += [f"{n}. {step}" for n, step in enumerate(plan.steps, 1)]
+        return "\n".join(lines)
+
+
+def _finished(spec: ClusterSpec) -> str:
+    return "\n".join(
+        [
+            f"Cluster {spec.name} runs on KRaft; the migration is final.",
+            f"May be decommissioned now: the ZooKeeper ensemble ({', '.join(spec.zookeeper.servers)}), once nothing else uses it;",
+            "the brokers' former ZooKeeper properties, which no rendered configuration holds any more.",
+            "Keep: the evidence of this run, and the last proven dual-write state, which later parity checks compare against.",
+            "Next: upgrade metadata.version and the software to Kafka 4 when you are ready.",
+        ]
+    )

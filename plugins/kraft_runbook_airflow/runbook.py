@@ -1,0 +1,165 @@
+"""The words in which the DAG files are written: one function a phase of the runbook."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
+
+from kraft_runbook.cluster import ClusterSpec, load_cluster
+from kraft_runbook.conditions import Condition
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.gates import Gate
+from kraft_runbook.observation import BrokerMode
+from kraft_runbook_airflow.environment import clusters_directory
+from kraft_runbook_airflow.finalization import FinalizeActiveController, FinalizeController
+from kraft_runbook_airflow.gates import ApprovalGate, ConfirmGate, ProveGate
+from kraft_runbook_airflow.operators import ClaimOperator, PreflightOperator, ProvisionController, RestartBroker
+from kraft_runbook_airflow.parity import ParityOperator
+from kraft_runbook_airflow.problems import problem_dag
+from kraft_runbook_airflow.report import ClosingReport
+from kraft_runbook_airflow.sensors import ClusterSensor
+from kraft_runbook_airflow.soak import SoakOperator
+
+TAGS = ["kraft-runbook"]
+
+
+def load_clusters() -> Iterator[ClusterSpec]:
+    """Every usable cluster file. A bad one becomes a DAG of its own that shows what is wrong with it, and harms no other."""
+    for path in sorted(clusters_directory().glob("*.yaml")):
+        try:
+            yield load_cluster(path.stem, directory=clusters_directory(), environment=os.environ)
+        except RunbookError as error:
+            problem_dag(path.stem, str(error))
+
+
+@contextmanager
+def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None) -> Iterator[DAG]:
+    """A DAG that changes one cluster: one run at a time, no catch-up, no retries (a person decides), the trigger form's parameters."""
+    nodes = "".join(f"\n| broker {b.id} | {b.host} |" for b in cluster.brokers) + "".join(f"\n| controller {c.id} | {c.host} |" for c in cluster.controllers)
+    with DAG(
+        f"{name}__{cluster.name}",
+        description=f"{name.replace('_', ' ')} of {cluster.name}",
+        doc_md=f"{doc or ''}\n\n**{cluster.name}**: {cluster.description}\n\n| node | host |\n|---|---|{nodes}",
+        schedule=None,
+        catchup=False,
+        max_active_runs=1,
+        tags=[*TAGS, cluster.name],
+        default_args={"retries": 0},
+        params={
+            "dry_run": Param(False, type="boolean", title="Dry run", description="Play every step, show the exact ordered plan with configuration diffs, change nothing"),
+            "soak_minutes": Param(60, type="number", minimum=0, title="Soak time in minutes", description="How long all brokers run in KRaft mode, watched and proven, before the finalize gate"),
+            "approvals_needed": Param(1, type="integer", minimum=1, maximum=2, title="Approvals needed", description="How many different people must sign each gate"),
+        },
+    ) as dag:
+        yield dag
+
+
+def preflight(cluster: ClusterSpec) -> TaskGroup:
+    """Claim the cluster for this run, then every check."""
+    with TaskGroup("preflight") as group:
+        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PreflightOperator(task_id="checks", cluster=cluster.name)
+    return group
+
+
+def approve(cluster: ClusterSpec, gate: Gate, *, parity: BaseOperator | None = None) -> TaskGroup:
+    """Prove, ask, confirm. The finalize gate proves parity once more between the approval and its confirmation."""
+    with TaskGroup(f"gate_{gate.value}") as group:
+        prove = ProveGate(task_id="prove", cluster=cluster.name, gate=gate, parity_task=parity.task_id if parity else None)
+        signatures = [
+            ApprovalGate(task_id=name, cluster=cluster.name, gate=gate, prove_task=prove.task_id, number=number, users=cluster.approvals.users)
+            for number, name in ((1, "approve"), (2, "approve_second"))
+        ]
+        again = [ParityOperator(task_id="parity_again", cluster=cluster.name)] if gate is Gate.FINALIZE else []
+        chain(prove, *signatures, *again, ConfirmGate(task_id="confirm", cluster=cluster.name, gate=gate))
+    return group
+
+
+def provision_controllers(cluster: ClusterSpec) -> TaskGroup:
+    """Format and start each controller, then wait for a quorum that is ready to migrate."""
+    with TaskGroup("provision_controllers") as group:
+        ready = _wait(cluster, "quorum_ready", Condition.QUORUM_READY, cluster.deadlines.quorum)
+        previous: BaseOperator | None = None
+        for controller in cluster.controllers:
+            with TaskGroup(f"controller_{controller.id}"):
+                start = ProvisionController(task_id="provision", cluster=cluster.name, node_id=controller.id)
+            if previous:
+                previous >> start
+            previous = start
+        chain(previous, ready)
+    return group
+
+
+def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
+    """Restart each broker in the mode, one by one: the next one only when this one is registered and in every ISR."""
+    registered = Condition.BROKER_REGISTERED_AS_MIGRATING if to is BrokerMode.HYBRID else Condition.BROKER_REGISTERED_IN_KRAFT
+    with TaskGroup(f"roll_brokers_to_{to.value}") as group:
+        previous: BaseOperator | None = None
+        for broker in cluster.brokers:
+            with TaskGroup(f"broker_{broker.id}"):
+                restart = RestartBroker(task_id="restart", cluster=cluster.name, node_id=broker.id, mode=to)
+                known = _wait(cluster, "registered", registered, cluster.deadlines.registration, broker.id)
+                in_sync = _wait(cluster, "in_sync", Condition.BROKER_IN_SYNC, cluster.deadlines.in_sync, broker.id)
+                restart >> known >> in_sync
+            if previous:
+                previous >> restart
+            previous = in_sync
+    return group
+
+
+def await_metadata_copy(cluster: ClusterSpec) -> BaseOperator:
+    """Wait until the copy is done and dual writes flow; never on the metric alone."""
+    return _wait(cluster, "await_metadata_copy", Condition.METADATA_COPIED, cluster.deadlines.metadata_copy)
+
+
+def verify_parity(cluster: ClusterSpec, task_id: str) -> ParityOperator:
+    """Prove by Spark that both stores hold the same."""
+    return ParityOperator(task_id=task_id, cluster=cluster.name)
+
+
+def soak(cluster: ClusterSpec) -> SoakOperator:
+    """Watch health and prove parity for the soak time of the run."""
+    return SoakOperator(task_id="soak", cluster=cluster.name)
+
+
+def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
+    """Take each controller out of migration mode, the active one last, and wait until all show the final state."""
+    with TaskGroup("finalize_controllers") as group:
+        steps: list[BaseOperator] = []
+        for controller in cluster.controllers:
+            with TaskGroup(f"controller_{controller.id}"):
+                restart = FinalizeController(task_id="restart", cluster=cluster.name, node_id=controller.id)
+                steps += [restart, _wait(cluster, "caught_up", Condition.CONTROLLER_CAUGHT_UP, cluster.deadlines.quorum, controller.id)]
+        with TaskGroup("active_controller_last"):
+            steps.append(FinalizeActiveController(task_id="restart", cluster=cluster.name))
+        chain(*steps, _wait(cluster, "finalized", Condition.FINALIZED, cluster.deadlines.finalization))
+    return group
+
+
+def closing_report(cluster: ClusterSpec) -> BaseOperator:
+    """Say what was proven and what may be decommissioned, or where the run stopped and why. Always runs."""
+    return ClosingReport(task_id="closing_report", cluster=cluster.name, trigger_rule="all_done")
+
+
+def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
+    """``metadata_parity_check__<cluster>``: parity alone, read-only; scheduled where the cluster file says when."""
+    with DAG(
+        f"metadata_parity_check__{cluster.name}",
+        description=f"ZooKeeper and KRaft parity of {cluster.name}, read-only",
+        doc_md=doc,
+        schedule=cluster.parity_schedule,
+        catchup=False,
+        max_active_runs=1,
+        tags=[*TAGS, cluster.name, "read-only"],
+        params={"dry_run": Param(False, type="boolean", title="Dry run")},
+        dagrun_timeout=timedelta(hours=6),
+    ) as dag:
+        ParityOperator(task_id="parity", cluster=cluster.name, standalone=True)
+    return dag
+
+
+def _wait(cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node_id: int | None = None) -> ClusterSensor:
+    return ClusterSensor(task_id=task_id, cluster=cluster.name, condition=condition, deadline=deadline, node_id=node_id)

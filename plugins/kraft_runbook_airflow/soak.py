@@ -1,0 +1,55 @@
+"""The soak: health is watched all the time, parity proven again and again, for as long as the operator asked."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
+from kraft_runbook_airflow.parity import ParityOperator
+from kraft_runbook_airflow.triggers import HealthWatchTrigger
+
+
+class SoakOperator(ParityOperator):
+    """Watch health in the triggerer for ``parity_every`` or the rest of the soak, prove parity, and so on until the time is over.
+
+    The last parity run comes after the time is over; its report is what the finalize gate shows.
+    """
+
+    def __init__(self, *, parity_every: timedelta = timedelta(minutes=15), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.parity_every = parity_every
+
+    def execute(self, context: Any) -> Any:
+        minutes = float(context["params"]["soak_minutes"])
+        if is_dry_run():
+            self.log.info("Dry run: would soak for %g minutes, parity at least every %s", minutes, self.parity_every)
+            return None
+        phase = detect_phase(observe(cluster_spec(self.cluster), secrets=airflow_secrets())).phase
+        if phase is Phase.FINALIZED:
+            self.log.info("already done: the cluster is finalized")
+            return None
+        self.watch_until(datetime.now(UTC) + timedelta(minutes=minutes))
+        return None
+
+    def watch_until(self, ends_at: datetime) -> None:
+        """Hand the wait to the triggerer; it comes back to prove parity."""
+        seconds = max(0.0, min((ends_at - datetime.now(UTC)).total_seconds(), self.parity_every.total_seconds()))
+        self.log.info("Soaking until %s; parity again in %.0f s", ends_at.isoformat(timespec="seconds"), seconds)
+        trigger = HealthWatchTrigger(self.cluster, time.time() + seconds)
+        self.defer(trigger=trigger, method_name="after_watch", kwargs={"ends_at": ends_at.isoformat()})
+
+    def after_watch(self, context: Any, event: dict[str, Any], ends_at: str) -> Any:
+        """Resume after a stretch of watching: fail on what it found, else prove parity, and watch on where time is left."""
+        if event.get("broken"):
+            raise AirflowFailException(f"the soak found the cluster unhealthy: {event['broken']}")
+        compared = self.compare(context, Phase.DUAL_WRITE)
+        end = datetime.fromisoformat(ends_at)
+        if datetime.now(UTC) < end:
+            self.watch_until(end)
+        return compared

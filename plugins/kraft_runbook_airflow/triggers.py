@@ -1,0 +1,109 @@
+"""Waits that hold no worker: the triggerer observes the cluster until a condition of the core holds, N times in a row."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
+
+from kraft_runbook.checks import run_checks
+from kraft_runbook.checks.liveness import dual_write_liveness
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.conditions import Condition
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.phases import detect_phase
+from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec
+from kraft_runbook_airflow.journal import record_for
+from kraft_runbook_airflow.waiting import Wait
+
+
+class ClusterConditionTrigger(BaseTrigger):
+    """Waits for one condition of one cluster. Ends the task itself: no worker is used before, while or after.
+
+    ``deadline``: seconds since the task began to wait; a triggerer that is restarted goes on with what is left.
+    ``node_id``: the broker or controller that the condition is about, where it is about one.
+    """
+
+    def __init__(self, cluster: str, condition: str, node_id: int | None = None, deadline: float = 60.0, dry_run: str | bool = False) -> None:
+        super().__init__()
+        self.cluster = cluster
+        self.condition = condition
+        self.node_id = node_id
+        self.deadline = deadline
+        self.dry_run = dry_run
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        names = ("cluster", "condition", "node_id", "deadline", "dry_run")
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        condition = Condition(self.condition)
+        if str(self.dry_run).lower() == "true":
+            self.log.info("Dry run: would wait up to %.0f s for: %s", self.deadline, condition.describe(self.node_id))
+            yield TaskSuccessEvent()
+            return
+        began = self._began()
+        try:
+            spec = cluster_spec(self.cluster)
+            wait = Wait(spec, condition, self.deadline, self.log.info, self.node_id, began)
+            while not await asyncio.to_thread(wait.look):
+                await asyncio.sleep(spec.deadlines.poll)
+        except RunbookError as error:
+            self.log.error("%s", error)
+            await self._record("gave_up", condition, began, str(error))
+            yield TaskFailedEvent()
+            return
+        await self._record("reached", condition, began, "")
+        yield TaskSuccessEvent()
+
+    def _began(self) -> float:
+        """When the task began to wait, in seconds since the epoch; survives a restart of the triggerer."""
+        start = getattr(self.task_instance, "start_date", None)
+        return start.timestamp() if start else time.time()
+
+    async def _record(self, outcome: str, condition: Condition, began: float, error: str) -> None:
+        ti = self.task_instance
+        if ti is not None:
+            what = {"condition": condition.value, "node_id": self.node_id, "seconds": round(time.time() - began, 1), "error": error}
+            await asyncio.to_thread(record_for, self.cluster, ti.dag_id, ti.run_id, ti.task_id, outcome, what)
+
+
+class HealthWatchTrigger(BaseTrigger):
+    """Watches dual write until a moment; comes back at once with what broke. ``until``: seconds since the epoch.
+
+    A check must fail or be unknown three times in a row before it counts: a leader election is not an outage.
+    """
+
+    def __init__(self, cluster: str, until: float) -> None:
+        super().__init__()
+        self.cluster = cluster
+        self.until = until
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{type(self).__module__}.{type(self).__qualname__}", {"cluster": self.cluster, "until": self.until}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        try:
+            spec = cluster_spec(self.cluster)
+        except RunbookError as error:
+            yield TriggerEvent({"broken": str(error)})
+            return
+        bad: dict[str, int] = {}
+        earlier = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
+        while time.time() < self.until:
+            await asyncio.sleep(min(3.0, max(0.0, self.until - time.time())) + 0.1)
+            seen = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
+            results = [*run_checks(seen, spec, detect_phase(seen).phase, gate="soak").results, dual_write_liveness(earlier, seen)]
+            if (seen.observed_at - earlier.observed_at).total_seconds() > 2:
+                earlier = seen
+            bad = {r.code: bad.get(r.code, 0) + 1 for r in results if r.blocks}
+            worst = [r for r in results if bad.get(r.code, 0) >= 3]
+            if worst:
+                yield TriggerEvent({"broken": "; ".join(f"{r.code} {r.title}: {r.evidence} What to do: {r.fix}" for r in worst)})
+                return
+            left = self.until - time.time()
+            self.log.info("healthy: %d checks pass, %.0f s left", sum(r.passed for r in results), max(0.0, left))
+        yield TriggerEvent({"broken": None})

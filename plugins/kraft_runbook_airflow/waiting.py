@@ -1,0 +1,67 @@
+"""A condition of the core, awaited: one look at a time, for the triggerer and for the few waits inside a task."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.conditions import Condition, evaluate
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.observation import ClusterObservation
+from kraft_runbook_airflow.environment import airflow_secrets
+
+SAY_EVERY = 10.0
+"""Seconds after which an unchanged message is said again."""
+
+
+@dataclass
+class Wait:
+    """Waits for one condition with a deadline in seconds from ``began`` (epoch seconds).
+
+    ``say`` gets the message that names who is missing, when it changes and every ten seconds.
+    """
+
+    spec: ClusterSpec
+    condition: Condition
+    deadline: float
+    say: Callable[[str], object]
+    node_id: int | None = None
+    began: float = field(default_factory=time.time)
+    seen: ClusterObservation | None = None
+    _healthy: int = 0
+    _said: tuple[str, float] = ("", 0.0)
+
+    def look(self) -> bool:
+        """Observe once. True when the condition held ``healthy_in_a_row`` times; raises StepFailed past the deadline or when waiting can't help."""
+        earlier, self.seen = self.seen, observe(self.spec, secrets=airflow_secrets())
+        progress = evaluate(self.condition, self.seen, self.spec, node_id=self.node_id, earlier=earlier)
+        self._healthy = self._healthy + 1 if progress.done else 0
+        elapsed = time.time() - self.began
+        if self._healthy >= self.spec.deadlines.healthy_in_a_row:
+            self.say(f"{self.condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
+            return True
+        if progress.hopeless or elapsed > self.deadline:
+            why = "waiting can't help" if progress.hopeless else f"the deadline of {self.deadline:.0f} s has passed"
+            raise StepFailed(
+                f"{progress.waiting_for or self.condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",
+                way_out="nothing further is changed: correct what is named and clear this task, or go back (docs/rollback.md)",
+            )
+        message, at = self._said
+        if not progress.done and (progress.waiting_for != message or time.time() - at > SAY_EVERY):
+            self.say(f"{progress.waiting_for}, {elapsed:.0f} s")
+            self._said = (progress.waiting_for, time.time())
+        return False
+
+
+def wait_for(
+    spec: ClusterSpec, condition: Condition, *, deadline: float, say: Callable[[str], object], node_id: int | None = None
+) -> ClusterObservation:
+    """Wait in this thread; returns the observation that completed the condition."""
+    wait = Wait(spec, condition, deadline, say, node_id)
+    while not wait.look():
+        time.sleep(spec.deadlines.poll)
+    assert wait.seen is not None
+    return wait.seen
