@@ -103,6 +103,11 @@ def render_properties(properties: Mapping[str, str], *, header: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_secrets(values: Mapping[str, str]) -> str:
+    """The text of a host's secrets file (``spec.secrets_file``): one line a property, as Kafka's ``FileConfigProvider`` reads it."""
+    return render_properties(dict(sorted(values.items())), header="Read by Kafka's FileConfigProvider. Keep it to its owner (0600).")
+
+
 def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n")
 
