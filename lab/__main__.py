@@ -1,0 +1,84 @@
+"""``python -m lab up | down | status | seed | secrets | workload``"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from kraft_runbook.errors import RunbookError
+from lab import layout, lifecycle
+from lab.secret_files import make_secrets
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the exit code is 0, or 1 after an error, which goes to standard error with its way out."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except RunbookError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m lab", description="A real Kafka cluster on this machine, described by include/clusters/lab.yaml")
+    commands = parser.add_subparsers(dest="command", required=True)
+    up = commands.add_parser("up", help="start ZooKeeper and the brokers (or whatever the configuration of an existing lab says)")
+    up.add_argument("--fresh", action="store_true", help="remove the lab that is there, data and all, first")
+    down = commands.add_parser("down", help="stop every process")
+    down.add_argument("--purge", action="store_true", help="and remove the lab's directory, data and all")
+    commands.add_parser("status", help="what runs, since when, started how often")
+    seed = commands.add_parser("seed", help="every kind of metadata, and some records")
+    seed.add_argument("--topics", type=int, default=0, metavar="N", help="further topics of 10 partitions, to see scale")
+    commands.add_parser("secrets", help="make the lab's secrets if they are not there, and name the files")
+    workload = commands.add_parser("workload", help="producers and consumers until SIGTERM, then an account of every record")
+    workload.add_argument("--report", type=Path, required=True, metavar="FILE", help="where the account goes, as JSON")
+    workload.add_argument("--status", type=Path, metavar="FILE", help="a line that says how it goes, rewritten each second")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    spec = layout.load()
+    match options.command:
+        case "up":
+            if options.fresh:
+                lifecycle.down(spec, purge=True)
+            lifecycle.up(spec)
+        case "down":
+            lifecycle.down(spec, purge=options.purge)
+        case "status":
+            return _print_status()
+        case "seed":
+            from lab.seed import seed
+
+            seed(spec, extra_topics=options.topics)
+        case "secrets":
+            here = layout.layout(spec)
+            here.directory.mkdir(parents=True, exist_ok=True)
+            make_secrets(spec, here.secrets_environment)
+            print(f"for clients:  . {here.secrets_environment}\nfor Kafka:    {spec.secrets_file}")
+        case "workload":
+            from lab.workload import run
+
+            return run(spec, report=options.report, status=options.status)
+    return 0
+
+
+def _print_status() -> int:
+    """The table; exit code 0 when every configured process runs, else 3."""
+    spec = layout.load()
+    counted = layout.starts(spec)
+    print(f"{'service':<16}{'state':<15}{'pid':>8}{'up, s':>9}{'starts':>8}  {'configured':<17}address")
+    whole = True
+    for service, state, pid, uptime, mode, address in lifecycle.status(spec):
+        print(f"{service:<16}{state:<15}{pid or '-':>8}{uptime:>9.0f}{counted[service]:>8}  {mode:<17}{address}")
+        whole = whole and (state == "RUNNING" or mode == "not provisioned")
+    return 0 if whole else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""What the lab runs: Java, the jars from Maven, and a directory shaped like a Kafka installation (``spec.kafka.home``)."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import RunbookError
+from lab.layout import ROOT
+
+JARS = ROOT / "build" / "jars"
+TEMPLATES = ROOT / "lab" / "templates"
+MINIMUM_JAVA = 17
+_FETCH = "mvn -q -B -f lab/pom.xml dependency:copy-dependencies"
+
+
+def java() -> Path:
+    """The Java to run: ``$JAVA_HOME/bin/java``, else the first on the path. Raises RunbookError when there is none, or it is too old."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    where = f"JAVA_HOME={home}" if home else "the PATH"
+    if not found:
+        raise RunbookError(f"no java in {where}", way_out=f"install a Java {MINIMUM_JAVA} runtime (openjdk-17-jre-headless), or set JAVA_HOME")
+    said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    if said.returncode != 0 or not version:
+        raise RunbookError(f"{found} -version failed: {(said.stderr or said.stdout).strip()[:200]}", way_out=f"install a working Java {MINIMUM_JAVA}")
+    if int(version.group(1)) < MINIMUM_JAVA:
+        raise RunbookError(
+            f"{found} is Java {version.group(1)}; the lab needs {MINIMUM_JAVA} or newer",
+            way_out=f"install Java {MINIMUM_JAVA} and set JAVA_HOME to it",
+        )
+    return Path(found).resolve()
+
+
+def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
+    """The directory with Kafka's jars of that version, brought by Maven where they are missing.
+
+    Raises RunbookError when they are missing and Maven is too, when Maven fails, or when they are of another version.
+    """
+    if not _complete(jars):
+        maven = shutil.which("mvn")
+        if not maven:
+            raise RunbookError(f"Kafka's jars are not in {jars}, and there is no mvn to bring them", way_out="install Maven, then: make jars")
+        done = subprocess.run(
+            [maven, *shlex.split(_FETCH)[1:], f"-DoutputDirectory={jars}"], cwd=ROOT, capture_output=True, text=True, timeout=1800, check=False
+        )
+        if done.returncode != 0 or not _complete(jars):
+            said = "\n".join([line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line][:5])
+            raise RunbookError(f"Maven could not bring Kafka's jars:\n{said}", way_out=f"run it by hand to see all of it: {_FETCH}")
+        (jars / ".complete").touch()
+    if not (jars / f"kafka_2.13-{version}.jar").exists():
+        found = ", ".join(p.name for p in jars.glob("kafka_2.13-*.jar"))
+        raise RunbookError(
+            f"the cluster file declares Kafka {version}, but {jars} holds {found}",
+            way_out=f"make kafka.version in lab/pom.xml and in the cluster file the same, remove {jars}, then: make jars",
+        )
+    return jars
+
+
+def _complete(jars: Path) -> bool:
+    return all(any(jars.glob(pattern)) for pattern in ("kafka_2.13-*.jar", "zookeeper-*.jar", "kafka-tools-*.jar", "slf4j-reload4j-*.jar", "jmx_*.jar"))
+
+
+def install(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
+    """Lay out ``spec.kafka.home``: ``libs`` (links), ``agent`` (the metrics exporter), ``config`` and ``bin``. Safe to repeat."""
+    home = Path(spec.kafka.home)
+    for name in ("libs", "agent", "config", "bin"):
+        (home / name).mkdir(parents=True, exist_ok=True)
+    for jar in jars.glob("*.jar"):
+        agent = jar.name.startswith("jmx_prometheus_javaagent")
+        link = home / "agent" / "jmx_prometheus_javaagent.jar" if agent else home / "libs" / jar.name
+        link.unlink(missing_ok=True)
+        link.symlink_to(jar)
+    for name in ("log4j.properties", "tools-log4j.properties", "jmx-exporter.yaml"):
+        shutil.copyfile(TEMPLATES / name, home / "config" / name)
+    for name in ("kafka-run-class.sh", "kafka-storage.sh", "run-service.sh"):
+        script = home / "bin" / name
+        script.write_text((TEMPLATES / name).read_text().replace("@JAVA@", shlex.quote(str(java_command))))
+        script.chmod(0o755)

@@ -1,0 +1,120 @@
+"""Where a lab keeps its things, all derived from the cluster file."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraft_runbook.cluster import ClusterSpec, load_cluster
+from kraft_runbook.configuration import MIGRATION_FLAG, parse_properties
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.observation import BrokerMode
+from lab.secret_files import read_environment_file
+
+ROOT = Path(__file__).resolve().parent.parent
+ZOOKEEPER = "zookeeper"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of one lab. ``directory`` is ``KRB_LAB_DIR``; everything lies below it."""
+
+    directory: Path
+
+    @property
+    def kafka_home(self) -> Path:
+        return self.directory / "kafka"
+
+    @property
+    def logs(self) -> Path:
+        return self.directory / "logs"
+
+    @property
+    def zookeeper_config(self) -> Path:
+        return self.directory / ZOOKEEPER / "zookeeper.properties"
+
+    @property
+    def supervisor_config(self) -> Path:
+        return self.directory / "supervisord.conf"
+
+    @property
+    def supervisor_socket(self) -> Path:
+        return self.directory / "supervisor.sock"
+
+    @property
+    def secrets_environment(self) -> Path:
+        return self.directory / "secrets.env"
+
+    @property
+    def starts_log(self) -> Path:
+        """One line a process start, written by the process's own launcher: ``<epoch seconds> <service> <pid>``."""
+        return self.directory / "starts.log"
+
+
+def load(environ: Mapping[str, str] = os.environ) -> ClusterSpec:
+    """The lab's cluster file, read with this environment. A relative ``KRB_LAB_DIR`` counts from here.
+
+    Raises ClusterFileError.
+    """
+    given = dict(environ)
+    if given.get("KRB_LAB_DIR"):
+        given["KRB_LAB_DIR"] = str(Path(given["KRB_LAB_DIR"]).absolute())
+    return load_cluster("lab", directory=ROOT / "include" / "clusters", environment=given)
+
+
+def layout(spec: ClusterSpec) -> Layout:
+    """Where this lab keeps its things. Raises RunbookError for a cluster file that the lab can't run."""
+    directory = Path(spec.kafka.home).parent
+    found = Layout(directory)
+    if spec.service_manager.socket != f"unix://{found.supervisor_socket}" or spec.reach.kind != "local":
+        raise RunbookError(
+            f"the lab runs clusters reached locally, with supervisor's socket at {found.supervisor_socket}; {spec.name} says otherwise",
+            way_out="use include/clusters/lab.yaml as it is, and move the lab by KRB_LAB_DIR and KRB_LAB_NET",
+        )
+    if len(spec.zookeeper.servers) != 1 or spec.zookeeper.chroot:
+        raise RunbookError("the lab runs one ZooKeeper server without a chroot", way_out="declare one server in include/clusters/lab.yaml")
+    if len(str(found.supervisor_socket)) > 100:
+        raise RunbookError(
+            f"the lab's directory {directory} is too long a path for a Unix socket in it (107 bytes at most)",
+            way_out="set KRB_LAB_DIR to a shorter path, such as /tmp/lab",
+        )
+    return found
+
+
+def zookeeper_address(spec: ClusterSpec) -> tuple[str, int]:
+    host, _, port = spec.zookeeper.servers[0].partition(":")
+    return host, int(port)
+
+
+def config_files(spec: ClusterSpec) -> dict[str, Path]:
+    """The configuration of every node, by service; controllers' files appear when the runbook provisions them."""
+    return {node.service: Path(node.config_file) for node in (*spec.brokers, *spec.controllers)}
+
+
+def mode_on_disk(config: Path) -> BrokerMode:
+    """The mode in which a broker would start from this file."""
+    properties = parse_properties(config.read_text())
+    if "process.roles" in properties:
+        return BrokerMode.KRAFT
+    return BrokerMode.HYBRID if properties.get(MIGRATION_FLAG) == "true" else BrokerMode.ZOOKEEPER
+
+
+def environment(spec: ClusterSpec) -> dict[str, str]:
+    """What another process needs in its environment to load this lab's cluster file and to resolve its secrets.
+
+    Holds secret values. Raises RunbookError where the lab was never brought up.
+    """
+    here = layout(spec)
+    place = {"KRB_LAB_DIR": str(here.directory), "KRB_LAB_NET": zookeeper_address(spec)[0].rpartition(".")[0]}
+    return place | read_environment_file(here.secrets_environment)
+
+
+def starts(spec: ClusterSpec) -> dict[str, int]:
+    """How often each process was started since the lab was made, by service. A service never started counts 0."""
+    log = layout(spec).starts_log
+    services = [ZOOKEEPER, *(n.service for n in (*spec.brokers, *spec.controllers))]
+    counted = Counter(line.split()[1] for line in log.read_text().splitlines()) if log.exists() else Counter[str]()
+    return {service: counted[service] for service in services}

@@ -1,0 +1,226 @@
+"""Up, down and what is there: the lab as a whole. Each can be repeated; a failed ``up`` stops whatever it had started."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.configuration import broker_properties, parse_properties, render_properties
+from kraft_runbook.errors import Refused, RunbookError, StepFailed
+from kraft_runbook.observation import BrokerMode
+from lab import supervision
+from lab.health import wait_until_healthy
+from lab.installation import fetch_jars, install, java
+from lab.layout import ZOOKEEPER, Layout, config_files, layout, zookeeper_address
+from lab.ports import addresses, holder, is_open, require_free
+from lab.secret_files import make_secrets
+
+Say = Callable[[str], None]
+
+
+def up(spec: ClusterSpec, *, say: Say = print) -> None:
+    """Bring the lab up: a new one in ZooKeeper mode, an existing one in whatever mode its configuration files say.
+
+    Returns when every broker is registered and every partition in sync. Raises RunbookError; then nothing that this call
+    started still runs (logs and data stay for a look).
+    """
+    here = layout(spec)
+    require_free({name: sockets for name, sockets in addresses(spec).items() if name not in _running(here)})
+    java_command, jars = java(), fetch_jars(spec.kafka.version)
+    with _alone(here):
+        _prepare(spec, jars=jars, java_command=java_command)
+        launched = not supervision.answers(here)
+        if launched:
+            supervision.launch(here)
+        wanted = [service for service in _wanted(spec) if service not in _running(here)]
+        try:
+            for service in wanted:
+                say(f"starting {service}")
+                _start(spec, service)
+            wait_until_healthy(spec, say=say)
+        except BaseException:
+            _stop(here, wanted, within=60)
+            if launched:
+                supervision.shut_down(here)
+            raise
+    say(f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.zookeeper.connect}, files in {here.directory}")
+
+
+def down(spec: ClusterSpec, *, purge: bool = False, say: Say = print) -> None:
+    """Stop every process of the lab: brokers, then controllers, then ZooKeeper; ``purge`` kills them and removes the directory.
+
+    Processes that outlived their supervisor are ended too, by the pids of starts.log. Raises StepFailed for what would not stop.
+    """
+    here = layout(spec)
+    if not here.directory.exists():
+        return
+    with _alone(here):
+        if supervision.answers(here):
+            order: tuple[list[str], ...] = ([b.service for b in spec.brokers], [c.service for c in spec.controllers], [ZOOKEEPER])
+            for services in [sum(order, [])] if purge else order:
+                _stop(here, services, within=spec.service_manager.stop_timeout + 10, kill=purge)
+            supervision.shut_down(here)
+        for service, pid in _orphans(here):
+            say(f"ending {service} (pid {pid}), which outlived its supervisor")
+            _end(pid, service, kill=purge, within=spec.service_manager.stop_timeout)
+    if purge:
+        _purge(here)
+    say(f"the lab is down{f'; {here.directory} is removed' if purge else ''}")
+
+
+def _prepare(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
+    """Lay out the directory. Configuration that exists is left as it is: after a migration it is a KRaft cluster's."""
+    here = layout(spec)
+    for directory in (here.logs, here.zookeeper_config.parent / "data", *(Path(n.config_file).parent for n in (*spec.brokers, *spec.controllers))):
+        directory.mkdir(parents=True, exist_ok=True)
+    install(spec, jars=jars, java_command=java_command)
+    make_secrets(spec, here.secrets_environment)
+    _write_once(here.zookeeper_config, render_properties(_zookeeper_properties(spec), header="The lab's ZooKeeper"))
+    for broker in spec.brokers:
+        text = render_properties(broker_properties(spec, broker, BrokerMode.ZOOKEEPER), header=f"Broker {broker.id} of cluster {spec.name}")
+        _write_once(Path(broker.config_file), text)
+    here.supervisor_config.write_text(supervision.render_configuration(spec))
+
+
+def _zookeeper_properties(spec: ClusterSpec) -> dict[str, str]:
+    host, port = zookeeper_address(spec)
+    return {
+        "dataDir": str(layout(spec).zookeeper_config.parent / "data"),
+        "clientPort": str(port),
+        "clientPortAddress": host,
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "srvr,ruok,mntr",
+        "maxClientCnxns": "0",
+        "tickTime": "2000",
+        "autopurge.purgeInterval": "1",
+    }
+
+
+def _write_once(path: Path, text: str) -> None:
+    if not path.exists():
+        path.write_text(text)
+
+
+def _wanted(spec: ClusterSpec) -> Iterator[str]:
+    """The services to start, in order: those whose configuration exists; ZooKeeper where some configuration names it."""
+    configured = {service: parse_properties(path.read_text()) for service, path in config_files(spec).items() if path.exists()}
+    if any("zookeeper.connect" in properties for properties in configured.values()):
+        yield ZOOKEEPER
+    # A controller's file may be there before its storage is formatted: provisioning was interrupted, and is the runbook's to resume.
+    yield from (c.service for c in spec.controllers if c.service in configured and Path(c.log_dir, "meta.properties").exists())
+    yield from (b.service for b in spec.brokers)
+
+
+def _start(spec: ClusterSpec, service: str) -> None:
+    here = layout(spec)
+    if service != ZOOKEEPER:
+        supervision.begin_start(here, service)
+        return
+    supervision.start(here, service)
+    deadline = time.monotonic() + 30
+    while not is_open(zookeeper_address(spec)):
+        if ZOOKEEPER not in _running(here) or time.monotonic() > deadline:
+            raise StepFailed(f"ZooKeeper did not come up; its log ends:\n{supervision.log_tail(here, service)}", way_out=f"read {here.logs}/zookeeper.log")
+        time.sleep(0.1)
+
+
+def _stop(here: Layout, services: Iterable[str], *, within: float, kill: bool = False) -> None:
+    """Stop services together and wait for their end; those that overstay are killed, and that is reported."""
+    waiting = [s for s in services if s in _running(here)]
+    for service in waiting:
+        supervision.begin_stop(here, service, signal="KILL" if kill else "TERM")
+    deadline = time.monotonic() + within
+    while left := [s for s in waiting if s in _running(here)]:
+        if time.monotonic() > deadline:
+            for service in left:
+                supervision.begin_stop(here, service, signal="KILL")
+            raise StepFailed(f"{', '.join(left)} had not stopped after {within:g} s and were killed", way_out=f"read their logs in {here.logs}")
+        time.sleep(0.1)
+
+
+def _running(here: Layout) -> set[str]:
+    return {name for name, process in supervision.processes(here).items() if process.runs}
+
+
+def _orphans(here: Layout) -> list[tuple[str, int]]:
+    """Processes of this lab that still run though no supervisor holds them: (service, pid) from starts.log, checked in /proc."""
+    if not here.starts_log.exists():
+        return []
+    started = [line.split() for line in here.starts_log.read_text().splitlines()]
+    return [(service, int(pid)) for _, service, pid in started if _is_ours(here, int(pid))]
+
+
+def _is_ours(here: Layout, pid: int) -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return False
+    return f"{here.kafka_home}/" in command
+
+
+def _end(pid: int, service: str, *, kill: bool, within: float) -> None:
+    os.kill(pid, signal.SIGKILL if kill else signal.SIGTERM)
+    deadline = time.monotonic() + within
+    while Path(f"/proc/{pid}").exists():
+        if time.monotonic() > deadline:
+            raise StepFailed(f"{service} (pid {pid}) still runs {within:g} s after it was told to end", way_out=f"end it: kill -9 {pid}")
+        time.sleep(0.1)
+
+
+def _purge(here: Layout) -> None:
+    if not here.supervisor_config.exists():
+        raise Refused(f"{here.directory} does not look like a lab (no supervisord.conf); it was not removed", way_out="check KRB_LAB_DIR")
+    shutil.rmtree(here.directory)
+
+
+@contextmanager
+def _alone(here: Layout) -> Iterator[None]:
+    """One ``up`` or ``down`` at a time for one lab; the lock ends with its holder."""
+    here.directory.mkdir(parents=True, exist_ok=True)
+    with (here.directory / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Refused(f"another command is bringing the lab in {here.directory} up or down", way_out="wait for it, then repeat this") from None
+        yield
+
+
+def status(spec: ClusterSpec) -> list[tuple[str, str, int, float, str, str]]:
+    """One row a service: name, supervisor's state, pid, uptime in seconds, the mode its configuration says, who answers at its address."""
+    here = layout(spec)
+    seen = supervision.processes(here)
+    configs = config_files(spec)
+    rows = []
+    for service, sockets in addresses(spec).items():
+        process = seen.get(service)
+        host, port = sockets[0]
+        answering = f"{host}:{port} {'open' if is_open((host, port)) else 'closed'}"
+        if not process and answering.endswith("open"):
+            answering += f", held by {holder(host, port)}"
+        config = configs.get(service)
+        mode = _mode(config) if config else ""
+        rows.append(
+            (service, process.state if process else "NO SUPERVISOR", process.pid if process else 0, process.uptime if process else 0.0, mode, answering)
+        )
+    return rows
+
+
+def _mode(config: Path) -> str:
+    if not config.exists():
+        return "not provisioned"
+    properties = parse_properties(config.read_text())
+    role = properties.get("process.roles")
+    flag = properties.get("zookeeper.metadata.migration.enable") == "true"
+    if role == "controller":
+        return "migration" if flag else "kraft"
+    return "kraft" if role else ("hybrid" if flag else "zookeeper")
+
+
+__all__ = ["RunbookError", "down", "status", "up"]

@@ -1,0 +1,39 @@
+"""The lab's secrets: random, made once, kept in two files that only their owner may read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+from pathlib import Path
+
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.configuration import render_secrets
+from kraft_runbook.errors import RunbookError
+
+
+def make_secrets(spec: ClusterSpec, environment_file: Path) -> None:
+    """Write both files if they are not there: ``environment_file`` for our own clients, ``spec.secrets_file`` for Kafka (KIP-297)."""
+    if not environment_file.exists():
+        names = sorted({ref.env for ref in spec.secrets.values() if ref.env})
+        write_private(environment_file, "".join(f"export {name}={secrets.token_urlsafe(32)}\n" for name in names))
+    values = read_environment_file(environment_file)
+    if spec.secrets_file and not Path(spec.secrets_file).exists():
+        write_private(Path(spec.secrets_file), render_secrets({key: values[ref.env or ""] for key, ref in spec.secrets.items()}))
+
+
+def read_environment_file(path: Path) -> dict[str, str]:
+    """``export NAME=value`` lines as a mapping. Raises RunbookError where the file is missing."""
+    if not path.exists():
+        raise RunbookError(f"the lab has no secrets yet: {path} is missing", way_out="bring the lab up first: make lab-up")
+    words = shlex.split(path.read_text(), comments=True)
+    return dict(word.split("=", 1) for word in words if "=" in word)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write the whole file or nothing, readable by its owner alone."""
+    draft = path.with_name(path.name + ".new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    draft.replace(path)

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Like Kafka's own: kafka-run-class.sh CLASS [ARGUMENTS]. KAFKA_HEAP_OPTS, KAFKA_LOG4J_OPTS and KAFKA_OPTS mean the same as there.
+home=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+# shellcheck disable=SC2086 # options are words
+exec @JAVA@ ${KAFKA_HEAP_OPTS:--Xmx256m} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+  ${KAFKA_LOG4J_OPTS:--Dlog4j.configuration=file:"$home"/config/tools-log4j.properties} ${KAFKA_OPTS:-} \
+  -cp "$home/libs/*" "$@"
