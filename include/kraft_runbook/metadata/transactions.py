@@ -14,23 +14,27 @@ from kraft_runbook.metadata.record_schemas import RecordType
 
 @dataclass(slots=True)
 class Transactions:
-    """Follows a stream of records. ``open_since``: the offset of the Begin of a transaction that has not ended."""
+    """Follows a stream of records. ``open_since``: the offset of the Begin of a transaction that has not ended; ``held``: its records."""
 
     open_since: int | None = None
-    _held: list[Record] = field(default_factory=list)
+    held: list[Record] = field(default_factory=list)
+
+    def copy(self) -> Transactions:
+        """A copy that can be read on from, leaving this one as it was."""
+        return Transactions(self.open_since, list(self.held))
 
     def effective(self, records: Iterable[Record]) -> Iterator[tuple[int, Record]]:
         """Each record with the offset at which it takes effect: its own, or that of the EndTransaction. Aborted ones never come."""
         for record in records:
             if record.api_key == RecordType.BEGIN_TRANSACTION:
-                self.open_since, self._held = record.offset, []
+                self.open_since, self.held = record.offset, []
             elif record.api_key == RecordType.END_TRANSACTION:
-                for each in self._held:
+                for each in self.held:
                     yield record.offset, each
-                self.open_since, self._held = None, []
+                self.open_since, self.held = None, []
             elif record.api_key == RecordType.ABORT_TRANSACTION:
-                self.open_since, self._held = None, []
+                self.open_since, self.held = None, []
             elif self.open_since is not None:
-                self._held.append(record)
+                self.held.append(record)
             else:
                 yield record.offset, record

@@ -1,0 +1,89 @@
+"""What observing a cluster needs of the metadata log: brokers, features, the migration state. Everything else is skipped undecoded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kraft_runbook.metadata.frames import Record
+from kraft_runbook.metadata.log_chunks import Chunk
+from kraft_runbook.metadata.record_schemas import RecordType, decode
+from kraft_runbook.metadata.transactions import Transactions
+from kraft_runbook.observation import BrokerRegistration, ZkMigrationState
+
+WANTED = frozenset(
+    {
+        RecordType.REGISTER_BROKER,
+        RecordType.UNREGISTER_BROKER,
+        RecordType.FENCE_BROKER,
+        RecordType.UNFENCE_BROKER,
+        RecordType.BROKER_REGISTRATION_CHANGE,
+        RecordType.FEATURE_LEVEL,
+        RecordType.ZK_MIGRATION_STATE,
+    }
+)
+_BOUNDARIES = frozenset({RecordType.BEGIN_TRANSACTION, RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION})
+
+
+@dataclass(slots=True)
+class BrokersAndFeatures:
+    """The state after the records applied so far."""
+
+    registrations: dict[int, BrokerRegistration] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    migration_state: ZkMigrationState | None = None
+    _transactions: Transactions = field(default_factory=Transactions)
+
+    def copy(self) -> BrokersAndFeatures:
+        """A copy that can be read on from, leaving this one as it was."""
+        return BrokersAndFeatures(dict(self.registrations), dict(self.features), self.migration_state, self._transactions.copy())
+
+    def apply(self, chunk: Chunk) -> None:
+        """Read a chunk. A snapshot is a whole state: it replaces this one."""
+        if chunk.snapshot is not None:
+            self.registrations, self.features, self.migration_state, self._transactions = {}, {}, None, Transactions()
+        wanted = (record for record in chunk.records() if record.api_key in WANTED or record.api_key in _BOUNDARIES)
+        for _, record in self._transactions.effective(wanted):
+            self._apply(record)
+
+    def _apply(self, record: Record) -> None:
+        values = decode(record)
+        if record.api_key == RecordType.FEATURE_LEVEL:
+            self.features[values["name"]] = values["feature_level"]
+        elif record.api_key == RecordType.ZK_MIGRATION_STATE:
+            self.migration_state = ZkMigrationState(values["zk_migration_state"])
+        else:
+            apply_to_registrations(self.registrations, record.api_key, values)
+
+
+def apply_to_registrations(registrations: dict[int, BrokerRegistration], api_key: int, values: Mapping[str, Any]) -> int:
+    """Apply a record about a broker (Kafka 3.9, ``ClusterDelta``), and answer which broker it was."""
+    if api_key == RecordType.REGISTER_BROKER:
+        broker_id = int(values["broker_id"])
+        registrations[broker_id] = BrokerRegistration(
+            broker_id=broker_id,
+            broker_epoch=values["broker_epoch"],
+            is_migrating_zk_broker=values["is_migrating_zk_broker"],
+            fenced=values["fenced"],
+            in_controlled_shutdown=values["in_controlled_shutdown"],
+            rack=values["rack"],
+            endpoints=tuple(sorted(f"{each['name']}://{each['host']}:{each['port']}" for each in values["end_points"])),
+            incarnation_id=str(values["incarnation_id"]),
+        )
+        return broker_id
+    if api_key == RecordType.UNREGISTER_BROKER:
+        registrations.pop(values["broker_id"], None)
+        return int(values["broker_id"])
+    if api_key == RecordType.BROKER_REGISTRATION_CHANGE:
+        broker_id, fenced, stopping = values["broker_id"], values["fenced"], values["in_controlled_shutdown"]
+    else:
+        broker_id, fenced, stopping = values["id"], 1 if api_key == RecordType.FENCE_BROKER else -1, 0
+    known = registrations.get(broker_id)
+    if known is not None:
+        registrations[broker_id] = replace(
+            known,
+            fenced=fenced > 0 if fenced else known.fenced,
+            in_controlled_shutdown=stopping > 0 if stopping else known.in_controlled_shutdown,
+        )
+    return int(broker_id)
