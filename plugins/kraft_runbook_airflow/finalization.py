@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraft_runbook.clients import playbooks
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.clients.playbooks import PlaybookResult
+
+from kraft_runbook.clients import playbooks
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import Refused
@@ -38,10 +39,15 @@ class FinalizeController(HostStepOperator):
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
         not_in_kraft = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
         if not_in_kraft:
-            raise Refused(f"broker {', '.join(map(str, not_in_kraft))} is not proven to be in KRaft mode", way_out="roll it into KRaft mode first; finalizing now would cut it off")
+            raise Refused(
+                f"broker {', '.join(map(str, not_in_kraft))} is not proven to be in KRaft mode",
+                way_out="roll it into KRaft mode first; finalizing now would cut it off",
+            )
         down = [c.id for c in seen.controllers.values() if c.id != self.node_id and c.running is not True]
         if down or not was_read(seen.quorum):
-            raise Refused(f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer", way_out="bring it back, then clear this task")
+            raise Refused(
+                f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer", way_out="bring it back, then clear this task"
+            )
         begun = any(c.mode == ControllerMode.KRAFT for c in seen.controllers.values())
         require_approval(context, spec, Gate.FINALIZE, seen, resuming=begun)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
+from kraft_runbook.checks.liveness import dual_write_liveness
+from kraft_runbook.clients.observe import Scope, observe
 
 from kraft_runbook.checks import run_checks
-from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.checks.model import CheckResult
-from kraft_runbook.clients.observe import Scope, observe
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.gates import GUARDED_STEP, NEEDS_PARITY, Gate, Proof, Signature, make_proof, refusal
@@ -53,10 +53,16 @@ class ProveGate(ClusterOperator):
         if proof.objections and not passed:
             raise Refused(
                 f"gate {self.gate.value} can't be put before a person:\n" + "\n".join(f"- {o}" for o in proof.objections),
-                way_out="; ".join(dict.fromkeys(c.fix for c in checks if c.blocks and c.fix)) or "look at the parity report above, correct what differs, and clear the parity task",
+                way_out="; ".join(dict.fromkeys(c.fix for c in checks if c.blocks and c.fix))
+                or "look at the parity report above, correct what differs, and clear the parity task",
             )
         store_proof(proof)
-        record(context, self.cluster, "proven", {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value, "parity": parity.digest if parity else None})
+        record(
+            context,
+            self.cluster,
+            "proven",
+            {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value, "parity": parity.digest if parity else None},
+        )
         return {"digest": proof.digest, "markdown": proof.render_markdown(), "passed": passed}
 
 
@@ -118,7 +124,9 @@ class ApprovalGate(ApprovalOperator):
             plan = rollback_plan(load_proof(proof_digest).phase)
             way_back = "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or plan.why
             record(context, self.cluster, "rejected", {"gate": self.gate.value, "digest": proof_digest, "by": who})
-            raise AirflowFailException(f"Rejected by {who}. The run stops here; nothing further is changed.\nTo go on, clear this gate's 'prove' task. To go back:\n{way_back}")
+            raise AirflowFailException(
+                f"Rejected by {who}. The run stops here; nothing further is changed.\nTo go on, clear this gate's 'prove' task. To go back:\n{way_back}"
+            )
         answer = super().execute_complete(context=context, event=event)
         record(context, self.cluster, "approved", {"gate": self.gate.value, "digest": proof_digest, "by": who})
         return {
@@ -180,7 +188,10 @@ def require_approval(context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterO
         resuming=resuming,
     )
     if why_not:
-        raise Refused(f"gate {gate.value} does not allow this step: {why_not}", way_out=f"clear {group}.prove with its downstream tasks: the gate is proven anew and asks again")
+        raise Refused(
+            f"gate {gate.value} does not allow this step: {why_not}",
+            way_out=f"clear {group}.prove with its downstream tasks: the gate is proven anew and asks again",
+        )
     return proof
 
 
@@ -209,5 +220,8 @@ def load_proof(digest: str) -> Proof:
     """The stored proof. Raises Refused where it is gone."""
     file = _proof_file(digest)
     if not file.is_file():
-        raise Refused(f"the proof {digest[:12]} is not in the state directory", way_out="clear the gate's 'prove' task; if workers run on several machines, let them share KRAFT_RUNBOOK_STATE")
+        raise Refused(
+            f"the proof {digest[:12]} is not in the state directory",
+            way_out="clear the gate's 'prove' task; if workers run on several machines, let them share KRAFT_RUNBOOK_STATE",
+        )
     return Proof.from_dict(json.loads(file.read_text()))

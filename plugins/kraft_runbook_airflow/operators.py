@@ -7,11 +7,11 @@ from typing import Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
-
-from kraft_runbook.checks import run_checks
-from kraft_runbook.clients import playbooks
 from kraft_runbook.clients.observe import Scope, observe
 from kraft_runbook.clients.playbooks import PlaybookResult
+
+from kraft_runbook.checks import Verdict, run_checks
+from kraft_runbook.clients import playbooks
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
@@ -77,7 +77,7 @@ class PreflightOperator(ClusterOperator):
         if report.blocking:
             named = "\n".join(f"{c.code} {c.title}: {c.evidence}\n  What to do: {c.fix}" for c in report.blocking)
             raise Refused(f"preflight found {len(report.blocking)} reason(s) not to start:\n{named}", way_out="correct what is named above and clear this task")
-        return {"phase": reading.phase.value, "passed": sum(1 for c in report.results if c.passed)}
+        return {"phase": reading.phase.value, "passed": sum(c.verdict is Verdict.PASS for c in report.results)}
 
 
 class HostStepOperator(ClusterOperator):
@@ -109,7 +109,9 @@ class HostStepOperator(ClusterOperator):
         result = self.play(spec, seen, check=False)
         self.log.info("%s on node %d: %s", result.playbook, self.node_id, ", ".join(result.changed) or "nothing to change")
         seconds = (result.finished_at - result.started_at).total_seconds()
-        record(context, self.cluster, "played", {"step": self.step.value, "node_id": self.node_id, "changed": list(result.changed), "seconds": round(seconds, 1)})
+        record(
+            context, self.cluster, "played", {"step": self.step.value, "node_id": self.node_id, "changed": list(result.changed), "seconds": round(seconds, 1)}
+        )
         return {"changed": list(result.changed), "seconds": round(seconds, 1)}
 
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
@@ -143,7 +145,9 @@ class ProvisionController(HostStepOperator):
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
         if not was_read(seen.zookeeper) or seen.zookeeper.cluster_id is None:
             raise Refused("the cluster's id could not be read from ZooKeeper", way_out="make ZooKeeper reachable and clear this task")
-        return playbooks.provision_controller(spec, self.node_id, cluster_id=seen.zookeeper.cluster_id, secrets=airflow_secrets(), check=check, on_event=self.log.info)
+        return playbooks.provision_controller(
+            spec, self.node_id, cluster_id=seen.zookeeper.cluster_id, secrets=airflow_secrets(), check=check, on_event=self.log.info
+        )
 
 
 class RestartBroker(HostStepOperator):
@@ -163,12 +167,20 @@ class RestartBroker(HostStepOperator):
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
         others_down = [b.id for b in seen.brokers.values() if b.id != self.node_id and b.running is not True]
         if others_down:
-            raise Refused(f"broker {', '.join(map(str, others_down))} does not answer; stopping broker {self.node_id} too could make partitions unavailable", way_out="bring it back into every ISR, then clear this task")
+            raise Refused(
+                f"broker {', '.join(map(str, others_down))} does not answer; stopping broker {self.node_id} too could make partitions unavailable",
+                way_out="bring it back into every ISR, then clear this task",
+            )
         if not was_read(seen.topics):
-            raise Refused(f"the state of the partitions could not be read: {seen.topics.reason}", way_out="make the brokers' listener reachable and clear this task")
+            raise Refused(
+                f"the state of the partitions could not be read: {seen.topics.reason}", way_out="make the brokers' listener reachable and clear this task"
+            )
         lagging = {b: n for b, n in seen.topics.out_of_sync_by_broker.items() if b != self.node_id and n}
         if lagging:
-            raise Refused(f"replicas on other brokers are out of sync ({', '.join(f'broker {b}: {n}' for b, n in lagging.items())})", way_out=f"wait until they are in sync, then clear this task; broker {self.node_id} was not touched")
+            raise Refused(
+                f"replicas on other brokers are out of sync ({', '.join(f'broker {b}: {n}' for b, n in lagging.items())})",
+                way_out=f"wait until they are in sync, then clear this task; broker {self.node_id} was not touched",
+            )
         without_flag = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
         if without_flag:
             raise Refused(

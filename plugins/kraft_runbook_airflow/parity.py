@@ -12,10 +12,10 @@ from typing import Any
 from airflow.exceptions import AirflowException
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-
 from kraft_runbook.clients.observe import observe
-from kraft_runbook.gates import ParitySummary
 from kraft_runbook.metadata.comparison import ParityReport
+
+from kraft_runbook.gates import ParitySummary
 from kraft_runbook.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, clusters_directory, is_dry_run, state_directory
 from kraft_runbook_airflow.journal import record, run_file_name
@@ -79,7 +79,9 @@ class ParityOperator(SparkSubmitOperator):
         except AirflowException as error:  # a verdict other than MATCH is an exit code too: the report decides
             failure = error
         if not output.is_file():
-            raise AirflowFailException(f"the parity job left no report: {failure}. Look at the Spark output above; `kraft-runbook parity --cluster {self.cluster}` runs the same without Airflow.")
+            raise AirflowFailException(
+                f"the parity job left no report: {failure}. Look at the Spark output above; `kraft-runbook parity --cluster {self.cluster}` runs the same without Airflow."
+            )
         report = ParityReport.from_dict(json.loads(output.read_text()))
         self.log.info("%s", report.render_text())
         what = {"verdict": report.verdict.value, "digest": report.digest, "offset": report.offset, "report": output.name}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
-
 from kraft_runbook.clients.evidence_store import read_records
 from kraft_runbook.clients.observe import observe
+
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase, detect_phase, rollback_plan

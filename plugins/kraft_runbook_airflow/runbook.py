@@ -50,9 +50,19 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None) -> Iterator
         tags=[*TAGS, cluster.name],
         default_args={"retries": 0},
         params={
-            "dry_run": Param(False, type="boolean", title="Dry run", description="Play every step, show the exact ordered plan with configuration diffs, change nothing"),
-            "soak_minutes": Param(60, type="number", minimum=0, title="Soak time in minutes", description="How long all brokers run in KRaft mode, watched and proven, before the finalize gate"),
-            "approvals_needed": Param(1, type="integer", minimum=1, maximum=2, title="Approvals needed", description="How many different people must sign each gate"),
+            "dry_run": Param(
+                False, type="boolean", title="Dry run", description="Play every step, show the exact ordered plan with configuration diffs, change nothing"
+            ),
+            "soak_minutes": Param(
+                60,
+                type="number",
+                minimum=0,
+                title="Soak time in minutes",
+                description="How long all brokers run in KRaft mode, watched and proven, before the finalize gate",
+            ),
+            "approvals_needed": Param(
+                1, type="integer", minimum=1, maximum=2, title="Approvals needed", description="How many different people must sign each gate"
+            ),
         },
     ) as dag:
         yield dag

@@ -16,7 +16,9 @@ class ClusterSensor(BaseSensorOperator):
 
     template_fields: Sequence[str] = ("dry_run",)
     ui_color = "#dfe8f6"
-    start_trigger_args = StartTriggerArgs(trigger_cls="kraft_runbook_airflow.triggers.ClusterConditionTrigger", next_method="execute_complete", trigger_kwargs={})
+    start_trigger_args = StartTriggerArgs(
+        trigger_cls="kraft_runbook_airflow.triggers.ClusterConditionTrigger", next_method="execute_complete", trigger_kwargs={}
+    )
     start_from_trigger = True
 
     def __init__(self, *, cluster: str, condition: Condition, deadline: float, node_id: int | None = None, **kwargs: Any) -> None:

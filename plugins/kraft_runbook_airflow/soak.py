@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
-
 from kraft_runbook.clients.observe import observe
+
 from kraft_runbook.phases import Phase, detect_phase
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
 from kraft_runbook_airflow.parity import ParityOperator

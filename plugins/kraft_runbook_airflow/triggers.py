@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
-
-from kraft_runbook.checks import run_checks
 from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.clients.observe import observe
+
+from kraft_runbook.checks import Verdict, run_checks
 from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.phases import detect_phase
-from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec
+from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, state_directory
 from kraft_runbook_airflow.journal import record_for
 from kraft_runbook_airflow.waiting import Wait
 
@@ -60,15 +60,22 @@ class ClusterConditionTrigger(BaseTrigger):
         yield TaskSuccessEvent()
 
     def _began(self) -> float:
-        """When the task began to wait, in seconds since the epoch; survives a restart of the triggerer."""
-        start = getattr(self.task_instance, "start_date", None)
-        return start.timestamp() if start else time.time()
+        """When this try of the task began to wait, in seconds since the epoch. Kept in a file, so that a restarted triggerer goes on with what is left."""
+        ti = self.task_instance
+        if ti is None:
+            return time.time()
+        file = state_directory() / "waits" / str(ti.id)
+        file.parent.mkdir(exist_ok=True)
+        if not file.exists():
+            file.touch()
+        return file.stat().st_mtime
 
     async def _record(self, outcome: str, condition: Condition, began: float, error: str) -> None:
         ti = self.task_instance
         if ti is not None:
             what = {"condition": condition.value, "node_id": self.node_id, "seconds": round(time.time() - began, 1), "error": error}
             await asyncio.to_thread(record_for, self.cluster, ti.dag_id, ti.run_id, ti.task_id, outcome, what)
+            (state_directory() / "waits" / str(ti.id)).unlink(missing_ok=True)
 
 
 class HealthWatchTrigger(BaseTrigger):
@@ -105,5 +112,5 @@ class HealthWatchTrigger(BaseTrigger):
                 yield TriggerEvent({"broken": "; ".join(f"{r.code} {r.title}: {r.evidence} What to do: {r.fix}" for r in worst)})
                 return
             left = self.until - time.time()
-            self.log.info("healthy: %d checks pass, %.0f s left", sum(r.passed for r in results), max(0.0, left))
+            self.log.info("healthy: %d checks pass, %.0f s left", sum(r.verdict is Verdict.PASS for r in results), max(0.0, left))
         yield TriggerEvent({"broken": None})

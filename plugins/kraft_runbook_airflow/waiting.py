@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kraft_runbook.clients.observe import observe
+
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition, evaluate
 from kraft_runbook.errors import StepFailed
@@ -56,9 +57,7 @@ class Wait:
         return False
 
 
-def wait_for(
-    spec: ClusterSpec, condition: Condition, *, deadline: float, say: Callable[[str], object], node_id: int | None = None
-) -> ClusterObservation:
+def wait_for(spec: ClusterSpec, condition: Condition, *, deadline: float, say: Callable[[str], object], node_id: int | None = None) -> ClusterObservation:
     """Wait in this thread; returns the observation that completed the condition."""
     wait = Wait(spec, condition, deadline, say, node_id)
     while not wait.look():

@@ -1,0 +1,199 @@
+"""A real Airflow on this machine: `airflow standalone` with SQLite, bound to loopback, started detached and ended by its process group."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from kraft_runbook.errors import RunbookError
+
+PROJECT = Path(__file__).resolve().parents[1]
+USER = "operator"
+
+
+@dataclass(frozen=True)
+class Airflow:
+    """One Airflow: its home directory, and the address and port of its UI and API."""
+
+    home: Path
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+    @property
+    def password(self) -> str:
+        """The password of the one user, made at the first start."""
+        return str(json.loads((self.home / "passwords.json").read_text())[USER])
+
+    def environment(self, further: Mapping[str, str]) -> dict[str, str]:
+        """What Airflow's processes need: the folders of this project, loopback only, quick loops for a short run."""
+        return {
+            **os.environ,
+            **further,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}",
+            "AIRFLOW_HOME": str(self.home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
+            "AIRFLOW__CORE__PARALLELISM": "4",
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
+            "AIRFLOW__API__HOST": self.host,
+            "AIRFLOW__API__PORT": str(self.port),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+            "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+            "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+            "AIRFLOW__SCHEDULER__PARSING_CLEANUP_INTERVAL": "600",
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}),
+            "KRAFT_RUNBOOK_STATE": str(self.home / "kraft-runbook"),
+        }
+
+    def start(self, further: Mapping[str, str], *, deadline: float = 180) -> None:
+        """Start it detached and wait until the API answers and the DAG processor has parsed. ``further``: the lab's own environment."""
+        with socket.socket() as probe:
+            if probe.connect_ex((self.host, self.port)) == 0:
+                raise RunbookError(
+                    f"{self.host}:{self.port} is in use, so Airflow can't listen there", way_out="end what listens there, or set KRB_AIRFLOW_PORT"
+                )
+        self.home.mkdir(parents=True, exist_ok=True)
+        passwords = self.home / "passwords.json"
+        if not passwords.exists():
+            passwords.touch(mode=0o600)
+            passwords.write_text(json.dumps({USER: secrets.token_urlsafe(9)}))
+        with (self.home / "standalone.log").open("ab") as log:
+            process = subprocess.Popen(
+                [str(Path(sys.executable).parent / "airflow"), "standalone"],
+                env=self.environment(further),
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        (self.home / "standalone.pid").write_text(str(process.pid))
+        ends = time.monotonic() + deadline
+        while not self._healthy():
+            if process.poll() is not None or time.monotonic() > ends:
+                self.stop()
+                raise RunbookError(f"Airflow did not come up within {deadline:.0f} s", way_out=f"read {self.home / 'standalone.log'}")
+            time.sleep(0.5)
+
+    def _healthy(self) -> bool:
+        try:
+            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
+        except (httpx.HTTPError, ValueError):
+            return False
+        return all(health.get(part, {}).get("status") == "healthy" for part in ("metadatabase", "scheduler", "triggerer", "dag_processor"))
+
+    def stop(self, *, deadline: float = 60) -> None:
+        """End its whole process group: ask, wait, then kill what is left."""
+        file = self.home / "standalone.pid"
+        if not file.exists():
+            return
+        group = int(file.read_text())
+        for sign, patience in ((signal.SIGTERM, deadline), (signal.SIGKILL, 10.0)):
+            try:
+                os.killpg(group, sign)
+            except ProcessLookupError:
+                break
+            ends = time.monotonic() + patience
+            while _group_lives(group) and time.monotonic() < ends:
+                time.sleep(0.2)
+        file.unlink()
+
+    def client(self) -> AirflowClient:
+        """A client of the REST API, logged in as the one user."""
+        return AirflowClient(self)
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class AirflowClient:
+    """The few REST calls of a person at the UI: trigger, look, answer a gate."""
+
+    def __init__(self, airflow: Airflow) -> None:
+        answer = httpx.post(f"{airflow.url}/auth/token", json={"username": USER, "password": airflow.password}, timeout=30)
+        answer.raise_for_status()
+        self._http = httpx.Client(base_url=f"{airflow.url}/api/v2", headers={"Authorization": f"Bearer {answer.json()['access_token']}"}, timeout=60)
+
+    def _call(self, method: str, path: str, **kwargs: Any) -> Any:
+        answer = self._http.request(method, path, **kwargs)
+        if answer.is_error:
+            raise RunbookError(f"Airflow answered {answer.status_code} to {method} {path}: {answer.text[:300]}", way_out="look at the API server's log")
+        return answer.json()
+
+    def wait_for_dag(self, dag_id: str, *, deadline: float = 120) -> None:
+        """Wait until the DAG processor has stored the DAG, and unpause it."""
+        ends = time.monotonic() + deadline
+        while self._http.get(f"/dags/{dag_id}").status_code != 200:
+            if time.monotonic() > ends:
+                errors = self._call("GET", "/importErrors")["import_errors"]
+                raise RunbookError(
+                    f"DAG {dag_id} was not parsed within {deadline:.0f} s: {[e['stack_trace'][-500:] for e in errors]}", way_out="correct the import error"
+                )
+            time.sleep(0.5)
+        self._call("PATCH", f"/dags/{dag_id}", json={"is_paused": False})
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any]) -> str:
+        """Trigger a run with these parameters; returns its run id."""
+        return str(self._call("POST", f"/dags/{dag_id}/dagRuns", json={"logical_date": None, "conf": dict(conf)})["dag_run_id"])
+
+    def run_state(self, dag_id: str, run_id: str) -> str:
+        return str(self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
+
+    def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """Every task instance of the run, with state, start_date and end_date."""
+        return list(self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 500})["task_instances"])
+
+    def gate(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
+        """What the gate shows: subject, body, assigned users, response."""
+        return dict(self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"))
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, choice: str) -> None:
+        """The call that a person's click makes. ``choice``: Approve or Reject."""
+        self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails", json={"chosen_options": [choice], "params_input": {}})
+
+    def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:
+        """A task's return value; None where it left none."""
+        answer = self._http.get(f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value")
+        return answer.json()["value"] if answer.status_code == 200 else None
+
+    def log_lines(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
+        """The messages of a task's log."""
+        answer = self._http.get(
+            f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{max(1, try_number)}",
+            params={"full_content": True},
+            headers={"Accept": "application/json"},
+        )
+        if answer.is_error:
+            return []
+        content = answer.json().get("content", [])
+        return [str(line.get("event", "")) for line in content if isinstance(line, dict)]
+
+    def clear(self, dag_id: str, run_id: str, task_ids: list[str], *, downstream: bool = True) -> None:
+        """Clear tasks of one run, as the UI's button does."""
+        body = {"dry_run": False, "dag_run_id": run_id, "task_ids": task_ids, "include_downstream": downstream, "only_failed": False, "reset_dag_runs": True}
+        self._call("POST", f"/dags/{dag_id}/clearTaskInstances", json=body)

@@ -1,0 +1,202 @@
+"""``make demo``: a real cluster leaves ZooKeeper under a real Airflow while a workload runs, and every record is accounted for.
+
+``python -m lab.demo run [--approve auto] [--soak-minutes M]`` and ``python -m lab.demo down``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kraft_runbook.clients.observe import observe
+
+from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.observation import was_read
+from kraft_runbook.phases import Phase, detect_phase
+from lab import lifecycle
+from lab.airflow_standalone import USER, Airflow, AirflowClient
+from lab.demo_report import render, summarize
+from lab.layout import ROOT, environment, load, starts
+from lab.seed import seed
+
+DAG = "zk_to_kraft_migration__lab"
+ENDED = frozenset({"success", "failed"})
+BUILD = ROOT / "build"
+
+
+def demo_airflow() -> Airflow:
+    """The demo's Airflow, in build/airflow; ``KRB_AIRFLOW_PORT`` moves it."""
+    return Airflow(home=BUILD / "airflow", host="127.0.0.1", port=int(os.environ.get("KRB_AIRFLOW_PORT", "8080")))
+
+
+def run(*, approve_automatically: bool, soak_minutes: float, say: Callable[[str], None]) -> int:
+    """The whole demo. Exit code 0 only where FINALIZED was observed, every gate matched and no record was lost."""
+    began = time.time()
+    spec = load()
+    airflow = demo_airflow()
+    clean_up(purge=True, say=say)
+    say("starting the lab: 1 ZooKeeper, 3 brokers")
+    lifecycle.up(spec, say=say)
+    seed(spec)
+    say("starting Airflow")
+    airflow.start(environment(spec))
+    workload = start_workload(spec)
+    try:
+        client = airflow.client()
+        client.wait_for_dag(DAG)
+        run_id = client.trigger(DAG, {"soak_minutes": soak_minutes})
+        say(f"Airflow is at {airflow.url}/dags/{DAG}/runs/{run_id}  (user {USER}, password {airflow.password})")
+        say(
+            "the gates are answered by this program, by the REST call that a click makes"
+            if approve_automatically
+            else "answer the gates there, under Required Actions"
+        )
+        state = follow(client, run_id, approve_automatically=approve_automatically, say=say, began=began)
+        account = stop_workload(workload, say=say)
+    finally:
+        if workload.poll() is None:
+            workload.kill()
+            workload.wait()
+    report = summarize(client, DAG, run_id, state=state, phase=observed_phase(spec), starts=starts(spec), workload=account, seconds=time.time() - began)
+    file = BUILD / "demo-report.json"
+    file.write_text(json.dumps(report, indent=1))
+    say(render(report))
+    say(f"written to {file.relative_to(ROOT)}; the cluster and Airflow stay up for a look, `make demo-down` ends them")
+    return 0 if report["passed"] else 1
+
+
+def clean_up(*, purge: bool, say: Callable[[str], None]) -> None:
+    """End what a former demo left running; ``purge`` removes its data too, so that the demo starts from nothing."""
+    pid_file = BUILD / "workload.pid"
+    if pid_file.exists():
+        _end(int(pid_file.read_text()), "lab")
+        pid_file.unlink()
+    airflow = demo_airflow()
+    airflow.stop()
+    lifecycle.down(load(), purge=purge, say=say)
+    if purge and airflow.home.exists():
+        subprocess.run(["rm", "-rf", "--", str(airflow.home)], check=True)
+
+
+def _end(pid: int, named: str) -> None:
+    """End a process of a former demo, if that pid is still one."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return
+    if named in command:
+        os.kill(pid, signal.SIGKILL)
+
+
+def start_workload(spec: ClusterSpec) -> subprocess.Popen[bytes]:
+    """Producers and consumers that run until they are told to stop."""
+    BUILD.mkdir(exist_ok=True)
+    (BUILD / "workload.json").unlink(missing_ok=True)
+    with (BUILD / "workload.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lab", "workload", "--report", str(BUILD / "workload.json"), "--status", str(BUILD / "workload.status")],
+            cwd=ROOT,
+            env={**os.environ, **environment(spec)},
+            stdout=log,
+            stderr=log,
+        )
+    (BUILD / "workload.pid").write_text(str(process.pid))
+    return process
+
+
+def stop_workload(process: subprocess.Popen[bytes], *, say: Callable[[str], None]) -> dict[str, Any] | None:
+    """Stop producing, let it read everything back, and return its account; None where it left none."""
+    say("stopping the workload; it reads every record back")
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(timeout=180)
+    except subprocess.TimeoutExpired:
+        say("the workload did not end within 180 s: see build/workload.log")
+    (BUILD / "workload.pid").unlink(missing_ok=True)
+    file = BUILD / "workload.json"
+    return json.loads(file.read_text()) if file.exists() else None
+
+
+def follow(client: AirflowClient, run_id: str, *, approve_automatically: bool, say: Callable[[str], None], began: float) -> str:
+    """Print each task as it goes, who is waited for, and each gate; returns the run's final state."""
+    known: dict[str, str | None] = {}
+    waited: dict[str, str] = {}
+    asked: set[str] = set()
+
+    def tell(text: str) -> None:
+        say(f"{time.time() - began:6.1f} s  {text}")
+
+    while True:
+        state = client.run_state(DAG, run_id)
+        for task in sorted(client.tasks(DAG, run_id), key=lambda t: t["start_date"] or "~"):
+            name, now = task["task_id"], task["state"]
+            if known.get(name) != now:
+                known[name] = now
+                if now not in (None, "scheduled", "queued", "deferred"):
+                    tell(f"{name:<55} {now}")
+            if now == "deferred":
+                _say_who_is_waited_for(client, run_id, task, waited, tell)
+            if now == "awaiting_input" and name not in asked:
+                asked.add(name)
+                shown = client.gate(DAG, run_id, name)
+                tell(f"GATE  {shown['subject']}")
+                if approve_automatically:
+                    client.answer(DAG, run_id, name, "Approve")
+        if state in ENDED:
+            return state
+        time.sleep(0.5)
+
+
+def _say_who_is_waited_for(client: AirflowClient, run_id: str, task: Mapping[str, Any], waited: dict[str, str], tell: Callable[[str], None]) -> None:
+    lines = [line for line in client.log_lines(DAG, run_id, task["task_id"], task["try_number"]) if "waiting for" in line]
+    if lines and waited.get(task["task_id"]) != lines[-1]:
+        waited[task["task_id"]] = lines[-1]
+        tell(f"{task['task_id']:<55} {lines[-1]}")
+
+
+def observed_phase(spec: ClusterSpec) -> Phase:
+    """The phase as the cluster shows it now, not as the run believes."""
+    seen = observe(spec, secrets=environment_secrets({**os.environ, **environment(spec)}))
+    reading = detect_phase(seen)
+    if reading.phase is Phase.FINALIZED and not all(b.running is True and was_read(b.mode) for b in seen.brokers.values()):
+        return Phase.UNKNOWN
+    return reading.phase
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m lab.demo", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    go = commands.add_parser("run")
+    go.add_argument("--approve", choices=("auto", ""), default="", help="auto: answer the gates by REST; otherwise a person answers them in the UI")
+    go.add_argument("--soak-minutes", type=float, default=0.25)
+    commands.add_parser("down")
+    options = parser.parse_args(arguments)
+
+    def say(text: str) -> None:
+        print(text, flush=True)
+
+    try:
+        if options.command == "down":
+            clean_up(purge=True, say=say)
+            return 0
+        return run(approve_automatically=options.approve == "auto", soak_minutes=options.soak_minutes, say=say)
+    except RunbookError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; the lab and Airflow stay as they are, `make demo-down` ends them", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
