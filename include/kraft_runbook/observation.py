@@ -117,7 +117,7 @@ class ZookeeperTree:
     """``<entity>:<property>`` of dynamic broker configs that are encoded with ``password.encoder.secret``."""
     live_zookeeper_consumers: tuple[str, ...] = ()
     """Consumer groups with live ids below /consumers (they coordinate through ZooKeeper)."""
-    znode_acl_restricted: bool = False
+    znode_acl_restricted: bool | Unread = Unread("the znodes' ACLs were not read")
     """Whether Kafka's znodes carry ACLs other than world:anyone (``zookeeper.set.acl`` was in force)."""
 
 
@@ -132,6 +132,10 @@ class ZookeeperState:
     reassignment_znode: bool
     preferred_election_znode: bool
     server_version: str | None = None
+    topic_count: int | None = None
+    """How many znodes lie below /brokers/topics."""
+    connections: int | Unread = Unread("not asked for")
+    """Clients connected to the ensemble's servers (``srvr``), this tool's own included."""
     tree: ZookeeperTree | Unread = Unread("not asked for: the deep read was not requested")
 
 
@@ -214,11 +218,13 @@ class BrokerMetrics:
     under_replicated_partitions: int | None
     offline_log_dirs: int | None = None
     under_min_isr_partitions: int | None = None
+    runs_raft: bool | None = None
+    """Whether the process follows a metadata quorum (``kafka.server:type=raft-metrics`` is there): HYBRID and KRAFT do, ZOOKEEPER does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """One declared broker. ``software`` is read from its ApiVersions or metrics; ``mode`` follows from its listener, ZooKeeper and the quorum."""
+    """One declared broker. ``software_version`` is read from its metrics; ``mode`` follows from its listener, its metrics, ZooKeeper and the quorum."""
 
     id: int
     running: bool | Unread
@@ -243,6 +249,8 @@ class TopicsState:
     offline_count: int
     out_of_sync_by_broker: Mapping[int, int]
     """For each broker id, how many partitions list it as a replica that is not in the ISR."""
+    topics_known_by_broker: Mapping[int, int] = field(default_factory=dict)
+    """How many topics each broker that answered knows. A broker whose number differs has not heard of everything yet."""
 
 
 # -- hosts ---------------------------------------------------------------------------------------------------------------
@@ -266,6 +274,10 @@ class HostState:
     formatted_cluster_id: str | Unread | None
     """``cluster.id`` in meta.properties of the first log directory; None where it is not formatted."""
     classpath_ok: bool | Unread
+    has_metadata_log: bool | Unread = Unread("not examined")
+    """Whether the metadata log's directory (``__cluster_metadata-0``) is there: a controller once ran on this data."""
+    unreachable_addresses: tuple[str, ...] | Unread = Unread("not examined")
+    """Of the addresses that this node must reach (controllers: ZooKeeper and the brokers' listener), those that it can't."""
 
 
 # -- the whole -----------------------------------------------------------------------------------------------------------

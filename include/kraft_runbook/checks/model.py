@@ -38,6 +38,10 @@ class CheckResult:
     fix: str = ""
 
     @property
+    def passed(self) -> bool:
+        return self.verdict is Verdict.PASS
+
+    @property
     def blocks(self) -> bool:
         return self.severity is Severity.BLOCKING and self.verdict is not Verdict.PASS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from inspect import cleandoc
 
 from kraft_runbook.checks.model import CheckResult, ChecksReport, Finding, Severity, Verdict
@@ -20,20 +21,35 @@ DURING_MIGRATION = frozenset({Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRIT
 DUAL_WRITING = frozenset({Phase.HYBRID, Phase.DUAL_WRITE})
 
 
+SOAK = "soak"
+"""The gate name under which the soak runs the checks every few seconds."""
+
+
+class Needs(Enum):
+    """How much of an observation a check needs: any, one of scope FULL, or one made with hosts."""
+
+    LIVE = "any observation"
+    TREE = "an observation of scope FULL"
+    HOSTS = "an observation made with hosts"
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One entry of the list. It applies in ``phases``; where ``gates`` names any, at those gates only."""
+    """One entry of the list. It applies in ``phases``; where ``gates`` names any, at those gates only; in the soak when it needs no deep read."""
 
     code: str
     title: str
     severity: Severity
     phases: frozenset[Phase]
     gates: frozenset[str]
+    needs: Needs
     fix: str
     why: str
     function: CheckFunction
 
     def applies(self, phase: Phase, gate: str | None) -> bool:
+        if gate == SOAK and self.needs is not Needs.LIVE:
+            return False
         return phase in self.phases and (not self.gates or gate in self.gates)
 
     def run(self, seen: ClusterObservation, spec: ClusterSpec) -> CheckResult:
@@ -47,7 +63,7 @@ CHECKS: dict[str, Check] = {}
 
 
 def check(
-    code: str, *, severity: Severity, fix: str, phases: Iterable[Phase] = ANY_PHASE, gates: Iterable[str] = ()
+    code: str, *, severity: Severity, fix: str, phases: Iterable[Phase] = ANY_PHASE, gates: Iterable[str] = (), needs: Needs = Needs.LIVE
 ) -> Callable[[CheckFunction], CheckFunction]:
     """Add a check to the list. Its docstring's first line is its title, the rest says why. Codes are stable: never reuse one."""
 
@@ -57,16 +73,17 @@ def check(
         title, _, why = cleandoc(function.__doc__ or "").partition("\n")
         if not title.endswith("."):
             raise ValueError(f"{code}: the docstring's first line is the check's title and ends with a full stop")
-        CHECKS[code] = Check(code, title[:-1], severity, frozenset(phases), frozenset(gates), fix, " ".join(why.split()), function)
+        CHECKS[code] = Check(code, title[:-1], severity, frozenset(phases), frozenset(gates), needs, fix, " ".join(why.split()), function)
         return function
 
     return register
 
 
 def run_checks(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, *, gate: str | None = None) -> ChecksReport:
-    """Run every check that applies in the phase, and at the gate (``start``, ``dual_write``, ``finalize``) where one is named.
+    """Run every check that applies in the phase, and at the gate (``start``, ``dual_write``, ``finalize``, ``soak``) where one is named.
 
-    Checks of topics' znodes need an observation of scope FULL, checks of hosts one made with hosts; without them they are UNKNOWN.
+    Checks of topics' znodes need an observation of scope FULL, checks of hosts one made with hosts; without them they are UNKNOWN
+    (the soak leaves them out).
     """
     return ChecksReport(tuple(each.run(seen, spec) for _, each in sorted(CHECKS.items()) if each.applies(phase, gate)))
 
@@ -85,7 +102,7 @@ def render_catalogue() -> str:
     for code, each in sorted(CHECKS.items()):
         phases = "every phase" if each.phases == ANY_PHASE else ", ".join(p.value for p in Phase if p in each.phases)
         gates = f" · gates: {', '.join(sorted(each.gates))}" if each.gates else ""
-        lines += [f"## {code}: {each.title}", "", f"{each.severity} · {phases}{gates}", ""]
+        lines += [f"## {code}: {each.title}", "", f"{each.severity} · {phases}{gates} · needs {each.needs.value}", ""]
         lines += [each.why, ""] if each.why else []
         lines += [f"**What to do:** {each.fix}", ""]
     return "\n".join(lines)

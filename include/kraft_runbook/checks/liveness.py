@@ -1,0 +1,62 @@
+"""Is dual write alive? No metric says so; two looks at /migration do."""
+
+from __future__ import annotations
+
+from kraft_runbook.checks.model import CheckResult, Severity, Verdict
+from kraft_runbook.observation import ClusterObservation, ZkMigrationState, was_read
+
+CODE = "KRB-DW-001"
+TITLE = "ZooKeeper is still being written (dual write is alive)"
+STANDSTILL_SECONDS = 2.0
+"""NoOpRecords move the offset twice a second (metadata.max.idle.interval.ms), so standing still for longer means a stop (measured on 3.9.2)."""
+
+CURE = (
+    "look for a partition without its znode /brokers/topics/<topic>/partitions/<partition>/state: one failed write stops all later ones for good, and a new "
+    "leader does not heal it; creating the missing znodes does (kraft-runbook preflight names them, KRB-PRE-014). Do not finalize and do not go back before the offset moves"
+)
+
+
+def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) -> CheckResult:
+    """Whether /migration's offset kept up with the metadata log between two observations more than two seconds apart.
+
+    FAIL when it stood still though records were committed beyond it: dual write has stopped, whatever ZkMigrationState (1),
+    ZkWriteBehindLag (0) and the logs say. UNKNOWN where /migration or the quorum was not read, or the looks are too close. After
+    finalization nothing is to be written any more, which passes.
+    """
+    states = {c.metrics.zk_migration_state for c in later.controllers.values() if was_read(c.metrics)}
+    if ZkMigrationState.POST_MIGRATION in states:
+        return _result(Verdict.PASS, "the migration is final: ZooKeeper is no longer written, by intention")
+    for name, seen in (("earlier", earlier), ("later", later)):
+        for part in (seen.zookeeper, seen.quorum):
+            if not was_read(part):
+                return _result(Verdict.UNKNOWN, f"{name} look: {part.reason}", "make ZooKeeper and the controllers reachable and look again")
+    if not was_read(earlier.zookeeper) or not was_read(later.zookeeper) or not was_read(later.quorum) or not was_read(earlier.quorum):
+        raise AssertionError("unread parts were answered above")
+    before, after = earlier.zookeeper.migration, later.zookeeper.migration
+    if before is None or after is None:
+        return _result(
+            Verdict.FAIL, "/migration does not exist", "no controller writes to ZooKeeper: do not go on; kraft-runbook explain says where the cluster stands"
+        )
+    seconds = (later.observed_at - earlier.observed_at).total_seconds()
+    committed, offset = earlier.quorum.high_watermark - 1, after.kraft_metadata_offset
+    moved = offset - before.kraft_metadata_offset
+    if offset >= committed and (moved > 0 or later.quorum.high_watermark - 1 <= offset):
+        return _result(
+            Verdict.PASS,
+            f"/migration went from offset {before.kraft_metadata_offset} to {offset} in {seconds:.1f} s, up to what was committed before ({committed})",
+        )
+    if seconds <= STANDSTILL_SECONDS:
+        return _result(Verdict.UNKNOWN, f"the two looks are only {seconds:.1f} s apart", f"look twice, more than {STANDSTILL_SECONDS:g} s apart")
+    if moved > 0:
+        return _result(Verdict.PASS, f"/migration advances ({moved} offsets in {seconds:.1f} s), {later.quorum.high_watermark - 1 - offset} behind the log")
+    ahead = later.quorum.high_watermark - 1 - offset
+    return _result(
+        Verdict.FAIL,
+        f"/migration has stood at offset {offset} for {seconds:.1f} s while the metadata log went on to {later.quorum.high_watermark - 1} ({ahead} records ahead): "
+        f"ZooKeeper is no longer written, though ZkMigrationState and ZkWriteBehindLag look healthy",
+        CURE,
+    )
+
+
+def _result(verdict: Verdict, evidence: str, fix: str = "") -> CheckResult:
+    return CheckResult(CODE, TITLE, Severity.BLOCKING, verdict, evidence, fix)
