@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,4 +38,4 @@ def hold_claim(directory: Path, cluster: str, *, dag_id: str, run_id: str, run_s
             )
         fresh = path.with_suffix(".new")
         fresh.write_text(json.dumps(mine))
-        os.replace(fresh, path)
+        fresh.replace(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -213,7 +212,7 @@ def store_proof(proof: Proof) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(".new")
     fresh.write_text(json.dumps(proof.to_dict(), indent=1, default=str))
-    os.replace(fresh, file)
+    fresh.replace(file)
 
 
 def load_proof(digest: str) -> Proof:
