@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_runbook.cluster import ClusterSpec, load_cluster
+from kraft_runbook.cluster import Broker, ClusterSpec, Controller, load_cluster
 from kraft_runbook.configuration import MIGRATION_FLAG, parse_properties
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.observation import BrokerMode
@@ -89,9 +89,14 @@ def zookeeper_address(spec: ClusterSpec) -> tuple[str, int]:
     return host, int(port)
 
 
+def nodes(spec: ClusterSpec) -> tuple[Broker | Controller, ...]:
+    """Brokers, then controllers."""
+    return (*spec.brokers, *spec.controllers)
+
+
 def config_files(spec: ClusterSpec) -> dict[str, Path]:
     """The configuration of every node, by service; controllers' files appear when the runbook provisions them."""
-    return {node.service: Path(node.config_file) for node in (*spec.brokers, *spec.controllers)}
+    return {node.service: Path(node.config_file) for node in nodes(spec)}
 
 
 def mode_on_disk(config: Path) -> BrokerMode:
@@ -115,6 +120,6 @@ def environment(spec: ClusterSpec) -> dict[str, str]:
 def starts(spec: ClusterSpec) -> dict[str, int]:
     """How often each process was started since the lab was made, by service. A service never started counts 0."""
     log = layout(spec).starts_log
-    services = [ZOOKEEPER, *(n.service for n in (*spec.brokers, *spec.controllers))]
+    services = [ZOOKEEPER, *(n.service for n in nodes(spec))]
     counted = Counter(line.split()[1] for line in log.read_text().splitlines()) if log.exists() else Counter[str]()
     return {service: counted[service] for service in services}

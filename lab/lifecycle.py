@@ -13,12 +13,12 @@ from pathlib import Path
 
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.configuration import broker_properties, parse_properties, render_properties
-from kraft_runbook.errors import Refused, RunbookError, StepFailed
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.observation import BrokerMode
 from lab import supervision
 from lab.health import wait_until_healthy
 from lab.installation import fetch_jars, install, java
-from lab.layout import ZOOKEEPER, Layout, config_files, layout, zookeeper_address
+from lab.layout import ZOOKEEPER, Layout, config_files, layout, nodes, zookeeper_address
 from lab.ports import addresses, holder, is_open, require_free
 from lab.secret_files import make_secrets
 
@@ -63,8 +63,8 @@ def down(spec: ClusterSpec, *, purge: bool = False, say: Say = print) -> None:
         return
     with _alone(here):
         if supervision.answers(here):
-            order: tuple[list[str], ...] = ([b.service for b in spec.brokers], [c.service for c in spec.controllers], [ZOOKEEPER])
-            for services in [sum(order, [])] if purge else order:
+            brokers, controllers = [b.service for b in spec.brokers], [c.service for c in spec.controllers]
+            for services in [[*brokers, *controllers, ZOOKEEPER]] if purge else [brokers, controllers, [ZOOKEEPER]]:
                 _stop(here, services, within=spec.service_manager.stop_timeout + 10, kill=purge)
             supervision.shut_down(here)
         for service, pid in _orphans(here):
@@ -78,7 +78,7 @@ def down(spec: ClusterSpec, *, purge: bool = False, say: Say = print) -> None:
 def _prepare(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
     """Lay out the directory. Configuration that exists is left as it is: after a migration it is a KRaft cluster's."""
     here = layout(spec)
-    for directory in (here.logs, here.zookeeper_config.parent / "data", *(Path(n.config_file).parent for n in (*spec.brokers, *spec.controllers))):
+    for directory in (here.logs, here.zookeeper_config.parent / "data", *(Path(n.config_file).parent for n in nodes(spec))):
         directory.mkdir(parents=True, exist_ok=True)
     install(spec, jars=jars, java_command=java_command)
     make_secrets(spec, here.secrets_environment)
@@ -221,6 +221,3 @@ def _mode(config: Path) -> str:
     if role == "controller":
         return "migration" if flag else "kraft"
     return "kraft" if role else ("hybrid" if flag else "zookeeper")
-
-
-__all__ = ["RunbookError", "down", "status", "up"]

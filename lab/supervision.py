@@ -18,7 +18,7 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import StepFailed
-from lab.layout import ZOOKEEPER, Layout, layout
+from lab.layout import ZOOKEEPER, Layout, layout, nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def render_configuration(spec: ClusterSpec) -> str:
         f"[supervisorctl]\nserverurl={spec.service_manager.socket}",
         _program(spec, ZOOKEEPER, "none", "org.apache.zookeeper.server.quorum.QuorumPeerMain", here.zookeeper_config),
     ]
-    for node in (*spec.brokers, *spec.controllers):
+    for node in nodes(spec):
         sections.append(_program(spec, node.service, f"{node.host}:{node.metrics_port}", "kafka.Kafka", Path(node.config_file)))
     return "\n\n".join(sections) + "\n"
 

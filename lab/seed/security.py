@@ -1,0 +1,104 @@
+"""SCRAM users, ACLs, and delegation tokens, which only an authenticated user can ask for: hence the SASL listener."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from pathlib import Path
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.configuration import parse_properties, render_properties
+from lab.layout import layout
+from lab.secret_files import write_private
+from lab.tools import run_class
+
+SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
+SCRAM_USERS = {"admin": (SHA_256,), "alice": (SHA_256, SHA_512), "bob@x y": (SHA_256,), "carol": (SHA_512,)}
+TOKENS = (("alice", "User:carol"), ("alice", None), ("bob@x y", "User:alice"))
+"""(user, renewer) of each delegation token."""
+
+
+def create_scram_users(client: AdminClient, spec: ClusterSpec) -> str:
+    """Make the users that are missing. Their passwords are random and stay in the lab's scram-users.properties (0600)."""
+    present = _present_users(client)
+    missing = [(user, mechanism) for user, mechanisms in SCRAM_USERS.items() for mechanism in mechanisms if user not in present]
+    passwords = _passwords(spec)
+    upserts = [
+        UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 8192 if mechanism is SHA_256 else 4096), passwords[user].encode())
+        for user, mechanism in missing
+    ]
+    for one in upserts:
+        for future in client.alter_user_scram_credentials([one], request_timeout=30).values():
+            future.result()
+    return f"SCRAM credentials: {len(missing)} made"
+
+
+def _present_users(client: AdminClient) -> set[str]:
+    described = client.describe_user_scram_credentials(request_timeout=30)
+    assert not isinstance(described, dict)  # a mapping only where users are named
+    return set(described.result())
+
+
+def create_acls(client: AdminClient) -> str:
+    """Literal and prefixed ACLs of every resource type, allowing and denying. Making one again changes nothing."""
+    literal, prefixed = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
+    allow, deny = AclPermissionType.ALLOW, AclPermissionType.DENY
+    topic, group, broker, transactional = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.BROKER, ResourceType.TRANSACTIONAL_ID
+    acls = [
+        AclBinding(topic, "orders", literal, "User:alice", "*", AclOperation.READ, allow),
+        AclBinding(topic, "orders", literal, "User:alice", "*", AclOperation.WRITE, allow),
+        AclBinding(topic, "orders", literal, "User:bob@x y", "192.0.2.7", AclOperation.READ, deny),
+        AclBinding(topic, "pay", prefixed, "User:bob@x y", "*", AclOperation.ALL, allow),
+        AclBinding(topic, "*", literal, "User:*", "*", AclOperation.DESCRIBE, allow),
+        AclBinding(group, "billing", literal, "User:alice", "*", AclOperation.READ, allow),
+        AclBinding(group, "billing-", prefixed, "User:carol", "*", AclOperation.DESCRIBE, allow),
+        AclBinding(broker, "kafka-cluster", literal, "User:carol", "*", AclOperation.DESCRIBE_CONFIGS, allow),
+        AclBinding(transactional, "billing-", prefixed, "User:alice", "*", AclOperation.WRITE, allow),
+    ]
+    for future in client.create_acls(acls, request_timeout=30).values():
+        future.result()
+    return f"ACLs: {len(acls)}"
+
+
+def create_delegation_tokens(client: AdminClient, spec: ClusterSpec) -> str:
+    """Ask for the tokens as their users, unless the lab has some. Kafka's own tool does it: neither Python client can."""
+    marker = layout(spec).directory / "delegation-tokens-made"
+    if marker.exists():
+        return "delegation tokens: were there"
+    for user, renewer in TOKENS:
+        _create_token(spec, user, renewer)
+    marker.touch()
+    return f"delegation tokens: {len(TOKENS)} made"
+
+
+def _create_token(spec: ClusterSpec, user: str, renewer: str | None) -> None:
+    password = _passwords(spec)[user]
+    login = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{user}" password="{password}";'
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": login}
+    servers = ",".join(f"{broker.host}:{broker.listener('SASL').port}" for broker in spec.brokers)
+    renewers = ["--renewer-principal", renewer] if renewer else []
+    with tempfile.TemporaryDirectory(prefix="krb-seed-") as private:
+        client_file = Path(private) / "client.properties"
+        write_private(client_file, render_properties(settings, header="A SCRAM user of the lab"))
+        arguments = ["--bootstrap-server", servers, "--command-config", str(client_file), "--create", "--max-life-time-period", "-1"]
+        run_class(spec, "org.apache.kafka.tools.DelegationTokenCommand", [*arguments, *renewers])
+
+
+def _passwords(spec: ClusterSpec) -> dict[str, str]:
+    path = layout(spec).directory / "scram-users.properties"
+    if not path.exists():
+        made = {user.replace(" ", "\\u0020"): secrets.token_urlsafe(24) for user in SCRAM_USERS}
+        write_private(path, "".join(f"{user}={password}\n" for user, password in made.items()))
+    return {user.replace("\\u0020", " "): password for user, password in parse_properties(path.read_text()).items()}
