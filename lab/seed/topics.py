@@ -35,13 +35,19 @@ SEEDED = (
 def create(client: AdminClient, spec: ClusterSpec, *, extra: int) -> str:
     """Make the topics that are missing; what was done, in words."""
     wanted = [*SEEDED, *(Topic(f"scale-{number:06}", 10) for number in range(extra))]
+    made = ensure(client, spec, wanted)
+    return f"topics: {made} made, {len(wanted) - made} were there"
+
+
+def ensure(client: AdminClient, spec: ClusterSpec, wanted: Sequence[Topic]) -> int:
+    """Make those of the topics that are missing; how many were."""
     present = set(client.list_topics(timeout=30).topics)
     missing = [topic for topic in wanted if topic.name not in present]
     for first in range(0, len(missing), 100):
         futures = client.create_topics([_new(spec, topic) for topic in missing[first : first + 100]], operation_timeout=60, request_timeout=120)
         for future in futures.values():
             future.result()
-    return f"topics: {len(missing)} made, {len(wanted) - len(missing)} were there"
+    return len(missing)
 
 
 def _new(spec: ClusterSpec, topic: Topic) -> NewTopic:
