@@ -66,7 +66,12 @@ class KafkaConnection:
     def send(self, request: Any, *, timeout: float | None = None) -> Any:
         """The answer to one request. Raises Unreachable, which names the node, when there is none in time."""
         seconds = timeout or self._timeout
-        future = self._manager.send(request, node_id=NODE, request_timeout_ms=int(seconds * 1000))
+        try:
+            # No refresh of metadata on errors: a controller has none to give, and the library would try for ever.
+            connection = self._manager.get_connection(NODE, timeout_ms=int(seconds * 1000), refresh_metadata_on_err=False)
+        except kafka_errors.KafkaError as error:
+            raise self.unreachable(_reason(error)) from None
+        future = connection.send_request(request, request_timeout_ms=int(seconds * 1000))
         self._net.poll(timeout_ms=int(seconds * 1000), future=future)
         if not future.is_done:
             raise self.unreachable(f"no answer in {seconds:g} s")

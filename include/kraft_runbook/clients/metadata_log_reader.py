@@ -89,7 +89,7 @@ class MetadataLogReader:
             self.position = start
         while self.position.offset <= end:
             partition = self._following(self.position)
-            if partition.snapshot_id.end_offset >= 0 or partition.diverging_epoch.end_offset >= 0:
+            if _not_there(partition):
                 raise _truncated(self.position.offset, partition.log_start_offset)
             chunk = Chunk(bytes(partition.records or b""), since=self.position.offset, up_to=min(end, partition.high_watermark - 1))
             yield chunk
@@ -106,11 +106,11 @@ class MetadataLogReader:
     def _beginning(self, reach: int | None) -> Iterator[Chunk]:
         self.position = Position(0, 0)
         first = self._following(self.position)
-        newest = first.snapshot_id
-        if newest.end_offset < 0:
+        if first.snapshot_id is None:
             return  # the log is whole and no snapshot was taken: fetch from offset 0
+        newest = SnapshotId(first.snapshot_id.end_offset, first.snapshot_id.epoch)
         if reach is None or newest.end_offset - 1 <= reach:
-            yield self._snapshot(SnapshotId(newest.end_offset, newest.epoch))
+            yield self._snapshot(newest)
         elif first.log_start_offset == 0:
             self.position = self._first_record(newest.epoch)
             return
@@ -123,7 +123,7 @@ class MetadataLogReader:
         """Offset 1 of a whole log: readable with the epoch of offset 0 (a control record), which has to be found by trying."""
         for epoch in range(newest_epoch + 1):
             partition = self._following(Position(1, epoch))
-            if partition.snapshot_id.end_offset < 0 and partition.diverging_epoch.end_offset < 0 and partition.records:
+            if partition.records and not _not_there(partition):
                 return Position(1, epoch)
         raise _truncated(0, 1)
 
@@ -139,15 +139,14 @@ class MetadataLogReader:
         """A whole snapshot. Raises LogTruncated where the controller has none of this id (any more)."""
         data = bytearray()
         while True:
-            partitions = [
-                {
-                    "partition": 0,
-                    "current_leader_epoch": self._leader_epoch,
-                    "snapshot_id": {"end_offset": wanted.end_offset, "epoch": wanted.epoch},
-                    "position": len(data),
-                }
-            ]
-            request = FetchSnapshotRequest(version=0, replica_id=-1, max_bytes=SNAPSHOT_BYTES, topics=[{"name": METADATA_TOPIC, "partitions": partitions}])
+            topic = FetchSnapshotRequest.TopicSnapshot
+            asked = topic.PartitionSnapshot(
+                partition=0,
+                current_leader_epoch=self._leader_epoch,
+                snapshot_id=topic.PartitionSnapshot.SnapshotId(end_offset=wanted.end_offset, epoch=wanted.epoch),
+                position=len(data),
+            )
+            request = FetchSnapshotRequest(version=0, replica_id=-1, max_bytes=SNAPSHOT_BYTES, topics=[topic(name=METADATA_TOPIC, partitions=[asked])])
             answer = self._connection.send(request)
             if answer.error_code or answer.topics[0].partitions[0].error_code:
                 raise _truncated(wanted.end_offset - 1, wanted.end_offset)
@@ -171,20 +170,30 @@ class MetadataLogReader:
                 time.sleep(0.1)
 
     def _fetch(self, position: Position) -> Any:
-        partition = {
-            "partition": 0,
-            "current_leader_epoch": self._leader_epoch,
-            "fetch_offset": position.offset,
-            "last_fetched_epoch": position.epoch,
-            "partition_max_bytes": FETCH_BYTES,
-        }
-        topic = {"topic_id": METADATA_TOPIC_ID, "partitions": [partition]}
-        answer = self._connection.send(FetchRequest(version=FETCH_VERSION, max_wait_ms=500, min_bytes=1, max_bytes=FETCH_BYTES, topics=[topic]))
+        topic = FetchRequest.FetchTopic
+        asked = topic.FetchPartition(
+            partition=0,
+            current_leader_epoch=self._leader_epoch,
+            fetch_offset=position.offset,
+            last_fetched_epoch=position.epoch,
+            log_start_offset=-1,
+            partition_max_bytes=FETCH_BYTES,
+        )
+        request = FetchRequest(
+            version=FETCH_VERSION,
+            max_wait_ms=500,
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            isolation_level=0,
+            topics=[topic(topic_id=METADATA_TOPIC_ID, partitions=[asked])],
+        )
+        answer = self._connection.send(request)
         if answer.error_code or not answer.responses:
             raise self._connection.unreachable(f"Fetch of the metadata log failed with error {answer.error_code} (31: it needs ClusterAction on the cluster)")
         found = answer.responses[0].partitions[0]
         if found.error_code in (6, 74, 75):
-            self._follow(found.current_leader.leader_id, found.current_leader.leader_epoch)
+            if found.current_leader is not None:
+                self._follow(found.current_leader.leader_id, found.current_leader.leader_epoch)
             raise _Stale
         if found.error_code:
             raise self._connection.unreachable(f"Fetch of the metadata log at offset {position.offset} failed with error {found.error_code}")
@@ -198,6 +207,11 @@ class MetadataLogReader:
             self._connection.__exit__(None, None, None)
             self._leader_id = leader_id
             self._connection = self._connect()
+
+
+def _not_there(partition: Any) -> bool:
+    """Whether the answer sends us elsewhere: to a snapshot (the log starts later), or to where our epoch ended."""
+    return partition.snapshot_id is not None or partition.diverging_epoch is not None
 
 
 def _truncated(wanted: int, log_start: int) -> LogTruncated:

@@ -86,8 +86,9 @@ def describe_quorum(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 5.0
 
 def _describe(connection: KafkaConnection) -> QuorumDescription | None:
     """The description, or None where this node does not lead."""
-    topics = [{"topic_name": METADATA_TOPIC, "partitions": [{"partition_index": 0}]}]
-    answer = connection.send(DescribeQuorumRequest(version=1, topics=topics))
+    topic = DescribeQuorumRequest.TopicData
+    asked = topic(topic_name=METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])
+    answer = connection.send(DescribeQuorumRequest(version=1, topics=[asked]))
     if answer.error_code:
         raise connection.unreachable(f"DescribeQuorum failed with error {answer.error_code} (31: it needs Describe on the cluster)")
     partition = answer.topics[0].partitions[0]

@@ -1,0 +1,126 @@
+"""The migration's steps without playbooks or Airflow, for tests that need a lab in a certain phase."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from kraft_runbook.clients.metadata_quorum import describe_quorum, read_cluster_records
+from kraft_runbook.clients.secrets import Secrets
+from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.cluster import Broker, ClusterSpec, Controller
+from kraft_runbook.configuration import broker_properties, controller_properties, render_properties
+from kraft_runbook.errors import RunbookError, Unreachable
+from kraft_runbook.metadata.zookeeper_tree import parse_migration
+from kraft_runbook.observation import BrokerMode, ControllerMode, ZkMigrationState
+from lab import supervision
+from lab.layout import Layout, layout
+
+
+def wait_until(what: str, done: Callable[[], bool], *, within: float = 120) -> None:
+    """Poll until ``done``; what the cluster can't answer yet counts as not done."""
+    deadline = time.monotonic() + within
+    last = ""
+    while time.monotonic() < deadline:
+        try:
+            if done():
+                return
+            last = "not yet so"
+        except Unreachable as error:
+            last = error.problem
+        time.sleep(0.3)
+    raise AssertionError(f"{what}: not within {within:g} s; {last}")
+
+
+def provision_controllers(spec: ClusterSpec, cluster_id: str, *, secrets: Secrets) -> None:
+    """Format and start every controller in migration mode, then wait for a leader that all follow."""
+    for controller in spec.controllers:
+        _write(controller, controller_properties(spec, controller, ControllerMode.MIGRATION))
+        subprocess.run(
+            [f"{spec.kafka.home}/bin/kafka-storage.sh", "format", f"--cluster-id={cluster_id}", "-c", controller.config_file],
+            check=True,
+            capture_output=True,
+        )
+        supervision.start(layout(spec), controller.service)
+
+    def quorum_stands() -> bool:
+        quorum = describe_quorum(spec, secrets=secrets)
+        return len(quorum.voters) == len(spec.controllers) and all(v.log_end_offset > 0 for v in quorum.voters)
+
+    wait_until("the controllers elect a leader", quorum_stands)
+
+
+def roll_brokers(spec: ClusterSpec, mode: BrokerMode, *, secrets: Secrets) -> None:
+    """Restart each broker in ``mode``, one by one, each once the one before is registered and unfenced."""
+    here = layout(spec)
+    for broker in spec.brokers:
+        before = read_cluster_records(spec, secrets=secrets).registrations.get(broker.id)
+        _write(broker, broker_properties(spec, broker, mode))
+        _restart(here, broker.service)
+
+        def registered(broker: Broker = broker, old: str | None = before.incarnation_id if before else None) -> bool:
+            now = read_cluster_records(spec, secrets=secrets).registrations.get(broker.id)
+            return now is not None and now.incarnation_id != old and not now.fenced and now.is_migrating_zk_broker == (mode is BrokerMode.HYBRID)
+
+        # Before the copy a migrating broker stays fenced: nothing unfences it until the quorum is in charge.
+        def appeared(broker: Broker = broker, old: str | None = before.incarnation_id if before else None) -> bool:
+            now = read_cluster_records(spec, secrets=secrets).registrations.get(broker.id)
+            return now is not None and now.incarnation_id != old
+
+        wait_until(f"broker {broker.id} registers", registered if mode is BrokerMode.KRAFT else appeared)
+
+
+def await_dual_write(spec: ClusterSpec, *, secrets: Secrets) -> None:
+    """Wait until the copy is done and /migration advances."""
+    offsets: list[int] = []
+
+    def advancing() -> bool:
+        if read_cluster_records(spec, secrets=secrets).migration_state_record is not ZkMigrationState.MIGRATION:
+            return False
+        with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+            znode = zookeeper.get("/migration")
+        if znode is not None:
+            offsets.append(parse_migration(znode.data).kraft_metadata_offset)
+        return len(offsets) > 1 and offsets[-1] > offsets[0] > 0
+
+    wait_until("dual write", advancing, within=180)
+
+
+def finalize(spec: ClusterSpec, *, secrets: Secrets) -> None:
+    """Restart the controllers without the migration flag, the leader last."""
+    here = layout(spec)
+    leader = describe_quorum(spec, secrets=secrets).leader_id
+    for controller in sorted(spec.controllers, key=lambda c: c.id == leader):
+        _write(controller, controller_properties(spec, controller, ControllerMode.KRAFT))
+        _restart(here, controller.service)
+        wait_until("a leader after a restart", lambda: describe_quorum(spec, secrets=secrets).leader_id >= 0)
+    wait_until("finalization", lambda: read_cluster_records(spec, secrets=secrets).migration_state_record is ZkMigrationState.POST_MIGRATION, within=120)
+
+
+def cluster_id(spec: ClusterSpec, *, secrets: Secrets) -> str:
+    """The id in /cluster/id."""
+    with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+        znode = zookeeper.get("/cluster/id")
+    if znode is None:
+        raise RunbookError("/cluster/id is missing", way_out="start a broker first")
+    return str(json.loads(znode.data)["id"])
+
+
+def to_dual_write(spec: ClusterSpec, *, secrets: Secrets) -> None:
+    """From ZooKeeper mode to dual write with every broker hybrid."""
+    provision_controllers(spec, cluster_id(spec, secrets=secrets), secrets=secrets)
+    roll_brokers(spec, BrokerMode.HYBRID, secrets=secrets)
+    await_dual_write(spec, secrets=secrets)
+
+
+def _restart(here: Layout, service: str) -> None:
+    supervision.begin_stop(here, service)
+    wait_until(f"{service} stops", lambda: not supervision.processes(here)[service].runs, within=330)
+    supervision.start(here, service)
+
+
+def _write(node: Broker | Controller, properties: dict[str, str]) -> None:
+    Path(node.config_file).write_text(render_properties(properties, header="written by a test"))
