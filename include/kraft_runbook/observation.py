@@ -218,13 +218,11 @@ class BrokerMetrics:
     under_replicated_partitions: int | None
     offline_log_dirs: int | None = None
     under_min_isr_partitions: int | None = None
-    runs_raft: bool | None = None
-    """Whether the process follows a metadata quorum (``kafka.server:type=raft-metrics`` is there): HYBRID and KRAFT do, ZOOKEEPER does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """One declared broker. ``software_version`` is read from its metrics; ``mode`` follows from its listener, its metrics, ZooKeeper and the quorum."""
+    """One declared broker. ``software_version`` is read from its metrics; ``mode`` is what it says itself, or, while it is down, its last registration."""
 
     id: int
     running: bool | Unread

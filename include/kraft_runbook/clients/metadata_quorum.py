@@ -15,13 +15,14 @@ from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.metadata.cluster_records import BrokersAndFeatures
-from kraft_runbook.observation import BrokerRegistration, ControllerMode, Voter, ZkMigrationState
+from kraft_runbook.observation import BrokerMode, BrokerRegistration, ControllerMode, Voter, ZkMigrationState
 
 __all__ = [
     "ClusterRecords",
     "MetadataLogReader",
     "QuorumDescription",
     "broker_is_kraft",
+    "broker_mode",
     "controller_mode",
     "describe_quorum",
     "quorum_cluster_id",
@@ -121,6 +122,21 @@ def broker_is_kraft(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, time
         if answer.error_code or (LEADER_AND_ISR in offered) == (DESCRIBE_QUORUM in offered):
             raise connection.unreachable(f"its ApiVersions do not tell its mode (error {answer.error_code}, {len(offered)} requests offered)")
         return DESCRIBE_QUORUM in offered
+
+
+def broker_mode(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout: float = 5.0) -> BrokerMode:
+    """The mode that a running broker itself shows. A migrating one sets ``zk_migration_ready`` in its ApiVersions, whether or not a quorum runs (measured on 3.9.2).
+
+    Raises Unreachable when it does not answer.
+    """
+    with KafkaConnection(spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout) as connection:
+        answer = connection.send(_api_versions())
+        offered = {each.api_key for each in answer.api_keys}
+        if answer.error_code or (LEADER_AND_ISR in offered) == (DESCRIBE_QUORUM in offered):
+            raise connection.unreachable(f"its ApiVersions do not tell its mode (error {answer.error_code}, {len(offered)} requests offered)")
+        if DESCRIBE_QUORUM in offered:
+            return BrokerMode.KRAFT
+        return BrokerMode.HYBRID if answer.zk_migration_ready else BrokerMode.ZOOKEEPER
 
 
 def quorum_cluster_id(spec: ClusterSpec, controller_id: int, *, secrets: Secrets, timeout: float = 5.0) -> str:

@@ -179,6 +179,18 @@ class ZookeeperReader:
         """The children's names of each znode, sorted; None where there is no such znode."""
         return self._read(GET_CHILDREN, paths, lambda _, names: tuple(sorted(names)), self._client.get_children_async)
 
+    def is_restricted(self, path: str) -> bool:
+        """Whether the znode carries an ACL other than world:anyone with all rights (``zookeeper.set.acl``). False where there is no such znode."""
+        try:
+            acls, _ = self._client.get_acls(self._zookeeper.chroot + path)
+        except NoNodeError:
+            return False
+        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
+            raise self._unreachable(f"{type(error).__name__} while reading the ACL of {path}") from None
+        except ZookeeperError as error:
+            raise self._refused(error) from None
+        return any((acl.id.scheme, acl.id.id, acl.perms) != ("world", "anyone", 31) for acl in acls)
+
     def server_version(self) -> str | None:
         """The version of the server this session is with (``srvr``); None where the server does not allow that word."""
         try:
