@@ -69,15 +69,15 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _print_status() -> int:
-    """The table; exit code 0 when every configured process runs, else 3."""
+    """The table; exit code 0 when everything runs that the configuration calls for, else 3."""
     spec = layout.load()
     counted = layout.starts(spec)
     print(f"{'service':<16}{'state':<15}{'pid':>8}{'up, s':>9}{'starts':>8}  {'configured':<17}address")
-    whole = True
-    for service, state, pid, uptime, mode, address in lifecycle.status(spec):
-        print(f"{service:<16}{state:<15}{pid or '-':>8}{uptime:>9.0f}{counted[service]:>8}  {mode:<17}{address}")
-        whole = whole and (state == "RUNNING" or mode == "not provisioned")
-    return 0 if whole else 3
+    rows = lifecycle.status(spec)
+    for row in rows:
+        columns = f"{row.service:<16}{row.state:<15}{row.pid or '-':>8}{row.uptime:>9.0f}{counted[row.service]:>8}"
+        print(f"{columns}  {row.mode:<17}{row.address}")
+    return 0 if rows and all(row.state == "RUNNING" for row in rows if row.needed) else 3
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from lab.layout import ROOT
 
 JARS = ROOT / "build" / "jars"
 TEMPLATES = ROOT / "lab" / "templates"
+COMPLETE = ".complete"
+"""Written after the last jar: a copy that was interrupted has none. `make jars` writes it too."""
 MINIMUM_JAVA = 17
 _FETCH = "mvn -q -B -f lab/pom.xml dependency:copy-dependencies"
 
@@ -50,10 +52,10 @@ def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
         done = subprocess.run(
             [maven, *shlex.split(_FETCH)[1:], f"-DoutputDirectory={jars}"], cwd=ROOT, capture_output=True, text=True, timeout=1800, check=False
         )
-        if done.returncode != 0 or not _complete(jars):
+        if done.returncode != 0:
             said = "\n".join([line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line][:5])
             raise RunbookError(f"Maven could not bring Kafka's jars:\n{said}", way_out=f"run it by hand to see all of it: {_FETCH}")
-        (jars / ".complete").touch()
+        (jars / COMPLETE).touch()
     if not (jars / f"kafka_2.13-{version}.jar").exists():
         found = ", ".join(p.name for p in jars.glob("kafka_2.13-*.jar"))
         raise RunbookError(
@@ -64,7 +66,7 @@ def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
 
 
 def _complete(jars: Path) -> bool:
-    return all(any(jars.glob(pattern)) for pattern in ("kafka_2.13-*.jar", "zookeeper-*.jar", "kafka-tools-*.jar", "slf4j-reload4j-*.jar", "jmx_*.jar"))
+    return (jars / COMPLETE).exists() and any(jars.glob("kafka_2.13-*.jar"))
 
 
 def install(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
@@ -75,8 +77,9 @@ def install(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
     for jar in jars.glob("*.jar"):
         agent = jar.name.startswith("jmx_prometheus_javaagent")
         link = home / "agent" / "jmx_prometheus_javaagent.jar" if agent else home / "libs" / jar.name
-        link.unlink(missing_ok=True)
-        link.symlink_to(jar)
+        if not link.is_symlink() or link.readlink() != jar:
+            link.unlink(missing_ok=True)
+            link.symlink_to(jar)
     for name in ("log4j.properties", "tools-log4j.properties", "jmx-exporter.yaml"):
         shutil.copyfile(TEMPLATES / name, home / "config" / name)
     for name in ("kafka-run-class.sh", "kafka-storage.sh", "run-service.sh"):

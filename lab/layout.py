@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller, load_cluster
-from kraft_runbook.configuration import MIGRATION_FLAG, parse_properties
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.observation import BrokerMode
 from lab.secret_files import read_environment_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,14 +95,6 @@ def nodes(spec: ClusterSpec) -> tuple[Broker | Controller, ...]:
 def config_files(spec: ClusterSpec) -> dict[str, Path]:
     """The configuration of every node, by service; controllers' files appear when the runbook provisions them."""
     return {node.service: Path(node.config_file) for node in nodes(spec)}
-
-
-def mode_on_disk(config: Path) -> BrokerMode:
-    """The mode in which a broker would start from this file."""
-    properties = parse_properties(config.read_text())
-    if "process.roles" in properties:
-        return BrokerMode.KRAFT
-    return BrokerMode.HYBRID if properties.get(MIGRATION_FLAG) == "true" else BrokerMode.ZOOKEEPER
 
 
 def environment(spec: ClusterSpec) -> dict[str, str]:

@@ -9,10 +9,11 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.configuration import broker_properties, parse_properties, render_properties
+from kraft_runbook.configuration import MIGRATION_FLAG, broker_properties, parse_properties, render_properties
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.observation import BrokerMode
 from lab import supervision
@@ -46,9 +47,7 @@ def up(spec: ClusterSpec, *, say: Say = print) -> None:
                 _start(spec, service)
             wait_until_healthy(spec, say=say)
         except BaseException:
-            _stop(here, wanted, within=60)
-            if launched:
-                supervision.shut_down(here)
+            _undo(here, wanted, launched=launched)
             raise
     say(f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.zookeeper.connect}, files in {here.directory}")
 
@@ -75,9 +74,20 @@ def down(spec: ClusterSpec, *, purge: bool = False, say: Say = print) -> None:
     say(f"the lab is down{f'; {here.directory} is removed' if purge else ''}")
 
 
+def _undo(here: Layout, services: list[str], *, launched: bool) -> None:
+    """Leave nothing half-started: stop what this call started, its supervisor included."""
+    try:
+        _stop(here, services, within=60)
+    finally:
+        if launched:
+            supervision.shut_down(here)
+
+
 def _prepare(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
     """Lay out the directory. Configuration that exists is left as it is: after a migration it is a KRaft cluster's."""
     here = layout(spec)
+    here.directory.chmod(0o700)
+    here.supervisor_config.write_text(supervision.render_configuration(spec))
     for directory in (here.logs, here.zookeeper_config.parent / "data", *(Path(n.config_file).parent for n in nodes(spec))):
         directory.mkdir(parents=True, exist_ok=True)
     install(spec, jars=jars, java_command=java_command)
@@ -86,7 +96,6 @@ def _prepare(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
     for broker in spec.brokers:
         text = render_properties(broker_properties(spec, broker, BrokerMode.ZOOKEEPER), header=f"Broker {broker.id} of cluster {spec.name}")
         _write_once(Path(broker.config_file), text)
-    here.supervisor_config.write_text(supervision.render_configuration(spec))
 
 
 def _zookeeper_properties(spec: ClusterSpec) -> dict[str, str]:
@@ -175,8 +184,8 @@ def _end(pid: int, service: str, *, kill: bool, within: float) -> None:
 
 
 def _purge(here: Layout) -> None:
-    if not here.supervisor_config.exists():
-        raise Refused(f"{here.directory} does not look like a lab (no supervisord.conf); it was not removed", way_out="check KRB_LAB_DIR")
+    if not here.supervisor_config.exists() and {path.name for path in here.directory.iterdir()} - {"lock"}:
+        raise Refused(f"{here.directory} does not look like a lab (no supervisord.conf in it); it was not removed", way_out="check KRB_LAB_DIR")
     shutil.rmtree(here.directory)
 
 
@@ -192,23 +201,32 @@ def _alone(here: Layout) -> Iterator[None]:
         yield
 
 
-def status(spec: ClusterSpec) -> list[tuple[str, str, int, float, str, str]]:
-    """One row a service: name, supervisor's state, pid, uptime in seconds, the mode its configuration says, who answers at its address."""
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """One row of ``status``. ``uptime`` in seconds; ``mode``: what the configuration on disk says; ``needed``: ``up`` would start it."""
+
+    service: str
+    state: str
+    pid: int
+    uptime: float
+    mode: str
+    address: str
+    needed: bool
+
+
+def status(spec: ClusterSpec) -> list[ServiceStatus]:
+    """What supervisor, the configuration files and the sockets say of each service, in the cluster file's order."""
     here = layout(spec)
-    seen = supervision.processes(here)
-    configs = config_files(spec)
+    seen, configs, needed = supervision.processes(here), config_files(spec), set(_wanted(spec))
     rows = []
     for service, sockets in addresses(spec).items():
-        process = seen.get(service)
+        process = seen.get(service, supervision.Process(service, "NO SUPERVISOR", 0, 0.0))
         host, port = sockets[0]
         answering = f"{host}:{port} {'open' if is_open((host, port)) else 'closed'}"
-        if not process and answering.endswith("open"):
+        if not process.runs and answering.endswith("open"):
             answering += f", held by {holder(host, port)}"
-        config = configs.get(service)
-        mode = _mode(config) if config else ""
-        rows.append(
-            (service, process.state if process else "NO SUPERVISOR", process.pid if process else 0, process.uptime if process else 0.0, mode, answering)
-        )
+        mode = _mode(configs[service]) if service in configs else ""
+        rows.append(ServiceStatus(service, process.state, process.pid, process.uptime, mode, answering, service in needed))
     return rows
 
 
@@ -216,8 +234,11 @@ def _mode(config: Path) -> str:
     if not config.exists():
         return "not provisioned"
     properties = parse_properties(config.read_text())
-    role = properties.get("process.roles")
-    flag = properties.get("zookeeper.metadata.migration.enable") == "true"
-    if role == "controller":
-        return "migration" if flag else "kraft"
-    return "kraft" if role else ("hybrid" if flag else "zookeeper")
+    flag = properties.get(MIGRATION_FLAG) == "true"
+    match properties.get("process.roles"):
+        case None:
+            return "hybrid" if flag else "zookeeper"
+        case "controller":
+            return "migration" if flag else "kraft"
+        case _:
+            return "kraft"
