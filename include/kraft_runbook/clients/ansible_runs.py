@@ -1,0 +1,321 @@
+"""One run of ansible-playbook through ansible-runner: what it is given, what it reports, and what it leaves behind (nothing).
+
+ansible-runner writes its command, the whole environment and every event below its private directory (2.4.3). So each run has
+a directory of its own, mode 0700, removed afterwards, and an environment of the few variables that ansible needs. Secrets
+travel in memory only: an anonymous file (memfd_create) that ends with this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, cast
+
+import ansible_runner
+import yaml
+
+from kraft_runbook.errors import RunbookError, StepFailed
+
+Tell = Callable[[str], None]
+"""Receives one short line for a person."""
+
+_INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSH_AUTH_SOCK", "JAVA_HOME")
+_PREFIX = "kraft-runbook-run-"
+
+
+@dataclass(frozen=True, slots=True)
+class HostReport:
+    """What one host reported: tasks that changed something, diffs as (path, before, after), how many tasks went well, what was read.
+
+    ``failure`` is (task, message, way out) of what ended it; ``clock`` is the host's time with the time here before and after reading it.
+    """
+
+    changed: tuple[str, ...] = ()
+    diffs: tuple[tuple[str, str, str], ...] = ()
+    ok: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    failure: tuple[str, str, str | None] | None = None
+    clock: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """``status`` is ansible-runner's word: successful, failed, timeout or canceled. ``output`` is the end of what ansible printed."""
+
+    status: str
+    hosts: Mapping[str, HostReport]
+    output: str
+
+
+def run_ansible(
+    playbook: Path,
+    inventory: Mapping[str, Mapping[str, Any]],
+    *,
+    check: bool,
+    timeout: float,
+    secret_text: str | None,
+    secret_values: Sequence[str],
+    tell: Tell,
+    labels: Mapping[str, str],
+    directory: Path | None,
+) -> RunReport:
+    """Run one playbook on the inventory's hosts (name → variables) and wait for its end, at most ``timeout`` seconds.
+
+    ``secret_text`` is what the playbooks read from ``secrets_channel``; ``secret_values`` are blanked in everything reported.
+    An exception in the calling thread (a task being killed, Ctrl-C) ends ansible before it goes on. Raises StepFailed when
+    the private directory can't be removed.
+    """
+    hide = _hider(secret_values)
+    with _private_directory(directory) as private, _in_memory(secret_text) as channel:
+        given = {name: {**variables, **({"secrets_channel": channel} if channel else {})} for name, variables in inventory.items()}
+        (private / "hosts.yml").write_text(_inventory_text(given, private))
+        fold = _Fold(labels, tell, hide)
+        status = _run(playbook, private, check=check, timeout=timeout, fold=fold)
+    return RunReport(status, fold.reports(), fold.output())
+
+
+# -- running ------------------------------------------------------------------------------------------------------------
+
+
+def _run(playbook: Path, private: Path, *, check: bool, timeout: float, fold: _Fold) -> str:
+    """ansible-runner in a thread, its events handled here: in this thread it would replace the signal handlers of Airflow."""
+    events: SimpleQueue[Mapping[str, Any] | None] = SimpleQueue()
+    canceled = threading.Event()
+    broken: list[BaseException] = []
+
+    def on_event(event: Mapping[str, Any]) -> bool:
+        events.put(event)
+        return False  # nothing is kept on disk
+
+    settings = _ansible_settings(playbook, private)
+    runner = ansible_runner.interface.init_runner(
+        private_data_dir=str(private),
+        playbook=str(playbook),
+        inventory=str(private / "hosts.yml"),
+        envvars=settings,
+        cmdline="--diff --check" if check else "--diff",
+        settings={"pexpect_timeout": 1, "job_timeout": int(timeout), "suppress_ansible_output": True, "suppress_output_file": True},
+        quiet=True,
+        event_handler=on_event,
+        cancel_callback=canceled.is_set,
+    )
+    runner.config.env = _scrubbed(runner.config.env, settings)
+
+    def work() -> None:
+        try:
+            runner.run()
+        except BaseException as error:
+            broken.append(error)
+        finally:
+            events.put(None)
+
+    thread = threading.Thread(target=work, name=f"ansible-{playbook.stem}", daemon=True)
+    thread.start()
+    try:
+        while (event := events.get()) is not None:
+            fold.add(event)
+    finally:
+        canceled.set()
+        thread.join()
+    if broken:
+        raise RunbookError(f"ansible-runner broke off: {broken[0]}", way_out="run this step again; it goes on from what it finds on the host") from broken[0]
+    return str(runner.status)
+
+
+def _ansible_settings(playbook: Path, private: Path) -> dict[str, str]:
+    return {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "ANSIBLE_CONFIG": str(playbook.parent / "ansible.cfg"),
+        "ANSIBLE_HOME": str(private / "ansible"),
+        "ANSIBLE_LOCAL_TEMP": str(private / "tmp"),
+        # ansible-runner turns host key checking off unless the environment says otherwise.
+        "ANSIBLE_HOST_KEY_CHECKING": "True",
+    }
+
+
+def _scrubbed(environment: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """What ansible needs of our environment, what ansible-runner added to it, and the settings. Nothing else."""
+    added = {key: value for key, value in environment.items() if os.environ.get(key) != value}
+    return {key: os.environ[key] for key in _INHERITED if key in os.environ} | added | dict(settings)
+
+
+# -- what a run is given ------------------------------------------------------------------------------------------------
+
+
+class _Literal(str):
+    """Text that ansible must not take for a template, whatever braces it holds."""
+
+    __slots__ = ()
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Dumper.add_representer(_Literal, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text)))
+
+
+def _literal(value: Any) -> Any:
+    """The same value, with the texts that a template could be read into marked. Only those: ``!unsafe true`` would become a boolean, ``012`` a number."""
+    if isinstance(value, str):
+        return _Literal(value) if any(mark in value for mark in ("{{", "{%", "{#")) else value
+    if isinstance(value, Mapping):
+        return {_literal(key): _literal(each) for key, each in value.items()}
+    if isinstance(value, Sequence):
+        return [_literal(each) for each in value]
+    return value
+
+
+def _inventory_text(inventory: Mapping[str, Mapping[str, Any]], private: Path) -> str:
+    hosts = {}
+    for name, variables in inventory.items():
+        local = {"ansible_remote_tmp": str(private / "tmp")} if variables.get("ansible_connection") == "local" else {}
+        hosts[name] = {key: _literal(value) for key, value in {**variables, **local}.items()}
+    return str(yaml.dump({"all": {"hosts": hosts}}, Dumper=_Dumper, sort_keys=False, width=1000))
+
+
+@contextlib.contextmanager
+def _in_memory(text: str | None) -> Iterator[str | None]:
+    """A path at which the processes of this user can read the text while this process lives, with no file behind it (Linux)."""
+    if text is None:
+        yield None
+        return
+    handle = os.memfd_create("kraft-runbook", os.MFD_CLOEXEC)
+    try:
+        os.write(handle, text.encode())
+        yield f"/proc/{os.getpid()}/fd/{handle}"
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _private_directory(parent: Path | None) -> Iterator[Path]:
+    """A directory of one run, removed at its end. Directories of runs whose process was killed are removed first."""
+    base = parent or Path(tempfile.gettempdir())
+    base.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _sweep(base)
+    private = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+    alive = _mark_alive(private)
+    try:
+        (private / "tmp").mkdir(mode=0o700)
+        yield private
+    finally:
+        os.close(alive)
+        try:
+            shutil.rmtree(private)
+        except OSError as error:
+            shutil.rmtree(private, ignore_errors=True)
+            if private.exists():
+                raise StepFailed(
+                    f"the run's directory {private} could not be removed: {error}",
+                    way_out="remove it by hand (it holds host names and configuration, no secrets), then run this step again: what was done stays done",
+                ) from error
+
+
+def _mark_alive(private: Path) -> int:
+    """A file that this process holds locked while it lives; it gets its name only once it is locked."""
+    draft = private / ".alive.new"
+    handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    draft.rename(private / ".alive")
+    return handle
+
+
+def _sweep(base: Path) -> None:
+    for left in base.glob(f"{_PREFIX}*"):
+        try:
+            handle = os.open(left / ".alive", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:  # another user's, or one that is being made
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(handle)
+
+
+# -- what a run reports -------------------------------------------------------------------------------------------------
+
+
+def _hider(values: Sequence[str]) -> Callable[[str], str]:
+    """Blanks the secrets, as they are and as a properties file or JSON would escape them. Playbooks never show one; this is the second wall."""
+    known = {value for value in values if value} | {value.replace("\\", "\\\\").replace("\n", "\\n") for value in values if value}
+
+    def hide(text: str) -> str:
+        for value in sorted(known, key=len, reverse=True):
+            text = text.replace(value, "<set>")
+        return text
+
+    return hide
+
+
+class _Fold:
+    """Folds ansible's events into one report a host, telling a person what goes on."""
+
+    def __init__(self, labels: Mapping[str, str], tell: Tell, hide: Callable[[str], str]) -> None:
+        self._labels = labels
+        self._tell = tell
+        self._hide = hide
+        self._hosts: dict[str, HostReport] = {name: HostReport() for name in labels}
+        self._printed: list[str] = []
+
+    def reports(self) -> dict[str, HostReport]:
+        return dict(self._hosts)
+
+    def output(self) -> str:
+        return self._hide("\n".join(self._printed[-20:]))
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        kind, data = event.get("event", ""), event.get("event_data") or {}
+        if kind == "playbook_on_task_start":
+            if len(self._labels) == 1:
+                name = str(data.get("task") or "")
+                self._say(next(iter(self._labels)), name[:1].lower() + name[1:])
+        elif kind in ("runner_on_ok", "runner_on_failed", "runner_on_unreachable"):
+            self._host_event(kind, data)
+        elif event.get("stdout") and kind in ("verbose", "error", "warning", "deprecated", "playbook_on_start"):
+            self._printed.append(str(event["stdout"]))
+
+    def _host_event(self, kind: str, data: Mapping[str, Any]) -> None:
+        host, task, result = str(data["host"]), str(data.get("task") or ""), cast(Mapping[str, Any], data.get("res") or {})
+        report = self._hosts.get(host, HostReport())
+        if result.get("said"):
+            self._say(host, str(result["said"]))
+        if kind == "runner_on_ok":
+            diffs = result.get("diff") or []
+            found = [(str(d["after_header"]), self._hide(d["before"]), self._hide(d["after"])) for d in ([diffs] if isinstance(diffs, dict) else diffs) if d]
+            self._hosts[host] = HostReport(
+                changed=(*report.changed, task) if result.get("changed") else report.changed,
+                diffs=(*report.diffs, *found),
+                ok=report.ok + 1,
+                facts={**report.facts, **cast(Mapping[str, Any], result.get("host_state") or {})},
+                failure=report.failure,
+                clock=(float(result["clock"]), _seconds(data["start"]), _seconds(data["end"])) if "clock" in result else report.clock,
+            )
+            return
+        message = self._hide(str(result.get("msg") or result.get("stderr") or result.get("censored") or "no reason given"))
+        way_out = self._hide(str(result["way_out"])) if result.get("way_out") else None
+        if kind == "runner_on_unreachable":
+            message = f"the host can't be reached: {message}"
+            way_out = way_out or "check 'reach' in the cluster file: user, port, private_key_file; the host's key must be in known_hosts (docs/hosts.md)"
+        self._hosts[host] = HostReport(report.changed, report.diffs, report.ok, report.facts, (task, message, way_out), report.clock)
+
+    def _say(self, host: str, line: str) -> None:
+        self._tell(self._hide(f"{self._labels.get(host, host)}: {line}"))
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()

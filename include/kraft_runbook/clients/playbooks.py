@@ -1,0 +1,260 @@
+"""The playbooks as functions. Every variable that a playbook gets follows from the cluster file, through ``kraft_runbook.configuration``.
+
+Each function may be called again at any time, also while an earlier call's ansible still runs: the playbooks act on what
+they see on the host, under a lock there. Errors are StepFailed, with the task, the host, the message and the way out.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kraft_runbook.clients.ansible_runs import HostReport, RunReport, Tell, run_ansible
+from kraft_runbook.clients.secrets import Secrets
+from kraft_runbook.cluster import Broker, ClusterSpec, Controller
+from kraft_runbook.configuration import broker_properties, controller_properties, render_secrets
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.observation import BrokerMode, ControllerMode, HostState, Unread
+
+AGAIN = "correct what is named above, then run this step again: it goes on from what it finds on the host"
+_MARGIN = 300.0
+"""Seconds beyond the stop and the start that a run may last: two waits for the node's lock, formatting, ansible itself."""
+_FACTS_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDiff:
+    """A file before and after, whole; the values of sensitive keys are ``<set>``. ``before`` is empty where there was no file."""
+
+    path: str
+    before: str
+    after: str
+
+    def render(self) -> str:
+        """The change as a unified diff."""
+        lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), f"{self.path} (now)", f"{self.path} (then)", lineterm="")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaybookResult:
+    """A playbook that went well on one node. ``changed``: the tasks that changed something (with ``check``: that would); ``ok``: tasks in all."""
+
+    playbook: str
+    node_id: int
+    changed: tuple[str, ...]
+    diffs: tuple[ConfigDiff, ...]
+    ok: int
+    facts: Mapping[str, Any]
+    started_at: datetime
+    finished_at: datetime
+
+
+def provision_controller(
+    spec: ClusterSpec,
+    node_id: int,
+    cluster_id: str,
+    *,
+    secrets: Secrets,
+    check: bool = False,
+    on_event: Tell | None = None,
+    state_dir: Path | None = None,
+) -> PlaybookResult:
+    """Render a migration controller's files, format its directory with the cluster's id, start it. A formatted directory is left alone."""
+    properties = controller_properties(spec, spec.controller(node_id), ControllerMode.MIGRATION)
+    given = {"properties": properties, "cluster_id": cluster_id}
+    return run_playbook(spec, "provision_controller", node_id=node_id, variables=given, secrets=secrets, check=check, on_event=on_event, state_dir=state_dir)
+
+
+def restart_broker(
+    spec: ClusterSpec,
+    node_id: int,
+    mode: BrokerMode,
+    *,
+    secrets: Secrets,
+    check: bool = False,
+    on_event: Tell | None = None,
+    state_dir: Path | None = None,
+) -> PlaybookResult:
+    """Bring a broker to run in a mode: render its files; restart it where its process is older than them; wait for its port."""
+    given = {"properties": broker_properties(spec, spec.broker(node_id), mode), "mode": mode.value}
+    return run_playbook(spec, "restart_broker", node_id=node_id, variables=given, secrets=secrets, check=check, on_event=on_event, state_dir=state_dir)
+
+
+def finalize_controller(
+    spec: ClusterSpec, node_id: int, *, secrets: Secrets, check: bool = False, on_event: Tell | None = None, state_dir: Path | None = None
+) -> PlaybookResult:
+    """Take a controller out of migration mode: render it without the flag and ZooKeeper, restart it where needed, wait for its port."""
+    given = {"properties": controller_properties(spec, spec.controller(node_id), ControllerMode.KRAFT)}
+    return run_playbook(spec, "finalize_controller", node_id=node_id, variables=given, secrets=secrets, check=check, on_event=on_event, state_dir=state_dir)
+
+
+def run_playbook(
+    spec: ClusterSpec,
+    playbook: str,
+    *,
+    node_id: int,
+    variables: Mapping[str, Any],
+    secrets: Secrets | None,
+    check: bool = False,
+    on_event: Tell | None = None,
+    state_dir: Path | None = None,
+) -> PlaybookResult:
+    """Run ``playbooks/<playbook>.yml`` on one node and wait for its end.
+
+    ``variables`` come on top of the node's own; ``secrets`` resolves the values of the host's secrets file (None: it is not
+    written); ``on_event`` gets a line whenever there is news; ``state_dir`` is where the run's private directory is made
+    (default: the system's temporary directory). Raises StepFailed, or SecretMissing before anything is touched.
+    """
+    node = _node(spec, node_id)
+    values = {key: secrets(ref) for key, ref in spec.secrets.items()} if secrets else {}
+    began = datetime.now(UTC)
+    report = run_ansible(
+        playbook_directory() / f"{playbook}.yml",
+        {node.service: {**_node_variables(spec, node), **variables}},
+        check=check,
+        timeout=spec.service_manager.stop_timeout + spec.deadlines.registration + _MARGIN,
+        secret_text=render_secrets(values) if values else None,
+        secret_values=list(values.values()),
+        tell=on_event or _silent,
+        labels={node.service: _label(node)},
+        directory=state_dir,
+    )
+    host = report.hosts[node.service]
+    _raise_unless_successful(playbook, node, report, host)
+    diffs = tuple(ConfigDiff(*each) for each in host.diffs)
+    return PlaybookResult(playbook, node_id, host.changed, diffs, host.ok, host.facts, began, datetime.now(UTC))
+
+
+def gather_host_facts(spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, state_dir: Path | None = None) -> dict[int, HostState]:
+    """What the hosts of these nodes (default: all) have, read in one run. Changes nothing.
+
+    A host or a part that can't be read is Unread with its reason, never an exception. ``clock_skew_seconds`` is how far the
+    host's clock lies outside the time that reading it took here: 0.0 when no skew can be proven (a run takes about a second).
+    """
+    nodes = [_node(spec, each) for each in (node_ids if node_ids is not None else (*spec.broker_ids, *spec.controller_ids))]
+    if not nodes:
+        return {}
+    report = run_ansible(
+        playbook_directory() / "gather_host_facts.yml",
+        {node.service: _node_variables(spec, node) for node in nodes},
+        check=False,
+        timeout=_FACTS_SECONDS,
+        secret_text=None,
+        secret_values=[],
+        tell=_silent,
+        labels={node.service: _label(node) for node in nodes},
+        directory=state_dir,
+    )
+    return {node.id: _host_state(node.id, report.hosts[node.service], report) for node in nodes}
+
+
+def playbook_directory() -> Path:
+    """Where the playbooks lie: ``KRAFT_RUNBOOK_PLAYBOOKS``, or ``playbooks`` beside ``include``."""
+    return Path(os.environ.get("KRAFT_RUNBOOK_PLAYBOOKS") or Path(__file__).resolve().parents[3] / "playbooks")
+
+
+# -- what a node's playbook is given ------------------------------------------------------------------------------------
+
+
+def _node(spec: ClusterSpec, node_id: int) -> Broker | Controller:
+    return spec.broker(node_id) if node_id in spec.broker_ids else spec.controller(node_id)
+
+
+def _label(node: Broker | Controller) -> str:
+    return f"{'broker' if isinstance(node, Broker) else 'controller'} {node.id}"
+
+
+def _node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
+    if isinstance(node, Broker):
+        port, log_dirs, ports = node.listener(spec.client_listener).port, node.log_dirs, [each.port for each in node.listeners]
+        must_reach: list[str] = []
+    else:
+        port, log_dirs, ports = node.port, (node.log_dir,), [node.port]
+        must_reach = [*spec.zookeeper.servers, *(_inter_broker_address(spec, broker) for broker in spec.brokers)]
+    manager = spec.service_manager
+    return {
+        **_reach(spec, node),
+        "node_id": node.id,
+        "node_host": node.host,
+        "address": f"{node.host}:{port}",
+        "ports": [*ports, node.metrics_port],
+        "must_reach": must_reach,
+        "service": node.service,
+        "manager": manager.kind,
+        **({"manager_socket": manager.socket} if manager.socket else {}),
+        "stop_timeout": manager.stop_timeout,
+        "start_timeout": spec.deadlines.registration,
+        "config_file": node.config_file,
+        "files_read_at_start": [node.config_file, *([spec.secrets_file] if spec.secrets and spec.secrets_file else [])],
+        "file_header": f"{_label(node).capitalize()} of cluster {spec.name}",
+        "secrets_file": spec.secrets_file or "",
+        "log_dirs": list(log_dirs),
+        "kafka_home": spec.kafka.home,
+        "kafka_version": spec.kafka.version,
+    }
+
+
+def _inter_broker_address(spec: ClusterSpec, broker: Broker) -> str:
+    listener = broker.listener(spec.kafka.inter_broker_listener)
+    return f"{listener.advertised_host or broker.host}:{listener.advertised_port or listener.port}"
+
+
+def _reach(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
+    reach = spec.reach
+    become = {"ansible_become": True} if reach.become else {}
+    if reach.kind == "local":
+        return {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **become}
+    known = {"ansible_user": reach.user, "ansible_ssh_private_key_file": reach.private_key_file}
+    return {"ansible_connection": "ssh", "ansible_host": node.host, "ansible_port": reach.port, **{k: v for k, v in known.items() if v}, **become}
+
+
+# -- what came of it ----------------------------------------------------------------------------------------------------
+
+
+def _silent(_: str) -> None:
+    """Nobody listens."""
+
+
+def _raise_unless_successful(playbook: str, node: Broker | Controller, report: RunReport, host: HostReport) -> None:
+    where = f"{playbook} on {_label(node)} ({node.host})"
+    if report.status == "successful" and host.failure is None:
+        return
+    if report.status == "successful" and host.ok:
+        return  # a failure that the playbook itself rescued
+    if report.status == "timeout":
+        raise StepFailed(
+            f"{where} took longer than it may (service_manager.stop_timeout and deadlines.registration in the cluster file)",
+            way_out=f"look at {node.service} on the host; the step can be run again at any time and goes on from what it finds",
+        )
+    if report.status == "canceled":
+        raise StepFailed(f"{where} was canceled", way_out="run this step again; it goes on from what it finds on the host")
+    if host.failure:
+        task, message, way_out = host.failure
+        raise StepFailed(f"{where}: '{task}' failed: {message}", way_out=way_out or AGAIN)
+    raise StepFailed(f"{where}: ansible ended as {report.status} before any task:\n{report.output}", way_out=AGAIN)
+
+
+def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
+    if host.failure or not host.facts:
+        reason = host.failure[1] if host.failure else f"ansible ended as {report.status}: {report.output.rpartition(chr(10))[2] or 'it printed nothing'}"
+        parts = {each.name: Unread(reason) for each in fields(HostState) if each.name != "node_id"}
+        return HostState(node_id=node_id, **parts)
+    found: dict[str, Any] = {name: Unread(part["unread"]) if "unread" in part else part["value"] for name, part in host.facts.items()}
+    for name, kind in (("ports_in_use", frozenset), ("unreachable_addresses", tuple)):
+        if not isinstance(found[name], Unread):
+            found[name] = kind(found[name])
+    return HostState(node_id=node_id, clock_skew_seconds=_skew(host.clock), **found)
+
+
+def _skew(clock: tuple[float, float, float] | None) -> float | Unread:
+    if clock is None:
+        return Unread("the host did not tell its time")
+    there, before, after = clock
+    return min(there - before, 0.0) or max(there - after, 0.0)

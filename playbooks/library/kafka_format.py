@@ -1,0 +1,101 @@
+"""Format a controller's log directory with the cluster's own id, once; never one that holds something already."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.kafka_host import HostError, host_lock, make_directory, owner_of, why
+from ansible.module_utils.properties_text import shown_log
+
+DOCUMENTATION = """
+module: kafka_format
+short_description: Format a controller's log directory with the cluster's own id
+options:
+  kafka_home: {description: Where Kafka is installed., type: path, required: true}
+  config_file: {description: The controller's configuration., type: path, required: true}
+  log_dir: {description: The directory to format., type: path, required: true}
+  cluster_id: {description: The id that ZooKeeper's /cluster/id holds., type: str, required: true}
+  node_id: {description: The controller's id., type: int, required: true}
+"""
+
+FORMAT_SECONDS = 120.0
+SET_ASIDE = "if this data is from an earlier try, move the directory aside (do not delete it), then run this step again"
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "kafka_home": {"type": "path", "required": True},
+            "config_file": {"type": "path", "required": True},
+            "log_dir": {"type": "path", "required": True},
+            "cluster_id": {"type": "str", "required": True},
+            "node_id": {"type": "int", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    asked = module.params
+    try:
+        if module.check_mode:
+            found = formatted(asked)
+            module.exit_json(changed=not found, said=f"{asked['log_dir']} is formatted" if found else f"would format {asked['log_dir']}")
+        with host_lock(asked["config_file"], FORMAT_SECONDS * 2):
+            if formatted(asked):
+                module.exit_json(changed=False, said=f"{asked['log_dir']} is already formatted with {asked['cluster_id']}")
+            run_format(asked)
+            if not formatted(asked):
+                raise HostError(f"kafka-storage.sh said that all was well, but {asked['log_dir']} has no meta.properties", SET_ASIDE)
+        module.exit_json(changed=True, said=f"formatted {asked['log_dir']} with {asked['cluster_id']}")
+    except HostError as error:
+        module.fail_json(msg=error.problem, way_out=error.way_out)
+    except OSError as error:
+        module.fail_json(msg=f"{asked['log_dir']} could not be formatted ({why(error)})", way_out="see docs/hosts.md for what a host must offer")
+
+
+def formatted(asked: dict) -> bool:
+    """Whether the directory is this cluster's and this node's. Raises HostError when it is another's, naming both."""
+    log_dir = asked["log_dir"]
+    try:
+        with open(os.path.join(log_dir, "meta.properties"), encoding="utf-8") as stream:
+            found = dict(line.strip().partition("=")[::2] for line in stream if "=" in line)
+    except FileNotFoundError:
+        if os.path.isdir(os.path.join(log_dir, "__cluster_metadata-0")):
+            raise HostError(f"{log_dir} holds a metadata log but no meta.properties", SET_ASIDE) from None
+        return False
+    for key, wanted in (("cluster.id", asked["cluster_id"]), ("node.id", str(asked["node_id"]))):
+        if found.get(key) != wanted:
+            raise HostError(f"{log_dir} is formatted with {key} {found.get(key)}, but it should be {wanted}", SET_ASIDE)
+    return True
+
+
+def run_format(asked: dict) -> None:
+    """``kafka-storage.sh format``, as the user who owns the place. The id follows an equals sign: ids may begin with a dash."""
+    make_directory(asked["log_dir"])
+    command = [
+        os.path.join(asked["kafka_home"], "bin", "kafka-storage.sh"),
+        "format",
+        f"--cluster-id={asked['cluster_id']}",
+        f"--config={asked['config_file']}",
+    ]
+    uid, gid = owner_of(asked["log_dir"])
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=FORMAT_SECONDS, check=False, preexec_fn=lambda: _become(uid, gid)
+        )
+    except subprocess.TimeoutExpired:
+        raise HostError(f"{' '.join(command)} took longer than {FORMAT_SECONDS:.0f} s", SET_ASIDE) from None
+    if done.returncode:
+        said = "\n".join(f"    {shown_log(line)[:300]}" for line in (done.stdout + done.stderr).splitlines()[-15:])
+        raise HostError(f"{' '.join(command)} failed with exit code {done.returncode}:\n{said}", "correct what it names, then run this step again")
+
+
+def _become(uid: int, gid: int) -> None:
+    if os.geteuid() == 0 and uid != 0:
+        os.setgroups([gid])
+        os.setgid(gid)
+        os.setuid(uid)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Bring a node's service to run with its current files, by looking at the process and never by remembering what was done.
+
+Each action looks, and changes only what it sees to be wrong, under the node's lock on the host. So an interrupted run is
+continued by running it again, and two runs at once restart a node once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.kafka_host import HostError, changed_since, host_lock, not_in_the_future, started_at_ns, why
+from ansible.module_utils.service_manager import ABSENT, RUNNING, STARTING, STOPPED, service_manager, settled
+
+DOCUMENTATION = """
+module: kafka_service
+short_description: Stop a node whose process is older than its files, start it, await its port
+options:
+  name: {description: The service., type: str, required: true}
+  action:
+    description:
+      - C(stop_outdated) stops the service cleanly where its process began before one of the files was last changed.
+      - C(start) starts it where it does not run.
+      - C(await) waits until its port is open; fails where the process exits, or runs with other files than wanted.
+    type: str
+    required: true
+    choices: [stop_outdated, start, await]
+  manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
+  socket: {description: The serverurl of supervisor., type: str}
+  config_file: {description: The node's configuration., type: path, required: true}
+  files: {description: Every file that the process reads when it starts., type: list, elements: path, required: true}
+  config_text: {description: The configuration that the process is to run with., type: str}
+  address: {description: host:port to wait for., type: str}
+  stop_timeout: {description: Seconds that a clean stop may last., type: float, required: true}
+  start_timeout: {description: Seconds that the port may take to open., type: float, required: true}
+  will_change: {description: In check mode, whether an earlier task would have changed the files or stopped the service., type: bool, default: false}
+"""
+
+STOP_MARGIN = 30.0
+"""Seconds, beyond the clean stop's own time, that a call to the service manager may last."""
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "action": {"type": "str", "required": True, "choices": ["stop_outdated", "start", "await"]},
+            "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
+            "socket": {"type": "str"},
+            "config_file": {"type": "path", "required": True},
+            "files": {"type": "list", "elements": "path", "required": True},
+            "config_text": {"type": "str"},
+            "address": {"type": "str"},
+            "stop_timeout": {"type": "float", "required": True},
+            "start_timeout": {"type": "float", "required": True},
+            "will_change": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    asked = module.params
+    try:
+        service = service_manager(asked["manager"], asked["name"], asked["socket"], asked["stop_timeout"] + STOP_MARGIN)
+        action = {"stop_outdated": stop_outdated, "start": start, "await": await_port}[asked["action"]]
+        module.exit_json(**action(service, asked, module.check_mode))
+    except HostError as error:
+        module.fail_json(msg=error.problem, way_out=error.way_out)
+    except OSError as error:
+        module.fail_json(msg=f"{asked['name']}: {why(error)}", way_out="see docs/hosts.md for what the Ansible user must be allowed to do on a host")
+
+
+def _wait_for_the_lock(asked: dict) -> float:
+    return asked["stop_timeout"] + 2 * STOP_MARGIN
+
+
+# -- stop ---------------------------------------------------------------------------------------------------------------
+
+
+def stop_outdated(service: object, asked: dict, check: bool) -> dict:
+    if check:
+        status = service.status()
+        reason = status.pid and (_outdated(service, status, asked) or (asked["will_change"] and "its files would change"))
+        return {"changed": bool(reason), "said": f"would stop {asked['name']} ({reason})" if reason else f"would not stop {asked['name']}"}
+    with host_lock(asked["config_file"], _wait_for_the_lock(asked)):
+        began = time.monotonic()
+        status = settled(service, asked["stop_timeout"] + STOP_MARGIN)
+        if status.state == STOPPED:
+            return {"changed": False, "said": f"{asked['name']} does not run"}
+        reason = _outdated(service, status, asked)
+        if not reason:
+            return {"changed": False, "said": f"{asked['name']} already runs with its current files (process {status.pid})", "pid": status.pid}
+        service.stop()
+        _gone(service, status.pid, asked["stop_timeout"] + STOP_MARGIN)
+        took = time.monotonic() - began
+        return {"changed": True, "said": f"stopped {asked['name']} after {took:.1f} s ({reason})", "pid": status.pid}
+
+
+def _outdated(service: object, status: object, asked: dict) -> str | None:
+    """Why the running process must go: a file that it read at its start has changed since. Raises HostError where that can't be seen."""
+    began = started_at_ns(status.pid) if status.pid else None
+    if began is None:
+        raise HostError(
+            f"{service.where} says {service.name} is {status.detail}, but its main process ({status.pid}) can't be seen",
+            "run this step again; if that stays so, let the unit have a MainPID, and let Ansible's user see the process (hidepid)",
+        )
+    newer = changed_since(began, asked["files"])
+    return f"{', '.join(newer)} changed after process {status.pid} began" if newer else None
+
+
+def _gone(service: object, pid: int, within: float) -> None:
+    status = settled(service, within)
+    if status.state != STOPPED or started_at_ns(pid) is not None:
+        raise HostError(
+            f"{service.name} was stopped, but {service.where} says {status.detail} and process {pid} {'is still there' if started_at_ns(pid) else 'ended'}",
+            "look at the service on this host; when it is stopped or runs again, run this step again",
+        )
+
+
+# -- start --------------------------------------------------------------------------------------------------------------
+
+
+def start(service: object, asked: dict, check: bool) -> dict:
+    if check:
+        would = asked["will_change"] or service.status().state in (STOPPED, ABSENT)
+        return {"changed": would, "said": f"would start {asked['name']}" if would else f"{asked['name']} runs"}
+    with host_lock(asked["config_file"], _wait_for_the_lock(asked)):
+        status = settled(service, asked["stop_timeout"] + STOP_MARGIN)
+        if status.state != STOPPED:
+            return {"changed": False, "said": f"{asked['name']} runs (process {status.pid})", "pid": status.pid}
+        not_in_the_future(asked["files"])
+        service.start()
+        status = settled(service, asked["start_timeout"])
+        if status.state == STOPPED:
+            raise _exited(service, status)
+        return {"changed": True, "said": f"started {asked['name']} (process {status.pid})", "pid": status.pid}
+
+
+def _exited(service: object, status: object) -> HostError:
+    log = "\n".join(f"    {line}" for line in service.log())
+    return HostError(
+        f"{service.name} does not stay up ({status.detail}); the end of its log:\n{log}",
+        f"correct what the log names (in the cluster file, not in the rendered one), then run this step again; {service.name} is down until then",
+    )
+
+
+# -- await --------------------------------------------------------------------------------------------------------------
+
+
+def await_port(service: object, asked: dict, check: bool) -> dict:
+    address = asked["address"]
+    if check:
+        return {"changed": False, "said": f"would wait for {address}"}
+    began = time.monotonic()
+    first = settled(service, asked["start_timeout"])
+    while True:
+        status = service.status()
+        if status.state not in (RUNNING, STARTING) or status.pid != first.pid:
+            raise _exited(service, status)
+        if _accepts(address):
+            break
+        waited = time.monotonic() - began
+        if waited > asked["start_timeout"]:
+            log = "\n".join(f"    {line}" for line in service.log())
+            raise HostError(
+                f"{address} is not open {waited:.0f} s after {asked['name']} started (process {status.pid} runs); the end of its log:\n{log}",
+                "when it is recovering its logs let it go on, then run this step again: it will not be restarted; raise deadlines.registration if it needs longer",
+            )
+        time.sleep(0.2)
+    _runs_as_wanted(service, status, asked)
+    return {"changed": False, "said": f"{address} is open ({time.monotonic() - began:.1f} s)", "pid": status.pid}
+
+
+def _accepts(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+def _runs_as_wanted(service: object, status: object, asked: dict) -> None:
+    """Another run may have written other files meanwhile: the promise holds only for what the process really read."""
+    with open(asked["config_file"], "rb") as stream:
+        found = hashlib.sha256(stream.read()).digest()
+    if found == hashlib.sha256(asked["config_text"].encode()).digest() and not _outdated(service, status, asked):
+        return
+    raise HostError(
+        f"{asked['config_file']} was changed while {asked['name']} started: another run gave this node another configuration",
+        f"let only one run change this cluster, then run this step again (process {os.getpid()} changed nothing more)",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""One node's service under supervisor (XML-RPC on its socket) or systemd (systemctl): what it does, stop it, start it."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import subprocess
+import time
+import xmlrpc.client
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ansible.module_utils.kafka_host import HostError
+from ansible.module_utils.properties_text import shown_log
+
+RUNNING, STARTING, STOPPING, STOPPED, ABSENT = "running", "starting", "stopping", "stopped", "absent"
+LOG_LINES = 15
+
+
+@dataclass(frozen=True)
+class Status:
+    """``state`` is one of the words above. ``pid`` is 0 where there is no process. ``detail`` is the manager's own wording."""
+
+    state: str
+    pid: int
+    detail: str
+
+
+class Supervisor:
+    """supervisor's own interface, as supervisorctl uses it; ``serverurl`` is unix:///path or http://host:port."""
+
+    STATES: ClassVar = {"RUNNING": RUNNING, "STARTING": STARTING, "BACKOFF": STARTING, "STOPPING": STOPPING}
+
+    def __init__(self, name: str, serverurl: str, timeout: float) -> None:
+        self.name = name
+        self.where = f"supervisor at {serverurl}"
+        self._proxy = _rpc(serverurl, timeout)
+
+    def status(self) -> Status:
+        try:
+            found = self._call("getProcessInfo")
+        except xmlrpc.client.Fault as fault:
+            if fault.faultString.startswith("BAD_NAME"):
+                return Status(ABSENT, 0, "not defined")
+            raise HostError(f"{self.where} answered {fault.faultString} about {self.name}", self._way_out()) from None
+        detail = found["statename"] + (f", {found['spawnerr']}" if found["spawnerr"] else "")
+        return Status(self.STATES.get(found["statename"], STOPPED), found["pid"], detail)
+
+    def stop(self) -> None:
+        """Ask for a clean stop and wait for the exit. supervisor itself kills the process after its own stopwaitsecs."""
+        self._change("stopProcess", expected="NOT_RUNNING")
+
+    def start(self) -> None:
+        """Start, and return when the process has stayed up for the program's startsecs, or not."""
+        self._change("startProcess", expected="ALREADY_STARTED")
+
+    def log(self) -> list[str]:
+        try:
+            text = self._call("readProcessStdoutLog", -8000, 0)
+        except xmlrpc.client.Fault as fault:
+            return [f"(no log: {fault.faultString})"]
+        return _tail(text)
+
+    def _change(self, method: str, expected: str) -> None:
+        try:
+            self._call(method, True)
+        except xmlrpc.client.Fault as fault:
+            # Another hand was quicker, or the process did not stay up: the caller looks at the state that results.
+            if not fault.faultString.startswith((expected, "SPAWN_ERROR", "ABNORMAL_TERMINATION")):
+                raise HostError(f"{self.where} refused {method} of {self.name}: {fault.faultString}", self._way_out()) from None
+
+    def _call(self, method: str, *arguments: object) -> object:
+        try:
+            return getattr(self._proxy.supervisor, method)(self.name, *arguments)
+        except (OSError, http.client.HTTPException, xmlrpc.client.ProtocolError) as error:
+            raise HostError(f"{self.where} did not answer {method} of {self.name}: {error}", self._way_out()) from None
+
+    def _way_out(self) -> str:
+        return "check that supervisord runs on this host and that service_manager.socket in the cluster file is its serverurl"
+
+
+class _UnixTransport(xmlrpc.client.Transport):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__()
+        self._path = path
+        self._timeout = timeout
+
+    def make_connection(self, host: object) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection("localhost", timeout=self._timeout)
+        connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.sock.settimeout(self._timeout)
+        connection.sock.connect(self._path)
+        return connection
+
+
+def _rpc(serverurl: str, timeout: float) -> xmlrpc.client.ServerProxy:
+    if serverurl.startswith("unix://"):
+        return xmlrpc.client.ServerProxy("http://localhost", transport=_UnixTransport(serverurl[len("unix://") :], timeout))
+    return xmlrpc.client.ServerProxy(serverurl.rstrip("/") + "/RPC2")
+
+
+class Systemd:
+    """systemctl and journalctl. The unit's TimeoutStopSec decides when systemd kills a process that does not stop."""
+
+    STATES: ClassVar = {"active": RUNNING, "reloading": RUNNING, "activating": STARTING, "deactivating": STOPPING}
+
+    def __init__(self, name: str, timeout: float) -> None:
+        self.name = name
+        self.where = "systemd"
+        self._timeout = timeout
+
+    def status(self) -> Status:
+        shown = self._run("show", "--property=LoadState,ActiveState,SubState,MainPID,Result", self.name)
+        found = dict(line.partition("=")[::2] for line in shown.splitlines())
+        if found.get("LoadState") in ("not-found", "masked", "bad-setting", "error"):
+            return Status(ABSENT, 0, found["LoadState"])
+        detail = f"{found.get('ActiveState')} ({found.get('SubState')}), result {found.get('Result')}"
+        return Status(self.STATES.get(found.get("ActiveState", ""), STOPPED), int(found.get("MainPID") or 0), detail)
+
+    def stop(self) -> None:
+        self._run("stop", self.name)
+
+    def start(self) -> None:
+        self._run("start", self.name, failing=True)
+
+    def log(self) -> list[str]:
+        command = ["journalctl", "--unit", self.name, "--lines", str(LOG_LINES), "--no-pager", "--output", "cat"]
+        try:
+            return _tail(subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return [f"(no log: {error})"]
+
+    def _run(self, verb: str, *arguments: str, failing: bool = False) -> str:
+        try:
+            done = subprocess.run(["systemctl", verb, *arguments], capture_output=True, text=True, timeout=self._timeout, check=False)
+        except subprocess.TimeoutExpired:
+            raise HostError(f"systemctl {verb} {self.name} took longer than {self._timeout:.0f} s", self._way_out()) from None
+        except OSError as error:
+            raise HostError(f"systemctl could not be run: {error}", self._way_out()) from None
+        if done.returncode and not failing:
+            raise HostError(f"systemctl {verb} {self.name} failed: {done.stderr.strip() or done.stdout.strip()}", self._way_out())
+        return done.stdout
+
+    def _way_out(self) -> str:
+        return f"look at 'systemctl status {self.name}' on this host; changing services needs reach.become or a user who may"
+
+
+def service_manager(kind: str, name: str, serverurl: str | None, timeout: float) -> Supervisor | Systemd:
+    """``timeout`` bounds one call, in seconds; a stop is one call that lasts until the process has exited."""
+    if kind == "systemd":
+        return Systemd(name, timeout)
+    return Supervisor(name, serverurl or "", timeout)
+
+
+def settled(service: Supervisor | Systemd, within: float) -> Status:
+    """The state once it is neither stopping nor about to be started again without a process. Raises HostError after ``within`` seconds."""
+    deadline = time.monotonic() + within
+    while True:
+        status = service.status()
+        if status.state == ABSENT:
+            raise HostError(
+                f"{service.where} knows no service {service.name}",
+                "define it on this host, or correct the node's 'service' in the cluster file",
+            )
+        if status.state != STOPPING and not (status.state == STARTING and not status.pid):
+            return status
+        if time.monotonic() > deadline:
+            raise HostError(
+                f"{service.name} is still {status.detail} after {within:.0f} s",
+                "find out on this host what keeps it (its log), let it stop by itself, then run this step again; killing it may lose data that it holds",
+            )
+        time.sleep(0.1)
+
+
+def _tail(text: str) -> list[str]:
+    return [shown_log(line)[:300] for line in text.splitlines()[-LOG_LINES:]]
