@@ -38,6 +38,11 @@ class Kind(StrEnum):
     CONTROLLER = "controller"
     UNREADABLE = "unreadable znode"
 
+    @property
+    def follows_the_log(self) -> bool:
+        """Whether its rows are written to ZooKeeper in the log's order. The others follow sessions and elections, or are derived."""
+        return self not in (Kind.METADATA_VERSION, Kind.CLUSTER_ID, Kind.BROKER, Kind.CONTROLLER, Kind.UNREADABLE)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -211,7 +216,7 @@ def unreadable(path: str, reason: str) -> Row:
 
 def describe_key(kind: Kind, key: str) -> str:
     """A row's key for people, with the znode where ZooKeeper holds it."""
-    parts: list[Any] = json.loads(key)
+    parts = parse_key(key)
     match kind:
         case Kind.TOPIC:
             return f"{parts[0]} (/brokers/topics/{parts[0]})"
@@ -256,3 +261,9 @@ def describe_value(value: str | None) -> str:
 
 def _plain(value: object) -> str:
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def parse_key(key: str) -> list[Any]:
+    """A row's key as plain parts."""
+    parts: list[Any] = json.loads(key)
+    return parts

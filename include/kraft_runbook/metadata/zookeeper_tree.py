@@ -8,10 +8,10 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.entities import Entity, Fingerprints, Kind, Row
@@ -20,7 +20,6 @@ from kraft_runbook.observation import MigrationZnode
 
 DEFAULT_ENTITY = "<default>"
 SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-ACL_PATTERNS: Mapping[str, str] = {"/kafka-acl": "LITERAL", "/kafka-acl-extended/prefixed": "PREFIXED"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +35,92 @@ class BadZnode(ValueError):
     """A znode's data is not what Kafka writes; the message says what is wrong."""
 
 
-def rows_or_unreadable(path: str, rows: Callable[[], Iterable[Row]]) -> list[Row]:
-    """The rows of one znode; where its data can't be parsed, one row that says so and names its path."""
+def rows_of(path: str, data: bytes, decoding: Decoding) -> list[Row]:
+    """The rows of the znode at ``path`` (Kafka's path, without a chroot). Where its data can't be parsed, one row that names the path.
+
+    A path that holds nothing to compare has no rows.
+    """
     try:
-        return list(rows())
+        return list(dict.fromkeys(_route(path, data, decoding)))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, binascii.Error) as error:
         reason = str(error) if isinstance(error, BadZnode) else f"not what Kafka writes there ({type(error).__name__})"
         return [entities.unreadable(path, reason)]
+
+
+def _route(path: str, data: bytes, decoding: Decoding) -> Iterable[Row]:
+    match path.split("/")[1:]:
+        case ["brokers", "topics", topic]:
+            return topic_rows(topic, data)
+        case ["brokers", "topics", topic, "partitions", partition, "state"]:
+            return partition_state_rows(topic, int(partition), data)
+        case ["config", "topics", topic]:
+            return topic_config_rows(topic, data)
+        case ["config", "brokers", broker]:
+            return broker_config_rows(broker, data, decoding)
+        case ["config", "users" | "clients" | "ips", _] | ["config", "users", _, "clients", _]:
+            return quota_rows(path.removeprefix("/config/"), data, decoding)
+        case ["kafka-acl", resource_type, *name]:
+            return acl_rows("LITERAL", resource_type, "/".join(name), data)
+        case ["kafka-acl-extended", pattern, resource_type, *name]:
+            return acl_rows(pattern.upper(), resource_type, "/".join(name), data)
+        case ["delegation_token", "tokens", _]:
+            return delegation_token_rows(data, decoding)
+        case ["latest_producer_id_block"]:
+            return producer_id_rows(data)
+        case ["cluster", "id"]:
+            return cluster_id_rows(data)
+        case ["brokers", "ids", broker]:
+            return broker_rows(broker, data)
+        case ["controller"]:
+            return controller_rows(data)
+        case ["migration"]:
+            return migration_rows(data)
+        case _:
+            return ()
+
+
+def path_of(kind: Kind, key: str) -> str | None:
+    """Where ZooKeeper holds a row; None for a delegation token, whose id its key does not show, and for what no znode holds."""
+    parts = entities.parse_key(key)
+    match kind:
+        case Kind.TOPIC | Kind.ASSIGNMENT:
+            return f"/brokers/topics/{parts[0]}"
+        case Kind.PARTITION_STATE:
+            return f"/brokers/topics/{parts[0]}/partitions/{parts[1]}/state"
+        case Kind.TOPIC_CONFIG:
+            return f"/config/topics/{parts[0]}"
+        case Kind.BROKER_CONFIG:
+            return f"/config/brokers/{parts[0] or DEFAULT_ENTITY}"
+        case Kind.CLIENT_QUOTA:
+            names = sorted(parts[0], key=lambda part: str(part[0]), reverse=True)  # the user stands before its client
+            return "/config/" + "/".join(f"{_ENTITY_ZNODES[part[0]]}/{_znode_name(part[1])}" for part in names)
+        case Kind.SCRAM_CREDENTIAL:
+            return f"/config/users/{_znode_name(parts[0])}"
+        case Kind.ACL:
+            root = "/kafka-acl" if parts[1] == "LITERAL" else f"/kafka-acl-extended/{parts[1].lower()}"
+            return f"{root}/{_camel(parts[0])}/{parts[2]}"
+        case Kind.PRODUCER_IDS:
+            return "/latest_producer_id_block"
+        case Kind.CLUSTER_ID:
+            return "/cluster/id"
+        case Kind.BROKER:
+            return f"/brokers/ids/{parts[0]}"
+        case Kind.CONTROLLER | Kind.UNREADABLE:
+            return str(parts[0])
+        case _:
+            return None
+
+
+_ENTITY_ZNODES = {"user": "users", "client-id": "clients", "ip": "ips"}
+
+
+def _znode_name(name: str | None) -> str:
+    """A quota entity's name as a znode's (``Sanitizer.sanitize``: URL encoding, with %20 for a space and %2A for an asterisk)."""
+    return DEFAULT_ENTITY if name is None else quote(name, safe="-_.").replace("~", "%7E")
+
+
+def _camel(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
@@ -232,7 +310,3 @@ def parse_migration(data: bytes) -> MigrationZnode:
         )
     except (KeyError, TypeError, ValueError):
         raise BadZnode("/migration lacks a field or holds something else than numbers") from None
-
-
-CLUSTER_KINDS = frozenset({Kind.CLUSTER_ID, Kind.BROKER, Kind.CONTROLLER, Kind.METADATA_VERSION})
-"""Kinds that do not follow the metadata log's offsets: sessions and elections decide them, so a difference may be a passing one."""
