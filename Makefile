@@ -1,0 +1,71 @@
+# make demo           a real cluster leaves ZooKeeper under a real Airflow (APPROVE=auto answers the gates); make demo-down ends it
+# make lab-up         the cluster alone; KRB_LAB_DIR and KRB_LAB_NET move it
+# make check test     what CI runs
+# Needed on the machine: Python 3.11, Java 17, Maven. Everything else is brought here, into .venv and build.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+UV := build/uv/bin/uv
+BIN := .venv/bin
+VENV := .venv/.installed-from-lock
+JARS := build/jars/.complete
+export PYTHONPATH := include:plugins
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: venv jars lab-up lab-down lab-status lab-seed lock check format test demo demo-down
+
+venv: $(VENV)
+
+$(VENV): requirements-dev.lock pyproject.toml | $(UV)
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	touch $@
+
+# Beside .venv, not in it: `uv pip sync` removes whatever the lock does not name.
+$(UV):
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "Python 3.11 is needed; make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+jars: $(JARS)
+
+$(JARS): lab/pom.xml
+	mvn -q -B -f lab/pom.xml dependency:copy-dependencies
+	touch $@
+
+lab-up: $(VENV) $(JARS)
+	$(BIN)/python -m lab up
+
+lab-down: $(VENV)
+	$(BIN)/python -m lab down
+
+lab-status: $(VENV)
+	$(BIN)/python -m lab status
+
+lab-seed: $(VENV)
+	$(BIN)/python -m lab seed
+
+lock: | $(UV)
+	$(UV) pip compile --quiet --python-version 3.11 --generate-hashes --no-header requirements.txt -o requirements.lock
+	$(UV) pip compile --quiet --python-version 3.11 --generate-hashes --no-header requirements-dev.in -o requirements-dev.lock
+
+format: $(VENV)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+check: $(VENV)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy include/kraft_runbook plugins dags lab
+	$(BIN)/lint-imports
+	$(BIN)/ansible-lint --profile production playbooks
+
+test: $(VENV) $(JARS)
+	$(BIN)/pytest
+
+demo: $(VENV) $(JARS)
+	$(BIN)/python -m lab.demo run --approve "$(APPROVE)"
+
+demo-down: $(VENV)
+	$(BIN)/python -m lab.demo down

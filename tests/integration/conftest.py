@@ -1,0 +1,56 @@
+"""Real clusters for the tests that need one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from labs import Lab, describe_new_lab
+
+from lab import lifecycle
+from lab.seed import seed
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything below this directory runs on a real cluster."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def running_lab() -> Iterator[Lab]:
+    """One lab for the whole session, seeded, in ZooKeeper mode. Read it only: a test that changes its phase takes ``own_lab``."""
+    yield from _lab()
+
+
+@pytest.fixture(scope="module")
+def own_lab() -> Iterator[Lab]:
+    """A seeded lab in ZooKeeper mode for the tests of one file, to do with as they please."""
+    yield from _lab()
+
+
+@pytest.fixture
+def make_lab() -> Iterator[Callable[[], Lab]]:
+    """Describes labs that don't run yet; what the test brings up is ended and removed after it."""
+    made: list[Lab] = []
+
+    def make() -> Lab:
+        made.append(describe_new_lab())
+        return made[-1]
+
+    yield make
+    for lab in made:
+        lifecycle.down(lab.spec, purge=True)
+
+
+def _lab() -> Iterator[Lab]:
+    """Up and seeded; ended and removed afterwards, also when it never came up or a test failed."""
+    lab = describe_new_lab()
+    try:
+        lifecycle.up(lab.spec)
+        seed(lab.spec)
+        yield lab
+    finally:
+        lifecycle.down(lab.spec, purge=True)

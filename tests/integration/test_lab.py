@@ -1,0 +1,208 @@
+"""The lab: up, seed, status, down, its workload; and what it says when it can't."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from labs import Lab
+
+from kraft_runbook.errors import Refused
+from lab import ROOT, lifecycle, supervision
+from lab.health import admin
+from lab.layout import layout, starts
+from lab.ports import addresses, is_open
+from lab.seed import seed
+
+BROKERS = ("broker-1", "broker-2", "broker-3")
+MakeLab = Callable[[], Lab]
+
+
+@contextmanager
+def zookeeper(lab: Lab) -> Iterator[KazooClient]:
+    client = KazooClient(lab.spec.zookeeper.connect)
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def znodes(lab: Lab, path: str) -> list[str]:
+    with zookeeper(lab) as client:
+        return sorted(client.get_children(path))
+
+
+def running(lab: Lab) -> set[str]:
+    return {name for name, process in supervision.processes(layout(lab.spec)).items() if process.runs}
+
+
+def test_up_starts_zookeeper_and_the_brokers_and_leaves_the_controllers_to_the_runbook(running_lab: Lab) -> None:
+    assert running(running_lab) == {"zookeeper", *BROKERS}
+    assert {b.id for b in admin(running_lab.spec).list_topics(timeout=10).brokers.values()} == set(running_lab.spec.broker_ids)
+
+
+def test_each_start_is_counted(running_lab: Lab) -> None:
+    assert starts(running_lab.spec) == {"zookeeper": 1} | dict.fromkeys(BROKERS, 1) | {f"controller-{n}": 0 for n in (101, 102, 103)}
+
+
+def test_a_second_up_starts_nothing_again(running_lab: Lab) -> None:
+    before = starts(running_lab.spec)
+    code, said = running_lab.command("up")
+    assert (code, "starting" in said, starts(running_lab.spec)) == (0, False, before)
+
+
+def test_status_names_every_service_with_its_mode_and_its_starts(running_lab: Lab) -> None:
+    code, said = running_lab.command("status")
+    rows = {line.split()[0]: line.split() for line in said.splitlines()[1:]}
+    assert code == 0
+    assert rows["broker-2"][1] == "RUNNING"
+    assert rows["broker-2"][4:6] == ["1", "zookeeper"]
+    assert "not provisioned" in " ".join(rows["controller-101"])
+
+
+def test_nothing_listens_beyond_the_lab_s_own_loopback_network(running_lab: Lab) -> None:
+    pids = {process.pid for process in supervision.processes(layout(running_lab.spec)).values() if process.pid}
+    inodes = {str(fd.readlink()) for pid in pids for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()}
+    listening = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                address, _, port = fields[1].partition(":")
+                listening.add((socket.inet_ntoa(bytes.fromhex(address[-8:])[::-1]), int(port, 16)))
+    needed = {socket_ for service, sockets in addresses(running_lab.spec).items() if service in running(running_lab) for socket_ in sockets}
+    assert listening == needed
+    assert layout(running_lab.spec).supervisor_socket.stat().st_mode & 0o077 == 0
+
+
+def test_seed_makes_every_kind_of_metadata(running_lab: Lab) -> None:
+    assert {"orders", "replica-order", "customers"} <= set(znodes(running_lab, "/brokers/topics"))
+    assert znodes(running_lab, "/config/brokers") == ["1", "2", "<default>"]
+    assert znodes(running_lab, "/config/users") == ["<default>", "admin", "alice", "bob%40x%20y", "carol"]
+    assert znodes(running_lab, "/config/users/alice/clients") == ["<default>", "billing%2Feu%3A1"]
+    assert znodes(running_lab, "/config/users/<default>/clients") == ["<default>", "reports"]
+    assert znodes(running_lab, "/config/clients") == ["<default>", "billing%2Feu%3A1"]
+    assert znodes(running_lab, "/config/ips") == ["192.0.2.7", "<default>"]
+    assert znodes(running_lab, "/kafka-acl/Topic") == ["*", "orders"]
+    assert znodes(running_lab, "/kafka-acl-extended/prefixed/Topic") == ["pay"]
+    assert len(znodes(running_lab, "/delegation_token/tokens")) == 3
+
+
+def test_seeding_again_leaves_every_value_as_it_is(running_lab: Lab) -> None:
+    def values() -> dict[str, str]:
+        paths = ["/config/users/alice", "/config/users/<default>", "/config/ips/<default>", "/config/brokers/2", "/config/topics/payments"]
+        with zookeeper(running_lab) as client:
+            found = {path: client.get(path)[0].decode() for path in paths}
+            acls = json.loads(client.get("/kafka-acl/Topic/orders")[0])["acls"]
+            tokens = client.get_children("/delegation_token/tokens")
+            return found | {"ACLs": str(sorted(map(str, acls))), "tokens": str(sorted(tokens))}
+
+    before = values()
+    seed(running_lab.spec)
+    assert values() == before
+
+
+def test_no_secret_is_in_a_log_a_configuration_or_a_process(running_lab: Lab) -> None:
+    secret_files = [running_lab.directory / name for name in ("secrets.env", "secrets.properties", "scram-users.properties")]
+    assert all(path.stat().st_mode & 0o077 == 0 for path in secret_files)
+    planted = {line.partition("=")[2] for path in secret_files for line in path.read_text().splitlines() if not line.startswith("#")}
+    assert len(planted) >= 6
+    here = layout(running_lab.spec)
+    texts = {str(path): path.read_text(errors="replace") for path in (*here.logs.iterdir(), *running_lab.directory.glob("*/*.properties"))}
+    for name, process in supervision.processes(here).items():
+        if process.pid:
+            texts[f"environment of {name}"] = Path(f"/proc/{process.pid}/environ").read_text(errors="replace")
+    assert [where for where, text in texts.items() if any(secret in text for secret in planted)] == []
+
+
+def test_the_workload_accounts_for_every_record_while_a_broker_restarts(running_lab: Lab, tmp_path: Path) -> None:
+    report, line = tmp_path / "report.json", tmp_path / "status"
+    process = subprocess.Popen([sys.executable, "-m", "lab", "workload", "--report", str(report), "--status", str(line)], env=running_lab.environment, cwd=ROOT)
+    try:
+        time.sleep(3)
+        # A paused broker rather than a stopped one: the session's count of starts stays what it is.
+        paused = supervision.processes(layout(running_lab.spec))["broker-2"].pid
+        os.kill(paused, signal.SIGSTOP)
+        time.sleep(2)
+        os.kill(paused, signal.SIGCONT)
+        time.sleep(2)
+        assert "acknowledged" in line.read_text()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=200) == 0
+    finally:
+        process.kill()
+    account = json.loads(report.read_text())
+    assert account["acknowledged"] > 100
+    assert (account["lost"], account["duplicated"], account["reordered"]) == (0, 0, 0)
+    assert account["read_back"] >= account["acknowledged"]
+    assert account["slowest_acknowledgement_seconds"] >= 1.5
+
+
+def test_a_busy_port_is_named_with_its_holder_and_nothing_is_started(make_lab: MakeLab) -> None:
+    lab = make_lab()
+    with socket.create_server((lab.spec.brokers[1].host, 9092)):
+        code, said = lab.command("up")
+    assert code == 1
+    assert f"broker-2 needs {lab.spec.brokers[1].host}:9092, which is not free" in said
+    assert f"held by pid {os.getpid()} (" in said
+    assert "What to do:" in said
+    assert not lab.directory.exists()
+
+
+def test_a_broker_that_cannot_start_is_named_and_what_was_started_is_stopped(make_lab: MakeLab) -> None:
+    lab = make_lab()
+    broken = Path(lab.spec.brokers[2].config_file)
+    broken.parent.mkdir(parents=True)
+    broken.write_text("broker.id=not-a-number\n")
+    code, said = lab.command("up")
+    assert code == 1
+    assert "broker-3 ended by itself" in said
+    assert "not-a-number" in said
+    assert not any(is_open(address) for sockets in addresses(lab.spec).values() for address in sockets)
+    assert not supervision.answers(layout(lab.spec))
+
+
+def test_down_stops_everything_and_up_goes_on_with_the_same_data(make_lab: MakeLab) -> None:
+    lab = make_lab()
+    lifecycle.up(lab.spec)
+    cluster = admin(lab.spec).list_topics(timeout=10).cluster_id
+    lifecycle.down(lab.spec)
+    assert not any(is_open(address) for sockets in addresses(lab.spec).values() for address in sockets)
+    lifecycle.up(lab.spec)
+    assert admin(lab.spec).list_topics(timeout=10).cluster_id == cluster
+    assert starts(lab.spec)["broker-1"] == 2
+
+
+def test_down_also_ends_processes_that_outlived_their_supervisor(make_lab: MakeLab) -> None:
+    lab = make_lab()
+    lifecycle.up(lab.spec)
+    here = layout(lab.spec)
+    os.kill(int((lab.directory / "supervisord.pid").read_text()), signal.SIGKILL)
+    assert is_open((lab.spec.brokers[0].host, 9092))
+    code, said = lab.command("down")
+    assert (code, "broker-1 (pid" in said) == (0, True)
+    assert not any(is_open(address) for sockets in addresses(lab.spec).values() for address in sockets)
+    assert not supervision.answers(here)
+
+
+def test_purge_removes_no_directory_that_is_not_a_lab(make_lab: MakeLab) -> None:
+    lab = make_lab()
+    lab.directory.mkdir()
+    (lab.directory / "precious").touch()
+    with pytest.raises(Refused, match="does not look like a lab"):
+        lifecycle.down(lab.spec, purge=True)
+    assert (lab.directory / "precious").exists()
+    for left in lab.directory.iterdir():
+        left.unlink()
