@@ -1,6 +1,20 @@
 """One function a check. Importing this package fills the list in ``registry.CHECKS``."""
 
+from kraft_runbook.checks import hosts, identity, migration, software, zookeeper
 from kraft_runbook.checks.model import CheckResult, ChecksReport, Severity, Verdict
 from kraft_runbook.checks.registry import CHECKS, render_catalogue, run_checks
 
-__all__ = ["CHECKS", "CheckResult", "ChecksReport", "Severity", "Verdict", "render_catalogue", "run_checks"]
+__all__ = [
+    "CHECKS",
+    "CheckResult",
+    "ChecksReport",
+    "Severity",
+    "Verdict",
+    "hosts",
+    "identity",
+    "migration",
+    "render_catalogue",
+    "run_checks",
+    "software",
+    "zookeeper",
+]

@@ -37,6 +37,12 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
         return _result(
             Verdict.FAIL, "/migration does not exist", "no controller writes to ZooKeeper: do not go on; kraft-runbook explain says where the cluster stands"
         )
+    if after.is_blank:
+        return _result(
+            Verdict.FAIL,
+            "/migration is blank: the metadata has not been copied, so there is no dual write yet",
+            "wait for the copy (kraft-runbook explain says who is missing)",
+        )
     seconds = (later.observed_at - earlier.observed_at).total_seconds()
     committed, offset = earlier.quorum.high_watermark - 1, after.kraft_metadata_offset
     moved = offset - before.kraft_metadata_offset

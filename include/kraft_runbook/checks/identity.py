@@ -1,0 +1,195 @@
+"""Is this the cluster that the file describes, and can it be seen whole?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle, unknown
+from kraft_runbook.checks.registry import ANY_PHASE, BEFORE_THE_COPY, DURING_MIGRATION, UNTIL_FINALIZED, check
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.observation import ClusterObservation, ControllerMode, ZkMigrationState, was_read
+from kraft_runbook.phases import Phase, detect_phase
+
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+
+@check("KRB-PRE-001", severity=BLOCKING, fix="make readable what is named, or resolve the contradiction; kraft-runbook explain says more")
+def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The observation proves the cluster's phase.
+
+    Every step depends on it. An unread part is never guessed.
+    """
+    reading = detect_phase(seen)
+    because = "; ".join(reading.reasons)
+    return unknown(because) if reading.phase is Phase.UNKNOWN else passed(f"{reading.phase}: {because}")
+
+
+@check("KRB-PRE-002", severity=BLOCKING, fix="there is nothing to migrate: remove the cluster from the runbook")
+def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The cluster is neither finalized nor born in KRaft mode.
+
+    ZkMigrationState 3 means that the migration is over, 0 that the cluster never used ZooKeeper.
+    """
+    states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
+    for state, what in ((ZkMigrationState.POST_MIGRATION, "the migration is already final"), (ZkMigrationState.NONE, "the cluster was born in KRaft mode")):
+        ids = [i for i, found in states.items() if found is state]
+        if ids:
+            return failed(f"{what}: ZkMigrationState is {state.value} on controller {_ids(ids)}")
+    unread = [f"controller {c.id}'s metrics: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
+    return settle([], unread, "no controller shows a final or a KRaft-born state")
+
+
+@check(
+    "KRB-PRE-003",
+    severity=BLOCKING,
+    fix="point the cluster file at the cluster it names, or correct cluster_id there (zookeeper-shell: get /cluster/id)",
+    phases=UNTIL_FINALIZED,
+)
+def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """ZooKeeper, every broker and the cluster file name the same cluster id.
+
+    A wrong address would otherwise migrate another cluster, or half of two.
+    """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    stored = seen.zookeeper.cluster_id
+    if stored is None:
+        return failed(f"ZooKeeper at {spec.zookeeper.connect} holds no /cluster/id", "check zookeeper.servers and zookeeper.chroot in the cluster file")
+    wrong = [f"the cluster file says {spec.cluster_id}, ZooKeeper {stored}"] if spec.cluster_id not in (None, stored) else []
+    unread = []
+    for broker in seen.brokers.values():
+        if not was_read(broker.advertised_cluster_id):
+            unread.append(f"broker {broker.id}: {broker.advertised_cluster_id.reason}")
+        elif broker.advertised_cluster_id != stored:
+            wrong.append(f"broker {broker.id} says {broker.advertised_cluster_id}, ZooKeeper {stored}")
+    return settle(wrong, unread, f"all name {stored}")
+
+
+@check(
+    "KRB-PRE-004", severity=BLOCKING, fix="start the broker, or take it out of the cluster file if it is gone for good (KRB-PRE-028 then tells of its replicas)"
+)
+def every_declared_broker_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every broker of the cluster file runs and answers.
+
+    The migration waits for every broker that is live or in an assignment; a roll with one broker down can make partitions unavailable.
+    """
+    wrong = [f"broker {b.id} does not run ({spec.broker_address(spec.broker(b.id))} refuses connections)" for b in seen.brokers.values() if b.running is False]
+    unread = [f"broker {b.id}: {b.running.reason}" for b in seen.brokers.values() if not was_read(b.running)]
+    unread += [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if b.running is True and not was_read(b.mode)]
+    return settle(wrong, unread, f"{len(seen.brokers)} of {len(seen.brokers)} run")
+
+
+@check(
+    "KRB-PRE-005",
+    severity=BLOCKING,
+    fix="declare the node in the cluster file, or stop it: it would be left behind in ZooKeeper mode, or vote in a quorum not meant for it",
+)
+def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No broker or controller is live that the cluster file does not declare.
+
+    The runbook restarts what the file lists; a broker that it does not list would stay behind.
+    """
+    wrong = [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
+    wrong += [f"controller {i} is a voter and not in the cluster file" for i in sorted(seen.undeclared_controllers)]
+    unread = [part.reason for part in (seen.topics,) if not was_read(part)]
+    if not was_read(seen.zookeeper) and detect_phase(seen).phase is not Phase.FINALIZED:
+        unread.append(seen.zookeeper.reason)
+    return settle(wrong, unread, "every live node is declared")
+
+
+@check(
+    "KRB-PRE-006",
+    severity=BLOCKING,
+    fix="start the controller; without a majority nothing can be changed, and with one down the next failure stops the cluster",
+    phases=DURING_MIGRATION,
+)
+def every_controller_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Once the migration has begun, every declared controller runs.
+
+    A migration that goes on with a bare majority can be stopped by one more failure.
+    """
+    wrong = [f"controller {c.id} does not run ({spec.controller(c.id).address} refuses connections)" for c in seen.controllers.values() if c.running is False]
+    unread = [f"controller {c.id}: {c.running.reason}" for c in seen.controllers.values() if not was_read(c.running)]
+    unread += [f"controller {c.id}'s mode: {c.mode.reason}" for c in seen.controllers.values() if c.running is True and not was_read(c.mode)]
+    return settle(wrong, unread, f"{len(seen.controllers)} of {len(seen.controllers)} run")
+
+
+@check("KRB-PRE-007", severity=BLOCKING, fix="give the controllers ids that no broker has, for example from 1000 on", phases=UNTIL_FINALIZED)
+def controller_ids_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No controller has the id of a broker.
+
+    Brokers and controllers share one space of node ids in KRaft.
+    """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    taken = sorted(set(spec.controller_ids) & (set(seen.zookeeper.brokers) | set(spec.broker_ids)))
+    return failed(f"id {_ids(taken)} is used by a broker and a controller") if taken else passed(f"controllers: {_ids(spec.controller_ids)}")
+
+
+@check(
+    "KRB-PRE-008",
+    severity=BLOCKING,
+    fix="correct the listeners in the cluster file, or the broker's advertised.listeners; the controllers reach brokers by them",
+    phases=BEFORE_THE_COPY,
+)
+def brokers_advertise_what_is_declared(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every broker advertises the listeners and the rack that the cluster file declares.
+
+    The files are rendered from the cluster file: what differs would change at the first restart.
+    """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    wrong: list[str] = []
+    for broker_id, znode in sorted(seen.zookeeper.brokers.items()):
+        if broker_id in spec.broker_ids:
+            wrong += _endpoint_differences(spec, broker_id, znode.endpoints)
+            if znode.rack != spec.broker(broker_id).rack:
+                wrong.append(f"broker {broker_id} has rack {znode.rack}, the cluster file {spec.broker(broker_id).rack}")
+    missing = [f"broker {i} is not in /brokers/ids" for i in spec.broker_ids if i not in seen.zookeeper.brokers]
+    return settle(wrong, missing, "endpoints and racks are as declared")
+
+
+def _endpoint_differences(spec: ClusterSpec, broker_id: int, endpoints: tuple[str, ...]) -> Iterator[str]:
+    broker = spec.broker(broker_id)
+    live = {urlsplit(e).scheme.upper(): e.partition("://")[2] for e in endpoints}
+    declared = {each.name: f"{each.advertised_host or broker.host}:{each.advertised_port or each.port}" for each in broker.listeners}
+    for name in sorted(live.keys() | declared.keys()):
+        if live.get(name) != declared.get(name):
+            yield f"broker {broker_id} listener {name}: live {live.get(name, 'none')}, declared {declared.get(name, 'none')}"
+
+
+@check(
+    "KRB-PRE-009",
+    severity=BLOCKING,
+    fix="make the endpoint answer (see 'metrics' and 'metrics_port' in the cluster file); every gate depends on these gauges",
+    phases=ANY_PHASE,
+)
+def metrics_can_be_read(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The metrics of every running node can be read.
+
+    The migration's progress is visible in the controllers' gauges only.
+    """
+    unread = [f"broker {b.id}: {b.metrics.reason}" for b in seen.brokers.values() if b.running is not False and not was_read(b.metrics)]
+    unread += [f"controller {c.id}: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
+    return settle([], unread, "all answered")
+
+
+@check(
+    "KRB-PRE-048",
+    severity=BLOCKING,
+    fix="restart the controller with zookeeper.metadata.migration.enable=true before it is elected: the first time it leads, the migration is final",
+    phases=DURING_MIGRATION,
+)
+def no_controller_runs_without_the_flag(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No controller runs without the migration flag before finalization.
+
+    The first controller without the flag that becomes active finalizes the migration at once, whatever mode the brokers are in (KAFKA-20960).
+    """
+    wrong = [f"controller {c.id} runs without the migration flag" for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
+    unread = [f"controller {c.id}: {c.mode.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.mode)]
+    return settle(wrong, unread, "every running controller has it")
+
+
+def _ids(ids: object) -> str:
+    return ", ".join(str(i) for i in sorted(ids))  # type: ignore[call-overload]

@@ -1,0 +1,207 @@
+"""The safe gate: what must hold before brokers go to KRaft mode, while they are there, and before the migration is made final.
+
+No single metric says that the copy is done and alive; all of these together do (facts measured on 3.9.2).
+"""
+
+from __future__ import annotations
+
+from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle, unknown
+from kraft_runbook.checks.registry import ANY_PHASE, SOAK, check
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.conditions import CAUGHT_UP_WITHIN, one_controller
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerState, Unread, ZkMigrationState, was_read
+
+BLOCKING = Severity.BLOCKING
+COPIED = {"dual_write", "finalize", SOAK}
+"""The gates behind the copy."""
+
+
+def _active(seen: ClusterObservation) -> ControllerState | Unread:
+    if not was_read(seen.quorum):
+        return seen.quorum
+    return seen.active_controller or Unread(f"the quorum's leader {seen.quorum.leader_id} is not in the cluster file")
+
+
+@check("KRB-GATE-001", severity=BLOCKING, fix="wait for the copy to end; look at the active controller's log for the KRaftMigrationDriver", gates=COPIED)
+def every_controller_shows_migration(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """ZkMigrationState is 1 (MIGRATION) on every controller.
+
+    1 alone proves little: it is committed before ZooKeeper and the brokers know, and old controller data shows it at once.
+    """
+    wrong, unread = [], []
+    for controller in seen.controllers.values():
+        if not was_read(controller.metrics):
+            unread.append(f"controller {controller.id}: {controller.metrics.reason}")
+        elif controller.metrics.zk_migration_state is not ZkMigrationState.MIGRATION:
+            state = controller.metrics.zk_migration_state
+            wrong.append(f"controller {controller.id} shows {'no state' if state is None else f'{state.value} ({state.name})'}")
+    return settle(wrong, unread, f"{len(seen.controllers)} of {len(seen.controllers)} show it")
+
+
+@check("KRB-GATE-002", severity=BLOCKING, fix="find the broker that is not registered in its mode (kraft-runbook observe), and restart it", gates=COPIED)
+def migrating_brokers_are_counted_as_expected(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """MigratingZkBrokerCount on the active controller is the number of brokers in migration mode.
+
+    State 1 does not mean that every broker has registered: one without any replica is not waited for.
+    """
+    active = _active(seen)
+    if not was_read(active):
+        return unknown(active)
+    if not was_read(active.metrics):
+        return unknown(active.metrics)
+    unread = [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)]
+    hybrid, count = len(seen.brokers_in(BrokerMode.HYBRID)), active.metrics.migrating_zk_broker_count
+    told = f"{hybrid} brokers are in migration mode, controller {active.id} counts {count}"
+    return settle([told] if count != hybrid and not unread else [], unread, told)
+
+
+@check("KRB-GATE-003", severity=BLOCKING, fix="wait until ZooKeeper has caught up; if it does not, see KRB-DW-001", gates={"dual_write", "finalize"})
+def nothing_is_left_to_write(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """ZkWriteBehindLag is 0 on the active controller.
+
+    Others always show 0; so does the active one when dual write has died, which is why KRB-DW-001 stands beside it.
+    """
+    active = _active(seen)
+    if not was_read(active):
+        return unknown(active)
+    if not was_read(active.metrics):
+        return unknown(active.metrics)
+    lag = active.metrics.zk_write_behind_lag
+    if lag is None:
+        return unknown(f"controller {active.id} shows no ZkWriteBehindLag")
+    return passed(f"0 on controller {active.id}") if lag == 0 else failed(f"{lag} on controller {active.id}")
+
+
+@check(
+    "KRB-GATE-004",
+    severity=BLOCKING,
+    fix="do not go on: compare both sides (kraft-runbook parity); if the quorum has none, a stale /migration made it skip the copy",
+    gates=COPIED,
+)
+def both_sides_have_as_many_topics(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """GlobalTopicCount on the active controller equals the topics in ZooKeeper.
+
+    The cheapest sign that the copy was made, and made by this quorum.
+    """
+    active = _active(seen)
+    if not was_read(active):
+        return unknown(active)
+    if not was_read(active.metrics):
+        return unknown(active.metrics)
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    kraft, stored = active.metrics.global_topic_count, seen.zookeeper.topic_count
+    if kraft is None or stored is None:
+        return unknown("GlobalTopicCount or /brokers/topics was not read")
+    told = f"the quorum has {kraft}, ZooKeeper {stored}"
+    return passed(told) if kraft == stored else failed(told)
+
+
+@check("KRB-GATE-006", severity=BLOCKING, fix="do not go on: two controllers may be at work; kraft-runbook explain says where the cluster stands", gates=COPIED)
+def one_controller_on_both_sides(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """/controller, /migration and the quorum name the same controller.
+
+    State 1 on old controller data is told from a living migration by this.
+    """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    if not was_read(seen.quorum):
+        return unknown(seen.quorum)
+    wrong = list(one_controller(seen.zookeeper, seen.quorum))
+    return failed("; ".join(wrong)) if wrong else passed(f"controller {seen.quorum.leader_id}")
+
+
+@check(
+    "KRB-GATE-007",
+    severity=BLOCKING,
+    fix="roll the brokers that are left into KRaft mode as soon as possible: new topics no longer reach ZooKeeper, and there is no way back",
+    phases=ANY_PHASE,
+)
+def no_broker_was_left_behind(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No broker is in migration mode once the migration is final.
+
+    The first election of a controller without the flag finalizes, whatever the brokers are; those left behind diverge silently.
+    """
+    final = [c for c in seen.controllers.values() if was_read(c.metrics) and c.metrics.zk_migration_state is ZkMigrationState.POST_MIGRATION]
+    unread = [f"controller {c.id}: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
+    left = [f"broker {b.id} is in {b.mode} mode" for b in seen.brokers.values() if was_read(b.mode) and b.mode is not BrokerMode.KRAFT]
+    counted = [
+        f"controller {c.id} counts {c.metrics.migrating_zk_broker_count} migrating brokers"
+        for c in final
+        if was_read(c.metrics) and c.metrics.migrating_zk_broker_count
+    ]
+    if final:
+        return settle(
+            [*left, *counted],
+            [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)],
+            "every broker is in KRaft mode",
+        )
+    return settle([], unread, "the migration is not final")
+
+
+@check("KRB-GATE-008", severity=BLOCKING, fix="restart the broker in its mode and wait until it is registered and unfenced", gates=COPIED)
+def every_broker_is_registered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every declared broker is registered with the quorum, unfenced, in migration or KRaft mode.
+
+    A broker that is missing here is cut off by the next step.
+    """
+    if not was_read(seen.quorum):
+        return unknown(seen.quorum)
+    wrong = []
+    for broker_id in spec.broker_ids:
+        found = seen.quorum.registrations.get(broker_id)
+        mode = seen.brokers[broker_id].mode
+        if found is None:
+            wrong.append(f"broker {broker_id} is not registered")
+        elif found.fenced:
+            wrong.append(f"broker {broker_id} is fenced")
+        elif was_read(mode) and found.is_migrating_zk_broker != (mode is BrokerMode.HYBRID):
+            wrong.append(f"broker {broker_id} runs in {mode} mode and is registered as {'migrating' if found.is_migrating_zk_broker else 'KRaft'}")
+    unread = [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)]
+    return settle(wrong, unread, f"{len(spec.brokers)} of {len(spec.brokers)} are")
+
+
+@check("KRB-GATE-009", severity=BLOCKING, fix="start the controller that is missing, or wait until it has caught up", gates={"dual_write", "finalize", SOAK})
+def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The quorum has a leader, and every declared controller votes and is caught up.
+
+    With one behind, the next restart may leave no majority.
+    """
+    if not was_read(seen.quorum):
+        return unknown(seen.quorum)
+    offsets = {v.id: v.log_end_offset for v in seen.quorum.voters}
+    wrong = [f"controller {i} is no voter" for i in spec.controller_ids if i not in offsets]
+    wrong += [
+        f"controller {i} is at offset {offsets[i]} of {seen.quorum.high_watermark}"
+        for i in spec.controller_ids
+        if i in offsets and offsets[i] < seen.quorum.high_watermark - CAUGHT_UP_WITHIN
+    ]
+    return settle(wrong, [], f"leader {seen.quorum.leader_id}, {len(offsets)} voters caught up")
+
+
+@check("KRB-GATE-010", severity=BLOCKING, fix="read the log of that controller for the record that it could not apply; do not go on", gates=COPIED)
+def no_metadata_error(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No controller counts a metadata error.
+
+    MetadataErrorCount counts records that could not be applied.
+    """
+    wrong, unread = [], []
+    for controller in seen.controllers.values():
+        if not was_read(controller.metrics):
+            unread.append(f"controller {controller.id}: {controller.metrics.reason}")
+        elif controller.metrics.metadata_error_count is None:
+            unread.append(f"controller {controller.id} shows no MetadataErrorCount")
+        elif controller.metrics.metadata_error_count:
+            wrong.append(f"controller {controller.id} counts {controller.metrics.metadata_error_count}")
+    return settle(wrong, unread, "0 on every controller")
+
+
+@check("KRB-GATE-011", severity=BLOCKING, fix="roll the broker into KRaft mode first: finalizing would cut it off", gates={"finalize"})
+def every_broker_is_in_kraft_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every broker is in KRaft mode.
+
+    After finalization a broker in migration mode can't come back.
+    """
+    wrong = [f"broker {b.id} is in {b.mode} mode" for b in seen.brokers.values() if was_read(b.mode) and b.mode is not BrokerMode.KRAFT]
+    unread = [f"broker {b.id}: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)]
+    return settle(wrong, unread, f"{len(seen.brokers)} of {len(seen.brokers)} are")

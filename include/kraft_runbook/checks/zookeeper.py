@@ -1,0 +1,368 @@
+"""What ZooKeeper holds, and what in it would not survive the migration."""
+
+from __future__ import annotations
+
+from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.checks.registry import ANY_PHASE, BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
+from kraft_runbook.checks.software import host_part
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.configuration import controller_properties
+from kraft_runbook.observation import ClusterObservation, ControllerMode, MigrationZnode, Unread, ZookeeperTree, was_read
+from kraft_runbook.phases import Phase
+
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+
+def _tree(seen: ClusterObservation) -> ZookeeperTree | Unread:
+    return seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
+
+
+@check(
+    "KRB-PRE-014",
+    severity=BLOCKING,
+    fix="restart the partitions' leaders so that the controller writes their state, or delete the topics; while KRaft leads, create the missing znodes",
+    phases=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def every_partition_has_a_state_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every partition has its state znode.
+
+    One without /state makes one write of the controller fail, after which every update of /migration fails too: dual write stops for good, silently (measured on 3.9.2).
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    if tree.partitions_without_state_count:
+        return failed(f"partitions without a state znode: {sample(tree.partitions_without_state, tree.partitions_without_state_count)}")
+    return passed(f"{tree.partitions} partitions of {tree.topics} topics have one")
+
+
+@check(
+    "KRB-PRE-021",
+    severity=BLOCKING,
+    fix="make sure that no controller of the former try runs, set their data directories aside, restart brokers that are still in migration mode, then delete /migration with zookeeper-shell",
+    phases={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
+)
+def no_former_migration_is_recorded(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No /migration is left of a former try.
+
+    Fresh controllers that find one skip the copy, and then erase every topic from ZooKeeper (2 s, measured on 3.9.2), while the metrics look normal.
+    """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    found = seen.zookeeper.migration
+    if found is None or found.is_blank:
+        return passed("/migration does not exist" if found is None else "/migration is blank: nothing was copied")
+    if _is_alive(seen, found):
+        return passed(f"/migration is written by controller {found.kraft_controller_id}, which leads the quorum")
+    return failed(f"/migration says that controller {found.kraft_controller_id} wrote up to offset {found.kraft_metadata_offset}")
+
+
+def _is_alive(seen: ClusterObservation, found: MigrationZnode) -> bool:
+    """Whether the copy was made by the quorum that runs now: its leader wrote /migration and holds /controller, and its log knows the copy."""
+    if not was_read(seen.quorum) or not was_read(seen.zookeeper) or seen.zookeeper.controller is None or seen.quorum.migration_state_record is None:
+        return False
+    leads = found.kraft_controller_id == seen.quorum.leader_id == seen.zookeeper.controller.broker_id
+    return leads and seen.quorum.migration_state_record.name == "MIGRATION"
+
+
+@check(
+    "KRB-PRE-022",
+    severity=BLOCKING,
+    fix="with no controller running: delete /controller with zookeeper-shell, so that a broker is elected; wait until every broker knows it",
+    phases={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
+)
+def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Before the copy, /controller names a live broker.
+
+    One left by a former try belongs to a KRaft controller that is gone: then nobody elects leaders.
+    """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    holder = seen.zookeeper.controller
+    if holder is None:
+        return failed("/controller does not exist: no controller is elected", "start the brokers, or look at their logs for why none becomes the controller")
+    if holder.kraft_controller_epoch >= 0:
+        leads = was_read(seen.quorum) and seen.quorum.leader_id == holder.broker_id
+        told = f"/controller is held by KRaft controller {holder.broker_id}"
+        return passed(f"{told}, which leads the quorum") if leads else failed(f"{told}, which does not lead a quorum that can be read")
+    if holder.broker_id not in seen.zookeeper.brokers:
+        return failed(f"/controller names broker {holder.broker_id}, which is not live", "wait for the session of that broker to end; a new election follows")
+    return passed(f"broker {holder.broker_id}")
+
+
+@check("KRB-PRE-023", severity=BLOCKING, fix="wait until the deletions are done, or start the brokers that hold the replicas", phases=BEFORE_THE_COPY)
+def no_topic_deletion_is_pending(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No topic deletion is pending.
+
+    Topics in /admin/delete_topics are not migrated; their replicas keep the migration from starting while a broker of theirs is down.
+    """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    pending = seen.zookeeper.pending_topic_deletions
+    return failed(f"pending deletions: {sample(pending)}") if pending else passed("none")
+
+
+@check(
+    "KRB-PRE-024",
+    severity=BLOCKING,
+    fix="let the reassignment finish, or cancel it (kafka-reassign-partitions --cancel), then delete the znode if it stays",
+    phases=UNTIL_FINALIZED,
+)
+def no_reassignment_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """/admin/reassign_partitions does not exist.
+
+    KRaft takes a running reassignment over and completes it but never removes the znode; after a rollback a ZooKeeper controller would take it up again.
+    """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    return failed("/admin/reassign_partitions exists") if seen.zookeeper.reassignment_znode else passed("it does not exist")
+
+
+@check(
+    "KRB-PRE-025",
+    severity=BLOCKING,
+    fix="let the reassignments finish (kafka-reassign-partitions --list), or cancel them",
+    phases=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def no_partition_is_being_reassigned(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No partition has replicas being added or removed.
+
+    A roll in the middle of a reassignment has two causes for every replica that is out of sync.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    return failed(f"topics being reassigned: {sample(tree.reassigning)}") if tree.reassigning else passed("none")
+
+
+@check("KRB-PRE-020", severity=WARNING, fix="wait until the election is over; the controller then removes the znode", phases=BEFORE_THE_COPY)
+def no_preferred_election_is_pending(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No preferred leader election is pending.
+
+    /admin/preferred_replica_election is not migrated.
+    """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    return failed("/admin/preferred_replica_election exists") if seen.zookeeper.preferred_election_znode else passed("none")
+
+
+@check(
+    "KRB-PRE-026",
+    severity=BLOCKING,
+    fix="restart the ZooKeeper controller (delete /controller) on inter.broker.protocol.version 2.8 or later: it gives every topic an id",
+    phases=BEFORE_THE_COPY,
+    needs=Needs.TREE,
+)
+def every_topic_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every topic has a topic_id.
+
+    Topics made before Kafka 2.8 got theirs from a later controller; KRaft knows topics by id only (KIP-516).
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    return failed(f"topics without topic_id: {sample(tree.topics_without_id)}") if tree.topics_without_id else passed(f"{tree.topics} topics have one")
+
+
+@check(
+    "KRB-PRE-027",
+    severity=BLOCKING,
+    fix="look at the znode with zookeeper-shell; correct it or delete the entity with Kafka's own tools",
+    phases=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def every_znode_can_be_parsed(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every znode of topics, partitions, configs and ACLs holds what Kafka writes there.
+
+    The copy stops, or leaves out, what it can't parse.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    return failed(f"unreadable znodes: {sample(tree.unreadable)}") if tree.unreadable else passed("all were parsed")
+
+
+@check(
+    "KRB-PRE-028",
+    severity=BLOCKING,
+    fix="reassign the replicas to brokers that exist (kafka-reassign-partitions), or bring the broker back",
+    phases=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def no_replica_is_assigned_to_a_ghost(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No partition is assigned to a broker that is not in the cluster file.
+
+    The controllers wait, without end, for every id that stands in an assignment to register (measured on 3.9.2).
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    ghosts = sorted(tree.assigned_broker_ids - set(spec.broker_ids))
+    return (
+        failed(f"partitions are assigned to broker {', '.join(map(str, ghosts))}, which the cluster file does not know")
+        if ghosts
+        else passed("every replica has its broker")
+    )
+
+
+@check("KRB-PRE-029", severity=BLOCKING, fix="bring the replicas back into sync first: each restart takes one more of them away", phases=ANY_PHASE)
+def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No partition is under-replicated or offline.
+
+    Counted by the brokers' own gauges and by their Metadata.
+    """
+    wrong, unread = [], []
+    if was_read(seen.topics):
+        if seen.topics.offline_count:
+            wrong.append(f"offline: {sample(seen.topics.offline, seen.topics.offline_count)}")
+        if seen.topics.under_replicated_count:
+            wrong.append(f"under-replicated: {sample(seen.topics.under_replicated, seen.topics.under_replicated_count)}")
+    else:
+        unread.append(seen.topics.reason)
+    for broker in seen.brokers.values():
+        if not was_read(broker.metrics):
+            unread.append(f"broker {broker.id}: {broker.metrics.reason}")
+            continue
+        if broker.metrics.under_replicated_partitions:
+            wrong.append(f"broker {broker.id} leads {broker.metrics.under_replicated_partitions} under-replicated partitions")
+        if broker.metrics.offline_log_dirs:
+            wrong.append(f"broker {broker.id} has {broker.metrics.offline_log_dirs} offline log directories")
+    fine = f"{seen.topics.partition_count} partitions are in sync" if was_read(seen.topics) else ""
+    return settle(wrong, unread, fine)
+
+
+@check(
+    "KRB-PRE-030",
+    severity=BLOCKING,
+    fix="write the ACL anew with a principal 'User:<name>' and remove the old one (kafka-acls)",
+    phases=BEFORE_THE_COPY,
+    needs=Needs.TREE,
+)
+def every_acl_principal_is_a_user(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every ACL's principal begins with User:.
+
+    KRaft's authorizer does not take another form; the copy of such an ACL fails.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    bad = tree.acls_with_bad_principal
+    return failed(f"ACLs with another principal, on {sample(bad)}") if bad else passed(f"{tree.acl_count} ACLs")
+
+
+@check(
+    "KRB-PRE-031",
+    severity=BLOCKING,
+    fix="name password.encoder.secret under 'secrets' in the cluster file, with the value that the brokers have, so that the controllers get it",
+    phases=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def controllers_can_decode_stored_passwords(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Controllers have password.encoder.secret where ZooKeeper holds encoded configs.
+
+    Without it the copy fails on the first dynamic broker config that holds a password.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    if not tree.encoded_broker_configs:
+        return passed("no encoded config is stored")
+    told = f"encoded configs: {sample(tree.encoded_broker_configs)}"
+    without = [c.id for c in spec.controllers if "password.encoder.secret" not in controller_properties(spec, c, ControllerMode.MIGRATION)]
+    return (
+        failed(f"{told}; controller {', '.join(map(str, without))} gets no password.encoder.secret")
+        if without
+        else passed(f"{told}; the controllers get the secret")
+    )
+
+
+@check(
+    "KRB-PRE-032",
+    severity=BLOCKING,
+    fix="delete these entities' configs with kafka-configs, and set them again once the migration is final",
+    phases=BEFORE_THE_COPY,
+    needs=Needs.TREE,
+)
+def every_config_kind_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """ZooKeeper holds configs of topics, brokers, users, clients and ips only.
+
+    The copy has no records for CLIENT_METRICS and GROUP configs.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    other = sorted(tree.config_entity_types - {"topics", "brokers", "users", "clients", "ips"})
+    return failed(f"configs below {', '.join('/config/' + o for o in other)}") if other else passed(", ".join(sorted(tree.config_entity_types)) or "none")
+
+
+@check(
+    "KRB-PRE-033",
+    severity=BLOCKING,
+    fix="move these consumers to the broker-based protocol (bootstrap.servers): ZooKeeper is going away, and their offsets with it",
+    phases=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def no_consumer_coordinates_through_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No consumer group is live in ZooKeeper.
+
+    Consumers of before Kafka 0.9 keep members and offsets below /consumers, which is not migrated; they read partition states that nobody writes after finalization.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    live = tree.live_zookeeper_consumers
+    return failed(f"consumer groups with live members in ZooKeeper: {sample(live)}") if live else passed("none")
+
+
+@check(
+    "KRB-PRE-034",
+    severity=WARNING,
+    fix="find the other clients (four-letter word cons) and move tools that use --zookeeper to --bootstrap-server; other systems need ZooKeeper kept for them",
+    needs=Needs.TREE,
+    phases=UNTIL_FINALIZED,
+)
+def nothing_else_uses_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """ZooKeeper has no clients besides the brokers, the controllers and this tool.
+
+    Tools that write to ZooKeeper directly are ignored by KRaft, and overwrite what it wrote.
+    """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    if not was_read(seen.zookeeper.connections):
+        return unknown(seen.zookeeper.connections, "allow srvr in 4lw.commands.whitelist, or look with your own tools for other clients")
+    # A broker has one session, and a second one where its authorizer keeps its own; a controller in migration mode has one of each too.
+    most = 2 * (sum(b.running is True for b in seen.brokers.values()) + sum(c.running is True for c in seen.controllers.values())) + 1
+    told = f"{seen.zookeeper.connections} connections; brokers, controllers and this tool explain up to {most}"
+    return failed(told) if seen.zookeeper.connections > most else passed(told)
+
+
+@check(
+    "KRB-PRE-035",
+    severity=BLOCKING,
+    fix="put zookeeper.set.acl: true and the brokers' ZooKeeper identity under zookeeper.properties in the cluster file: controllers must be allowed to write the same znodes",
+    phases=UNTIL_FINALIZED,
+    needs=Needs.HOSTS,
+)
+def controllers_may_write_restricted_znodes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Where znodes carry ACLs, the controllers have the brokers' ZooKeeper settings.
+
+    Else the controllers can't write, or leave znodes open that were closed.
+    """
+    declared = spec.zookeeper.properties.get("zookeeper.set.acl", "false").lower() == "true"
+    tree = _tree(seen)
+    restricted = tree.znode_acl_restricted if was_read(tree) else tree
+    on_disk = []
+    unread = [] if was_read(restricted) else [restricted.reason]
+    for broker_id in spec.broker_ids:
+        config = host_part(seen, broker_id, "config")
+        if isinstance(config, Unread):
+            unread.append(f"broker {broker_id}: {config.reason}")
+        elif config and str(config.get("zookeeper.set.acl", "false")).lower() == "true":
+            on_disk.append(broker_id)
+    if declared:
+        return passed("the cluster file declares zookeeper.set.acl for brokers and controllers")
+    wrong = ["Kafka's znodes carry ACLs"] if restricted is True else []
+    wrong += [f"broker {', '.join(map(str, on_disk))} has zookeeper.set.acl=true"] if on_disk else []
+    return settle([f"{'; '.join(wrong)}, and the cluster file does not declare it"] if wrong else [], unread, "znodes are open to everyone")
