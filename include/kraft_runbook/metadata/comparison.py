@@ -9,56 +9,17 @@ a single difference at M on up to 1,000,000 partitions).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from datetime import datetime
 
-from kraft_runbook.metadata.entities import Kind, Row, describe_key, describe_value, why_undecoded
+from kraft_runbook.metadata.differences import Difference, Undecoded
+from kraft_runbook.metadata.entities import Kind, Row, why_undecoded
 from kraft_runbook.metadata.image import Key
 from kraft_runbook.metadata.metadata_log import Version
+from kraft_runbook.metadata.parity_report import NOT_COMPARED, SAMPLES_A_KIND, Obstacle, ParityReport, Verdict, counts_of, samples_of
 
-
-class Side(StrEnum):
-    """How the two sides differ in one key."""
-
-    ONLY_ZOOKEEPER = "only in ZooKeeper"
-    ONLY_KRAFT = "only in KRaft"
-    DIFFER = "differ"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A key whose value in ZooKeeper is none of those the log gave it. ``kraft``: the log's latest. Values are canonical; None: absent."""
-
-    kind: Kind
-    key: str
-    zookeeper: str | None
-    kraft: str | None
-
-    @property
-    def side(self) -> Side:
-        if self.zookeeper is None:
-            return Side.ONLY_KRAFT
-        return Side.ONLY_ZOOKEEPER if self.kraft is None else Side.DIFFER
-
-    @property
-    def identity(self) -> Key:
-        return self.kind, self.key
-
-    def __str__(self) -> str:
-        return f"{self.kind} {describe_key(self.kind, self.key)}: ZooKeeper has {describe_value(self.zookeeper)}; KRaft has {describe_value(self.kraft)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Undecoded:
-    """A key that both sides have, and whose value on one could not be brought into a comparable form."""
-
-    kind: Kind
-    key: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {describe_key(self.kind, self.key)}: {self.reason}"
+__all__ = ["Comparison", "Difference", "Obstacle", "ParityReport", "Undecoded", "Verdict", "compare", "make_report", "persisting", "verdict_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +81,63 @@ def persisting(suspects: Sequence[Difference], again: Comparison) -> tuple[Diffe
     """
     wanted = {each.identity for each in suspects}
     return tuple(each for each in again.differences if each.identity in wanted)
+
+
+def verdict_of(both: Mapping[Kind, int], differences: Sequence[Difference], obstacles: Sequence[Obstacle]) -> Verdict:
+    """A difference is proof; an obstacle withholds it; nothing compared is never a match."""
+    if differences:
+        return Verdict.MISMATCH
+    if obstacles or not any(count for kind, count in both.items() if kind.follows_the_log):
+        return Verdict.INCONCLUSIVE
+    return Verdict.MATCH
+
+
+NOTHING_COMPARED = Obstacle(
+    "neither ZooKeeper nor the metadata log holds any topic, config, quota, credential, ACL or token: nothing was compared",
+    "check that zookeeper.servers and zookeeper.chroot in the cluster file name this cluster's tree",
+)
+
+
+def make_report(
+    *,
+    cluster: str,
+    against: str,
+    both: Mapping[Kind, int],
+    differences: Sequence[Difference],
+    undecoded: Sequence[Undecoded],
+    obstacles: Sequence[Obstacle],
+    migration_offset: int,
+    end_offset: int,
+    migration_epoch: int,
+    leader_id: int,
+    leader_epoch: int,
+    rounds: int,
+    started_at: datetime,
+    finished_at: datetime,
+    notes: Sequence[str] = (),
+) -> ParityReport:
+    """Put the answer together: verdict, counts, samples, and every reason that withholds a proof."""
+    reasons = [*obstacles]
+    reasons += [
+        Obstacle(str(each), "let this tool resolve password.encoder.secret (cluster file: secrets), as the brokers have it, and run again")
+        for each in undecoded[:SAMPLES_A_KIND]
+    ]
+    if not differences and not reasons and verdict_of(both, differences, reasons) is not Verdict.MATCH:
+        reasons.append(NOTHING_COMPARED)
+    return ParityReport(
+        cluster=cluster,
+        verdict=verdict_of(both, differences, reasons),
+        counts=counts_of(both, differences, undecoded),
+        samples=samples_of(differences),
+        obstacles=tuple(reasons),
+        against=against,
+        migration_offset=migration_offset,
+        end_offset=end_offset,
+        migration_epoch=migration_epoch,
+        leader_id=leader_id,
+        leader_epoch=leader_epoch,
+        rounds=rounds,
+        started_at=started_at,
+        finished_at=finished_at,
+        notes=(*NOT_COMPARED, *notes),
+    )

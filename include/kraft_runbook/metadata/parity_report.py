@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from kraft_runbook.metadata.comparison import Difference, Side, Undecoded
+from kraft_runbook.metadata.differences import Difference, Side, Undecoded
 from kraft_runbook.metadata.entities import Kind, canonical, describe_key, describe_value
 
 SAMPLES_A_KIND = 20
@@ -64,7 +64,7 @@ class Obstacle:
 class ParityReport:
     """The answer. ``migration_offset`` M and ``end_offset`` E: the offsets between which it holds, -1 where they were not read.
 
-    ``against``: "ZooKeeper", or the digest of the baseline that stood in its place after finalization. Times are ISO 8601, UTC.
+    ``against``: "ZooKeeper", or the digest of the baseline that stood in its place after finalization. Times are UTC.
     """
 
     cluster: str
@@ -79,8 +79,8 @@ class ParityReport:
     leader_id: int
     leader_epoch: int
     rounds: int
-    started_at: str
-    finished_at: str
+    started_at: datetime
+    finished_at: datetime
     notes: tuple[str, ...] = NOT_COMPARED
     digest: str = field(default="", compare=False)
 
@@ -93,7 +93,12 @@ class ParityReport:
     def _content(self) -> dict[str, Any]:
         content = asdict(self)
         del content["digest"]
-        return content
+        return content | {name: content[name].isoformat(timespec="milliseconds") for name in ("started_at", "finished_at")}
+
+    @property
+    def offset(self) -> int:
+        """The metadata offset up to which the proof holds: M."""
+        return self.migration_offset
 
     @property
     def compared(self) -> int:
@@ -129,10 +134,15 @@ class ParityReport:
         for name, kind in (("counts", KindCount), ("samples", Sample), ("obstacles", Obstacle)):
             fields[name] = tuple(kind(**each) for each in fields[name])
         fields["notes"] = tuple(fields["notes"])
+        fields |= {name: datetime.fromisoformat(fields[name]) for name in ("started_at", "finished_at")}
         report = cls(**fields)
         if report.digest != digest:
             raise ValueError(f"the parity report of {report.cluster} was changed after it was written: its digest does not fit")
         return report
+
+    @property
+    def _times(self) -> str:
+        return f"{self.started_at:%Y-%m-%d %H:%M:%S} to {self.finished_at:%H:%M:%S} UTC"
 
     def render_text(self) -> str:
         """For a terminal."""
@@ -144,7 +154,7 @@ class ParityReport:
         for obstacle in self.obstacles:
             lines.append(f"  {obstacle.problem}\n    What to do: {obstacle.way_out}")
         lines += [f"  {note}" for note in self.notes]
-        lines.append(f"controller {self.leader_id}, epoch {self.leader_epoch}; {self.started_at} to {self.finished_at}; digest {self.digest}")
+        lines.append(f"controller {self.leader_id}, epoch {self.leader_epoch}; {self._times}; digest {self.digest}")
         return "\n".join(lines)
 
     def render_markdown(self) -> str:
@@ -156,7 +166,7 @@ class ParityReport:
             lines += [f"| {_escaped(f'{s.kind} {s.key}')} | {_escaped(s.zookeeper)} | {_escaped(s.kraft)} |" for s in self.samples]
         lines += [""] + [f"- {_escaped(o.problem)}. What to do: {_escaped(o.way_out)}" for o in self.obstacles]
         lines += [f"- {note}" for note in self.notes]
-        lines += ["", f"controller {self.leader_id}, epoch {self.leader_epoch}; {self.started_at} to {self.finished_at}", "", f"digest `{self.digest}`"]
+        lines += ["", f"controller {self.leader_id}, epoch {self.leader_epoch}; {self._times}", "", f"digest `{self.digest}`"]
         return "\n".join(lines)
 
 
@@ -194,63 +204,3 @@ def samples_of(differences: Sequence[Difference]) -> tuple[Sample, ...]:
                 Sample(each.kind.value, describe_key(each.kind, each.key), each.side.value, describe_value(each.zookeeper), describe_value(each.kraft))
             )
     return tuple(samples)
-
-
-def verdict_of(both: Mapping[Kind, int], differences: Sequence[Difference], obstacles: Sequence[Obstacle]) -> Verdict:
-    """A difference is proof; an obstacle withholds it; nothing compared is never a match."""
-    if differences:
-        return Verdict.MISMATCH
-    if obstacles or not any(count for kind, count in both.items() if kind.follows_the_log):
-        return Verdict.INCONCLUSIVE
-    return Verdict.MATCH
-
-
-NOTHING_COMPARED = Obstacle(
-    "neither ZooKeeper nor the metadata log holds any topic, config, quota, credential, ACL or token: nothing was compared",
-    "check that zookeeper.servers and zookeeper.chroot in the cluster file name this cluster's tree",
-)
-
-
-def make_report(
-    *,
-    cluster: str,
-    against: str,
-    both: Mapping[Kind, int],
-    differences: Sequence[Difference],
-    undecoded: Sequence[Undecoded],
-    obstacles: Sequence[Obstacle],
-    migration_offset: int,
-    end_offset: int,
-    migration_epoch: int,
-    leader_id: int,
-    leader_epoch: int,
-    rounds: int,
-    started_at: datetime,
-    finished_at: datetime,
-    notes: Sequence[str] = (),
-) -> ParityReport:
-    """Put the answer together: verdict, counts, samples, and every reason that withholds a proof."""
-    reasons = [*obstacles]
-    reasons += [
-        Obstacle(str(each), "let this tool resolve password.encoder.secret (cluster file: secrets), as the brokers have it, and run again")
-        for each in undecoded[:SAMPLES_A_KIND]
-    ]
-    if not differences and not reasons and verdict_of(both, differences, reasons) is not Verdict.MATCH:
-        reasons.append(NOTHING_COMPARED)
-    return ParityReport(
-        cluster=cluster,
-        verdict=verdict_of(both, differences, reasons),
-        counts=counts_of(both, differences, undecoded),
-        samples=samples_of(differences),
-        obstacles=tuple(reasons),
-        against=against,
-        migration_offset=migration_offset,
-        end_offset=end_offset,
-        migration_epoch=migration_epoch,
-        leader_id=leader_id,
-        leader_epoch=leader_epoch,
-        rounds=rounds,
-        started_at=started_at.isoformat(timespec="milliseconds"),
-        finished_at=finished_at.isoformat(timespec="milliseconds"),
-        notes=(*NOT_COMPARED, *notes),
-    )
