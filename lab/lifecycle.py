@@ -47,7 +47,7 @@ def up(spec: ClusterSpec, *, say: Say = print) -> None:
                 _start(spec, service)
             wait_until_healthy(spec, say=say)
         except BaseException:
-            _undo(here, wanted, launched=launched)
+            _undo(spec, wanted, launched=launched)
             raise
     say(f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.zookeeper.connect}, files in {here.directory}")
 
@@ -62,9 +62,9 @@ def down(spec: ClusterSpec, *, purge: bool = False, say: Say = print) -> None:
         return
     with _alone(here):
         if supervision.answers(here):
-            brokers, controllers = [b.service for b in spec.brokers], [c.service for c in spec.controllers]
-            for services in [[*brokers, *controllers, ZOOKEEPER]] if purge else [brokers, controllers, [ZOOKEEPER]]:
-                _stop(here, services, within=spec.service_manager.stop_timeout + 10, kill=purge)
+            order = _stop_order(spec)
+            for together in ([s for group in order for s in group],) if purge else order:
+                _stop(here, together, within=spec.service_manager.stop_timeout + 10, kill=purge)
             supervision.shut_down(here)
         for service, pid in _orphans(here):
             say(f"ending {service} (pid {pid}), which outlived its supervisor")
@@ -74,13 +74,20 @@ def down(spec: ClusterSpec, *, purge: bool = False, say: Say = print) -> None:
     say(f"the lab is down{f'; {here.directory} is removed' if purge else ''}")
 
 
-def _undo(here: Layout, services: list[str], *, launched: bool) -> None:
+def _undo(spec: ClusterSpec, services: list[str], *, launched: bool) -> None:
     """Leave nothing half-started: stop what this call started, its supervisor included."""
+    here = layout(spec)
     try:
-        _stop(here, services, within=60)
+        for together in _stop_order(spec):
+            _stop(here, [s for s in together if s in services], within=60)
     finally:
         if launched:
             supervision.shut_down(here)
+
+
+def _stop_order(spec: ClusterSpec) -> tuple[list[str], ...]:
+    """Brokers first: a controlled shutdown needs a controller, and in ZooKeeper mode that needs ZooKeeper."""
+    return [b.service for b in spec.brokers], [c.service for c in spec.controllers], [ZOOKEEPER]
 
 
 def _prepare(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
@@ -159,11 +166,11 @@ def _running(here: Layout) -> set[str]:
 
 
 def _orphans(here: Layout) -> list[tuple[str, int]]:
-    """Processes of this lab that still run though no supervisor holds them: (service, pid) from starts.log, checked in /proc."""
+    """Processes of this lab that still run though no supervisor holds them: (service, pid) from starts.log, checked in /proc; the last started first."""
     if not here.starts_log.exists():
         return []
     started = [line.split() for line in here.starts_log.read_text().splitlines()]
-    return [(service, int(pid)) for _, service, pid in started if _is_ours(here, int(pid))]
+    return [(service, int(pid)) for _, service, pid in reversed(started) if _is_ours(here, int(pid))]
 
 
 def _is_ours(here: Layout, pid: int) -> bool:

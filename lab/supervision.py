@@ -154,9 +154,10 @@ def shut_down(here: Layout, *, within: float = 30) -> None:
 
 
 def log_tail(here: Layout, service: str, lines: int = 8) -> str:
-    """The last lines of a program's output."""
+    """The last lines of a program's output, without the frames of stack traces."""
     log = here.logs / f"{service}.log"
-    return "\n".join(f"    {line}" for line in log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else "    (no output)"
+    said = [line for line in log.read_text(errors="replace").splitlines() if not line.startswith("\tat ")] if log.exists() else []
+    return "\n".join(f"    {line}" for line in said[-lines:]) or "    (no output)"
 
 
 def _read_log(here: Layout, service: str) -> str:
