@@ -129,23 +129,32 @@ class PhaseReading:
 
 
 def detect_phase(seen: ClusterObservation) -> PhaseReading:
-    """Derive the phase. Nothing unread is guessed: where the rest does not prove a phase, it is UNKNOWN with the reasons."""
+    """Derive the phase. Nothing unread is guessed: where the rest does not prove a phase, it is UNKNOWN with the reasons.
+
+    The metadata log's own record counts beside the controllers' gauges: it is committed, while a gauge can be behind.
+    """
     states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
-    values = set(states.values())
-    if ZkMigrationState.POST_MIGRATION in values:
+    recorded = seen.quorum.migration_state_record if was_read(seen.quorum) else None
+    shown = set(states.values()) | {recorded}
+    if ZkMigrationState.POST_MIGRATION in shown:
         return PhaseReading(Phase.FINALIZED, (_say(states, ZkMigrationState.POST_MIGRATION),))
-    if ZkMigrationState.NONE in values:
+    if ZkMigrationState.NONE in shown:
         return PhaseReading(Phase.UNKNOWN, (f"{_say(states, ZkMigrationState.NONE)}: this cluster was born in KRaft mode, there is nothing to migrate",))
-    if ZkMigrationState.MIGRATION in values:
-        return _after_the_copy(seen, states)
-    if ZkMigrationState.PRE_MIGRATION in values:
-        return PhaseReading(Phase.PRE_MIGRATION, (_say(states, ZkMigrationState.PRE_MIGRATION),))
+    silent = [f"controller {c.id}'s metrics: {_why(c.metrics)}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
+    for state, phases in ((ZkMigrationState.MIGRATION, "HYBRID, DUAL_WRITE or FINALIZED"), (ZkMigrationState.PRE_MIGRATION, "PRE_MIGRATION or a later phase")):
+        if state not in shown:
+            continue
+        if silent and recorded is None:
+            return PhaseReading(Phase.UNKNOWN, (f"{_say(states, state)}, so it is {phases}", *silent))
+        if state is ZkMigrationState.MIGRATION:
+            return _after_the_copy(seen, states)
+        return PhaseReading(Phase.PRE_MIGRATION, (_say(states, state),))
     return _without_a_migration_state(seen)
 
 
 def _say(states: dict[int, ZkMigrationState | None], value: ZkMigrationState) -> str:
     ids = ", ".join(str(i) for i, state in sorted(states.items()) if state == value)
-    return f"ZkMigrationState is {value.value} ({value.name}) on controller {ids}"
+    return f"ZkMigrationState is {value.value} ({value.name}) " + (f"on controller {ids}" if ids else "in the metadata log")
 
 
 def _after_the_copy(seen: ClusterObservation, states: dict[int, ZkMigrationState | None]) -> PhaseReading:
@@ -173,11 +182,19 @@ def _without_a_migration_state(seen: ClusterObservation) -> PhaseReading:
         which = "they show no migration state" if running else "none of them runs"
         return PhaseReading(Phase.UNKNOWN, (f"{claimed}, but of the declared controllers {which}: start them, or read docs/rollback.md",))
     if running:
+        mute = [f"controller {c.id}'s port answers, but not as a controller: {_why(c.mode)}" for c in running if not was_read(c.mode)]
+        mute += [f"controller {c.id}'s metrics: {_why(c.metrics)}" for c in running if was_read(c.mode) and not was_read(c.metrics)]
+        if mute:
+            return PhaseReading(Phase.UNKNOWN, tuple(mute))
         if any(c.mode == ControllerMode.KRAFT for c in running):
             ids = ", ".join(str(c.id) for c in running if c.mode == ControllerMode.KRAFT)
             return PhaseReading(Phase.UNKNOWN, (f"controller {ids} runs without the migration flag: stop it before it leads a quorum",))
         ids = ", ".join(str(c.id) for c in running)
         return PhaseReading(Phase.PRE_MIGRATION, (f"controller {ids} runs, the quorum has published nothing yet, and no copy was made",))
+    in_kraft = seen.brokers_in(BrokerMode.KRAFT)
+    if in_kraft:
+        ids = ", ".join(map(str, in_kraft))
+        return PhaseReading(Phase.UNKNOWN, (f"broker {ids} is in KRaft mode, but none of the declared controllers runs: start them",))
     return PhaseReading(Phase.ZOOKEEPER, ("no declared controller runs, and ZooKeeper's /controller is not held by KRaft",))
 
 

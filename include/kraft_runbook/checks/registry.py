@@ -25,6 +25,10 @@ SOAK = "soak"
 """The gate name under which the soak runs the checks every few seconds."""
 
 
+READ_IT = "make readable what is named, and look again"
+"""The way out of an UNKNOWN whose check gives no better one."""
+
+
 class Needs(Enum):
     """How much of an observation a check needs: any, one of scope FULL, or one made with hosts."""
 
@@ -54,7 +58,8 @@ class Check:
 
     def run(self, seen: ClusterObservation, spec: ClusterSpec) -> CheckResult:
         finding = self.function(seen, spec)
-        fix = "" if finding.verdict is Verdict.PASS else self.fix if finding.fix is None else finding.fix
+        usual = {Verdict.PASS: "", Verdict.FAIL: self.fix, Verdict.UNKNOWN: READ_IT}[finding.verdict]
+        fix = usual if finding.fix is None else finding.fix
         return CheckResult(self.code, self.title, self.severity, finding.verdict, finding.evidence, fix)
 
 

@@ -1,0 +1,122 @@
+"""Where a cluster stands, in words: what it waits for, and what an operator can do now, forward and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraft_runbook.checks import run_checks
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread
+from kraft_runbook.phases import Phase, RollbackPlan, back_from, detect_phase, forward_from, rollback_plan
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An observation in words. ``problems``: blocking checks that fail on what was read; ``unread``: what could not be."""
+
+    cluster: str
+    phase: Phase
+    because: tuple[str, ...]
+    means: str
+    waits_for: tuple[str, ...]
+    forward: tuple[str, ...]
+    back: tuple[str, ...]
+    rollback: RollbackPlan
+    problems: tuple[str, ...]
+    unread: tuple[str, ...]
+
+    def render_text(self) -> str:
+        lines = [f"{self.cluster} is in {self.phase}.", f"  {self.means}", "  Seen: " + "; ".join(self.because)]
+        lines += _section("It waits for", self.waits_for, "nothing")
+        lines += _section("Forward, now", self.forward, "nothing can be done")
+        lines += _section("Back, now", self.back, self.rollback.why)
+        lines += [f"    Risk: {risk}" for risk in self.rollback.risks]
+        lines += _section("Problems", self.problems, "none seen in a quick look; kraft-runbook preflight looks deeper")
+        return "\n".join(lines + (_section("Could not be read", self.unread, "") if self.unread else []))
+
+
+def _section(title: str, items: tuple[str, ...], none: str) -> list[str]:
+    return ["", f"{title}:", *(f"  - {item}" for item in items)] if items else ["", f"{title}: {none}."]
+
+
+MEANS = {
+    Phase.ZOOKEEPER: "ZooKeeper holds the metadata and a broker is the controller. The migration has not begun.",
+    Phase.PRE_MIGRATION: "Migration controllers run and wait until every broker has registered; then the metadata is copied. ZooKeeper is still the only truth.",
+    Phase.HYBRID: "The metadata was copied. A KRaft controller leads and writes every change to ZooKeeper too; every broker still reads from ZooKeeper.",
+    Phase.DUAL_WRITE: "As HYBRID, and brokers run in KRaft mode. ZooKeeper is still written, so the way back is open.",
+    Phase.FINALIZED: "The migration is final. ZooKeeper is no longer written and may be decommissioned once nothing else uses it.",
+    Phase.UNKNOWN: "What was seen proves no phase. Every step is refused until it does.",
+}
+"""What each phase means to an operator."""
+
+
+def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
+    """Put an observation into words. A LIVE one is enough."""
+    reading = detect_phase(seen)
+    checks = run_checks(seen, spec, reading.phase, gate="soak")
+    rollback = rollback_plan(reading.phase)
+    return Explanation(
+        cluster=spec.name,
+        phase=reading.phase,
+        because=reading.reasons,
+        means=MEANS[reading.phase],
+        waits_for=_waits(seen, spec, reading.phase),
+        forward=_forward(reading.phase),
+        back=tuple(f"{edge.step.value}: {edge.does}" for edge in back_from(reading.phase)),
+        rollback=rollback,
+        problems=tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in checks.blocking),
+        unread=unread_parts(seen),
+    )
+
+
+def _waits(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
+    match phase:
+        case Phase.PRE_MIGRATION:
+            ready = quorum_ready(seen, spec)
+            if not ready.done:
+                return (ready.waiting_for,)
+            brokers = [broker_registered(seen, spec, i, BrokerMode.HYBRID) for i in spec.broker_ids]
+            return _missing(*brokers) or _missing(metadata_copied(seen, seen, spec))
+        case Phase.HYBRID:
+            return _missing(metadata_copied(seen, seen, spec)) or ("an operator: the dual_write gate, then the brokers' roll into KRaft mode",)
+        case Phase.DUAL_WRITE:
+            left = [broker_registered(seen, spec, i, BrokerMode.KRAFT) for i in spec.broker_ids]
+            unflagged = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
+            return (
+                (_missing(*left) or _missing(finalized(seen, spec))) if unflagged else (_missing(*left) or ("an operator: the finalize gate, after the soak",))
+            )
+        case Phase.ZOOKEEPER:
+            return ("an operator: preflight, then the start gate",)
+        case Phase.UNKNOWN:
+            return ("an operator: what is named under Seen",)
+        case Phase.FINALIZED:
+            return _missing(finalized(seen, spec))
+
+
+def _missing(*progress: Progress) -> tuple[str, ...]:
+    return tuple(p.waiting_for for p in progress if not p.done)
+
+
+def _forward(phase: Phase) -> tuple[str, ...]:
+    steps = tuple(f"{edge.step.value}: {edge.does}" + ("" if edge.reversible else " (can not be undone)") for edge in forward_from(phase))
+    if phase is Phase.DUAL_WRITE:
+        return ("roll_brokers_to_kraft: while any broker is in migration mode, go on with the roll", *steps)
+    return steps
+
+
+def unread_parts(seen: ClusterObservation) -> tuple[str, ...]:
+    """Every part that was asked for and could not be read, with its reason."""
+    found = [
+        f"{name}: {part.reason}" for name, part in (("ZooKeeper", seen.zookeeper), ("quorum", seen.quorum), ("topics", seen.topics)) if isinstance(part, Unread)
+    ]
+    if isinstance(seen.quorum, Unread) and all(c.running is False for c in seen.controllers.values()):
+        found = [text for text in found if not text.startswith("quorum")]
+    for broker in seen.brokers.values():
+        found += [f"broker {broker.id}: {part.reason}" for part in (broker.running, broker.mode, broker.metrics) if isinstance(part, Unread)]
+    for controller in seen.controllers.values():
+        if controller.running is not False:
+            found += [
+                f"controller {controller.id}: {part.reason}" for part in (controller.running, controller.mode, controller.metrics) if isinstance(part, Unread)
+            ]
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,185 @@
+"""The exact ordered steps from where a cluster stands to FINALIZED, with what changes in each node's configuration, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kraft_runbook.cluster import Broker, ClusterSpec, Controller, is_sensitive
+from kraft_runbook.configuration import broker_properties, controller_properties
+from kraft_runbook.errors import Refused
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.phases import Phase, RollbackPlan, Step, detect_phase, forward_from, rollback_plan, transition
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyChange:
+    """One property of a configuration file. ``before`` or ``after`` is None where it is not there; sensitive values are ``<set>``."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"+ {self.key}={self.after}"
+        return f"- {self.key}={self.before}" if self.after is None else f"~ {self.key}={self.before} -> {self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAction:
+    """One thing that happens, in order: to a node, or a gate or wait of the whole cluster (``node_id`` None)."""
+
+    number: int
+    does: str
+    node_id: int | None = None
+    config_file: str | None = None
+    changes: tuple[PropertyChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One step of the table of transitions with all its actions, and the way back from where it ends."""
+
+    step: Step
+    source: Phase
+    target: Phase
+    does: str
+    reversible: bool
+    actions: tuple[PlannedAction, ...]
+    way_back: RollbackPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """From the observed phase to FINALIZED. ``way_back_now``: how to leave from where the cluster stands."""
+
+    cluster: str
+    phase: Phase
+    because: tuple[str, ...]
+    steps: tuple[PlannedStep, ...]
+    way_back_now: RollbackPlan
+
+    def render_text(self) -> str:
+        lines = [f"{self.cluster} is in {self.phase}: {'; '.join(self.because)}", ""]
+        if not self.steps:
+            lines += ["Nothing is left to do: the migration is final.", ""]
+        for step in self.steps:
+            lines.append(f"{step.step.value}: {step.source} -> {step.target}{'' if step.reversible else ' (can not be undone)'}")
+            for action in step.actions:
+                lines.append(f"  {action.number:>3}. {action.does}")
+                lines += [f"         {change}" for change in action.changes]
+            lines += [f"  From {step.target} back: {_way_back(step.way_back)}", ""]
+        return "\n".join([*lines, f"From here back: {_way_back(self.way_back_now)}"])
+
+
+def _way_back(plan: RollbackPlan) -> str:
+    if not plan.possible:
+        return f"not possible ({plan.why})"
+    return " then ".join(step.partition(":")[0] for step in plan.steps) or plan.why
+
+
+def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
+    """The plan from here. Nodes that are where a step takes them are left out. Raises Refused where the phase is unknown."""
+    reading = detect_phase(seen)
+    if reading.phase is Phase.UNKNOWN:
+        raise Refused(
+            f"there is no plan for {spec.name}: its phase is unknown ({'; '.join(reading.reasons)})",
+            way_out="make readable what is named, or resolve the contradiction; kraft-runbook explain says more",
+        )
+    numbers = iter(range(1, 10_000))
+    return Plan(spec.name, reading.phase, reading.reasons, tuple(_steps(seen, spec, reading.phase, numbers)), rollback_plan(reading.phase))
+
+
+_FORWARD = (Step.PROVISION_CONTROLLERS, Step.ROLL_BROKERS_TO_HYBRID, Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS)
+
+
+def _steps(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: Iterator[int]) -> Iterator[PlannedStep]:
+    """The step that led here comes first while it still has something to do (a roll that was interrupted), then the rest."""
+    ahead = [edge.step for edge in forward_from(phase)]
+    begin = _FORWARD.index(ahead[0]) if ahead else len(_FORWARD)
+    for place, step in enumerate(_FORWARD):
+        nodes = tuple(_node_actions(step, seen, spec))
+        if place < begin - 1 or (place == begin - 1 and not nodes) or phase is Phase.FINALIZED:
+            continue
+        before, after = _around(step)
+        actions = [*((text, None, None, ()) for text in before), *nodes, *((text, None, None, ()) for text in after)]
+        edge = transition(step)
+        numbered = tuple(PlannedAction(next(numbers), *action) for action in actions)
+        yield PlannedStep(step, edge.source, edge.target, edge.does, edge.reversible, numbered, rollback_plan(edge.target))
+
+
+def _around(step: Step) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What happens before the first and after the last node of a step."""
+    match step:
+        case Step.PROVISION_CONTROLLERS:
+            return ("preflight: every check", "gate start: a person approves the proof"), (
+                "wait: quorum leader elected, every voter caught up, ZkMigrationState 2 on all",
+            )
+        case Step.ROLL_BROKERS_TO_HYBRID:
+            return (), ("wait: metadata copied, ZkMigrationState 1 on all, dual writes flow", "parity of ZooKeeper and KRaft by Spark")
+        case Step.ROLL_BROKERS_TO_KRAFT:
+            return ("gate dual_write: a person approves the parity and the checks",), (
+                "parity of ZooKeeper and KRaft by Spark",
+                "soak: health and parity again and again",
+            )
+        case _:
+            return ("gate finalize: a person approves; the proof is taken anew just before",), ("wait: ZkMigrationState 3 on all", "closing report")
+
+
+_Action = tuple[str, int | None, str | None, tuple[PropertyChange, ...]]
+
+
+def _node_actions(step: Step, seen: ClusterObservation, spec: ClusterSpec) -> Iterator[_Action]:
+    match step:
+        case Step.PROVISION_CONTROLLERS:
+            for controller in spec.controllers:
+                if seen.controllers[controller.id].running is not True:
+                    changes = _changes(None, controller_properties(spec, controller, ControllerMode.MIGRATION))
+                    yield (
+                        f"controller {controller.id} on {controller.host}: write {controller.config_file}, format {controller.log_dir}, start {controller.service}",
+                        controller.id,
+                        controller.config_file,
+                        changes,
+                    )
+        case Step.ROLL_BROKERS_TO_HYBRID:
+            for broker in spec.brokers:
+                if seen.brokers[broker.id].mode not in (BrokerMode.HYBRID, BrokerMode.KRAFT):
+                    yield _restart(spec, broker, BrokerMode.ZOOKEEPER, BrokerMode.HYBRID)
+        case Step.ROLL_BROKERS_TO_KRAFT:
+            for broker in spec.brokers:
+                if seen.brokers[broker.id].mode != BrokerMode.KRAFT:
+                    yield _restart(spec, broker, BrokerMode.HYBRID, BrokerMode.KRAFT)
+        case _:
+            for controller in _active_last(seen, spec):
+                if seen.controllers[controller.id].mode != ControllerMode.KRAFT:
+                    changes = _changes(
+                        controller_properties(spec, controller, ControllerMode.MIGRATION), controller_properties(spec, controller, ControllerMode.KRAFT)
+                    )
+                    yield (
+                        f"controller {controller.id} on {controller.host}: restart without the migration flag, wait until it has caught up",
+                        controller.id,
+                        controller.config_file,
+                        changes,
+                    )
+
+
+def _restart(spec: ClusterSpec, broker: Broker, now: BrokerMode, then: BrokerMode) -> _Action:
+    changes = _changes(broker_properties(spec, broker, now), broker_properties(spec, broker, then))
+    does = f"broker {broker.id} on {broker.host}: restart in {'migration' if then is BrokerMode.HYBRID else 'KRaft'} mode, wait until it is registered and in every ISR"
+    return does, broker.id, broker.config_file, changes
+
+
+def _active_last(seen: ClusterObservation, spec: ClusterSpec) -> list[Controller]:
+    leader = seen.quorum.leader_id if was_read(seen.quorum) else None
+    return sorted(spec.controllers, key=lambda c: c.id == leader)
+
+
+def _changes(before: Mapping[str, str] | None, after: Mapping[str, str]) -> tuple[PropertyChange, ...]:
+    old = before or {}
+    keys = [*old, *(k for k in after if k not in old)]
+    return tuple(PropertyChange(k, _shown(k, old.get(k)), _shown(k, after.get(k))) for k in keys if old.get(k) != after.get(k))
+
+
+def _shown(key: str, value: str | None) -> str | None:
+    return "<set>" if value is not None and is_sensitive(key) else value
