@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kraft_runbook.checks import run_checks
+from kraft_runbook.checks.registry import CHECKS, DUAL_WRITING, SOAK, Needs
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread
@@ -54,7 +55,7 @@ MEANS = {
 def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
     """Put an observation into words. A LIVE one is enough."""
     reading = detect_phase(seen)
-    checks = run_checks(seen, spec, reading.phase, gate="soak")
+    checks = run_checks(seen, spec, reading.phase, gate=SOAK if reading.phase in DUAL_WRITING else None)
     rollback = rollback_plan(reading.phase)
     return Explanation(
         cluster=spec.name,
@@ -65,7 +66,7 @@ def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
         forward=_forward(reading.phase),
         back=tuple(f"{edge.step.value}: {edge.does}" for edge in back_from(reading.phase)),
         rollback=rollback,
-        problems=tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in checks.blocking),
+        problems=tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in checks.blocking if CHECKS[c.code].needs is Needs.LIVE),
         unread=unread_parts(seen),
     )
 
@@ -75,7 +76,7 @@ def _waits(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[s
         case Phase.PRE_MIGRATION:
             ready = quorum_ready(seen, spec)
             if not ready.done:
-                return (ready.waiting_for,)
+                return _missing(ready)
             brokers = [broker_registered(seen, spec, i, BrokerMode.HYBRID) for i in spec.broker_ids]
             return _missing(*brokers) or _missing(metadata_copied(seen, seen, spec))
         case Phase.HYBRID:
@@ -95,7 +96,7 @@ def _waits(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[s
 
 
 def _missing(*progress: Progress) -> tuple[str, ...]:
-    return tuple(p.waiting_for for p in progress if not p.done)
+    return tuple(p.waiting_for.removeprefix("waiting for ") for p in progress if not p.done)
 
 
 def _forward(phase: Phase) -> tuple[str, ...]:
