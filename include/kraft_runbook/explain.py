@@ -63,7 +63,7 @@ def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
         because=reading.reasons,
         means=MEANS[reading.phase],
         waits_for=_waits(seen, spec, reading.phase),
-        forward=_forward(reading.phase),
+        forward=_forward(seen, reading.phase),
         back=tuple(f"{edge.step.value}: {edge.does}" for edge in back_from(reading.phase)),
         rollback=rollback,
         problems=tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in checks.blocking if CHECKS[c.code].needs is Needs.LIVE),
@@ -99,11 +99,11 @@ def _missing(*progress: Progress) -> tuple[str, ...]:
     return tuple(p.waiting_for.removeprefix("waiting for ") for p in progress if not p.done)
 
 
-def _forward(phase: Phase) -> tuple[str, ...]:
-    steps = tuple(f"{edge.step.value}: {edge.does}" + ("" if edge.reversible else " (can not be undone)") for edge in forward_from(phase))
-    if phase is Phase.DUAL_WRITE:
-        return ("roll_brokers_to_kraft: while any broker is in migration mode, go on with the roll", *steps)
-    return steps
+def _forward(seen: ClusterObservation, phase: Phase) -> tuple[str, ...]:
+    not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
+    if phase is Phase.DUAL_WRITE and not_yet:
+        return (f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",)
+    return tuple(f"{edge.step.value}: {edge.does}" + ("" if edge.reversible else " (can not be undone)") for edge in forward_from(phase))
 
 
 def unread_parts(seen: ClusterObservation) -> tuple[str, ...]:
