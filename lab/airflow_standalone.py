@@ -30,21 +30,20 @@ class Airflow:
     home: Path
     host: str
     port: int
+    users: tuple[str, ...] = (USER,)
 
     @property
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
 
-    @property
-    def password(self) -> str:
-        """The password of the one user, made at the first start."""
-        return str(json.loads((self.home / "passwords.json").read_text())[USER])
+    def password(self, user: str = USER) -> str:
+        """A user's password, made at the first start."""
+        return str(json.loads((self.home / "passwords.json").read_text())[user])
 
     def environment(self, further: Mapping[str, str]) -> dict[str, str]:
         """What Airflow's processes need: the folders of this project, loopback only, quick loops for a short run."""
         return {
             **os.environ,
-            **further,
             "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}",
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
@@ -52,7 +51,7 @@ class Airflow:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
             "AIRFLOW__CORE__PARALLELISM": "4",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:admin" for user in self.users),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home / "passwords.json"),
             "AIRFLOW__API__HOST": self.host,
             "AIRFLOW__API__PORT": str(self.port),
@@ -64,6 +63,7 @@ class Airflow:
             "AIRFLOW__SCHEDULER__PARSING_CLEANUP_INTERVAL": "600",
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}),
             "KRAFT_RUNBOOK_STATE": str(self.home / "kraft-runbook"),
+            **further,
         }
 
     def start(self, further: Mapping[str, str], *, deadline: float = 180) -> None:
@@ -77,7 +77,7 @@ class Airflow:
         passwords = self.home / "passwords.json"
         if not passwords.exists():
             passwords.touch(mode=0o600)
-            passwords.write_text(json.dumps({USER: secrets.token_urlsafe(9)}))
+            passwords.write_text(json.dumps({user: secrets.token_urlsafe(9) for user in self.users}))
         with (self.home / "standalone.log").open("ab") as log:
             process = subprocess.Popen(
                 [str(Path(sys.executable).parent / "airflow"), "standalone"],
@@ -118,9 +118,9 @@ class Airflow:
                 time.sleep(0.2)
         file.unlink()
 
-    def client(self) -> AirflowClient:
-        """A client of the REST API, logged in as the one user."""
-        return AirflowClient(self)
+    def client(self, user: str = USER) -> AirflowClient:
+        """A client of the REST API, logged in as this user."""
+        return AirflowClient(self, user)
 
 
 def _group_lives(group: int) -> bool:
@@ -134,8 +134,8 @@ def _group_lives(group: int) -> bool:
 class AirflowClient:
     """The few REST calls of a person at the UI: trigger, look, answer a gate."""
 
-    def __init__(self, airflow: Airflow) -> None:
-        answer = httpx.post(f"{airflow.url}/auth/token", json={"username": USER, "password": airflow.password}, timeout=30)
+    def __init__(self, airflow: Airflow, user: str) -> None:
+        answer = httpx.post(f"{airflow.url}/auth/token", json={"username": user, "password": airflow.password(user)}, timeout=30)
         answer.raise_for_status()
         self._http = httpx.Client(base_url=f"{airflow.url}/api/v2", headers={"Authorization": f"Bearer {answer.json()['access_token']}"}, timeout=60)
 
@@ -192,6 +192,10 @@ class AirflowClient:
             return []
         content = answer.json().get("content", [])
         return [str(line.get("event", "")) for line in content if isinstance(line, dict)]
+
+    def mark(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
+        """Mark a task by hand, as the UI's button does."""
+        self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}", json={"new_state": state})
 
     def clear(self, dag_id: str, run_id: str, task_ids: list[str], *, downstream: bool = True) -> None:
         """Clear tasks of one run, as the UI's button does."""

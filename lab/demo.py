@@ -55,7 +55,7 @@ def run(*, approve_automatically: bool, soak_minutes: float, say: Callable[[str]
         client = airflow.client()
         client.wait_for_dag(DAG)
         run_id = client.trigger(DAG, {"soak_minutes": soak_minutes})
-        say(f"Airflow is at {airflow.url}/dags/{DAG}/runs/{run_id}  (user {USER}, password {airflow.password})")
+        say(f"Airflow is at {airflow.url}/dags/{DAG}/runs/{run_id}  (user {USER}, password {airflow.password()})")
         say(
             "the gates are answered by this program, by the REST call that a click makes"
             if approve_automatically

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraft_runbook.clients import playbooks
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.clients.playbooks import PlaybookResult
-
-from kraft_runbook.clients import playbooks
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import Refused
@@ -29,11 +28,11 @@ class FinalizeController(HostStepOperator):
         super().__init__(step=Step.FINALIZE_CONTROLLERS, **kwargs)
 
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
-        state = seen.controllers[self.node_id]
+        state = seen.controllers[self.node]
         if state.running is True and state.mode == ControllerMode.KRAFT:
-            return f"controller {self.node_id} runs without the migration flag"
-        if len(_remaining(seen)) > 1 and _is_active(seen, self.node_id):
-            return f"left for last: controller {self.node_id} is the active one"
+            return f"controller {self.node} runs without the migration flag"
+        if len(_remaining(seen)) > 1 and _is_active(seen, self.node):
+            return f"left for last: controller {self.node} is the active one"
         return None
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
@@ -43,7 +42,7 @@ class FinalizeController(HostStepOperator):
                 f"broker {', '.join(map(str, not_in_kraft))} is not proven to be in KRaft mode",
                 way_out="roll it into KRaft mode first; finalizing now would cut it off",
             )
-        down = [c.id for c in seen.controllers.values() if c.id != self.node_id and c.running is not True]
+        down = [c.id for c in seen.controllers.values() if c.id != self.node and c.running is not True]
         if down or not was_read(seen.quorum):
             raise Refused(
                 f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer", way_out="bring it back, then clear this task"
@@ -52,14 +51,14 @@ class FinalizeController(HostStepOperator):
         require_approval(context, spec, Gate.FINALIZE, seen, resuming=begun)
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
-        return playbooks.finalize_controller(spec, self.node_id, secrets=airflow_secrets(), check=check, on_event=self.log.info)
+        return playbooks.finalize_controller(spec, self.node, secrets=airflow_secrets(), check=check, on_event=self.log.info)
 
 
 class FinalizeActiveController(FinalizeController):
     """Restart what the first pass left: the active controller, and any that led in the meantime, the active one last."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(node_id=-1, **kwargs)
+        super().__init__(node=-1, **kwargs)
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         if is_dry_run():
@@ -68,9 +67,9 @@ class FinalizeActiveController(FinalizeController):
         done = []
         while left := _remaining(observe(spec, secrets=airflow_secrets())):
             seen = wait_for(spec, Condition.QUORUM_WHOLE, deadline=spec.deadlines.quorum, say=self.log.info)
-            self.node_id = min(left, key=lambda i: (_is_active(seen, i), i))
+            self.node = min(left, key=lambda i: (_is_active(seen, i), i))
             done.append(super().act(context, spec))
-            wait_for(spec, Condition.CONTROLLER_CAUGHT_UP, node_id=self.node_id, deadline=spec.deadlines.quorum, say=self.log.info)
+            wait_for(spec, Condition.CONTROLLER_CAUGHT_UP, node_id=self.node, deadline=spec.deadlines.quorum, say=self.log.info)
         return {"restarted": done}
 
 

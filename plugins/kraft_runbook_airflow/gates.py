@@ -11,11 +11,11 @@ from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
-from kraft_runbook.checks.liveness import dual_write_liveness
-from kraft_runbook.clients.observe import Scope, observe
 
 from kraft_runbook.checks import run_checks
+from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.checks.model import CheckResult
+from kraft_runbook.clients.observe import Scope, observe
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.gates import GUARDED_STEP, NEEDS_PARITY, Gate, Proof, Signature, make_proof, refusal
@@ -33,14 +33,13 @@ LIVENESS_SECONDS = 3.0
 class ProveGate(ClusterOperator):
     """Check the cluster deeply, join the parity report, and seal both with a digest. Refuses to ask a person about a proof that does not hold."""
 
-    def __init__(self, *, gate: Gate, parity_task: str | None, with_hosts: bool = True, **kwargs: Any) -> None:
+    def __init__(self, *, gate: Gate, parity_task: str | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.gate = gate
         self.parity_task = parity_task
-        self.with_hosts = with_hosts
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        seen, checks = examine(spec, self.gate, with_hosts=self.with_hosts)
+        seen, checks = examine(spec, self.gate)
         phase = detect_phase(seen).phase
         parity = load_summary(context, self.parity_task) if self.parity_task and not is_dry_run() else None
         proof = make_proof(self.gate, seen, checks=checks, parity=parity, rollback=rollback_plan(phase), made_at=datetime.now(UTC))
@@ -65,14 +64,14 @@ class ProveGate(ClusterOperator):
         return {"digest": proof.digest, "markdown": proof.render_markdown(), "passed": passed}
 
 
-def examine(spec: ClusterSpec, gate: Gate, *, with_hosts: bool) -> tuple[ClusterObservation, tuple[CheckResult, ...]]:
+def examine(spec: ClusterSpec, gate: Gate) -> tuple[ClusterObservation, tuple[CheckResult, ...]]:
     """Observe deeply and run the gate's checks; once dual writes should flow, look twice to see that they do."""
     secrets = airflow_secrets()
     earlier = None
     if gate in NEEDS_PARITY:
         earlier = observe(spec, secrets=secrets)
         time.sleep(LIVENESS_SECONDS)
-    seen = observe(spec, secrets=secrets, scope=Scope.FULL, with_hosts=with_hosts)
+    seen = observe(spec, secrets=secrets, scope=Scope.FULL, with_hosts=True)
     checks = tuple(run_checks(seen, spec, detect_phase(seen).phase, gate=gate.value).results)
     return seen, (*checks, dual_write_liveness(earlier, seen)) if earlier else checks
 
@@ -153,7 +152,7 @@ class ConfirmGate(ClusterOperator):
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any] | None:
         if is_dry_run():
             return None
-        seen, checks = examine(spec, self.gate, with_hosts=False)
+        seen, checks = examine(spec, self.gate)
         phase = detect_phase(seen).phase
         if already_past(GUARDED_STEP[self.gate], phase):
             self.log.info("already done: the cluster is in %s", phase)

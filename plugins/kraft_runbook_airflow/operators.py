@@ -7,11 +7,11 @@ from typing import Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
-from kraft_runbook.clients.observe import Scope, observe
-from kraft_runbook.clients.playbooks import PlaybookResult
 
 from kraft_runbook.checks import Verdict, run_checks
 from kraft_runbook.clients import playbooks
+from kraft_runbook.clients.observe import Scope, observe
+from kraft_runbook.clients.playbooks import PlaybookResult
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
@@ -35,7 +35,8 @@ class ClusterOperator(BaseOperator):
             return self.act(context, cluster_spec(self.cluster))
         except RunbookError as error:
             record(context, self.cluster, "refused" if isinstance(error, Refused) else "failed", {"error": str(error)})
-            raise AirflowFailException(str(error)) from None
+            self.log.error("%s", error)
+            raise AirflowFailException(error.problem) from None
 
     def act(self, context: Any, spec: ClusterSpec) -> Any:
         raise NotImplementedError
@@ -85,10 +86,10 @@ class HostStepOperator(ClusterOperator):
 
     ui_color = "#fde8c8"
 
-    def __init__(self, *, step: Step, node_id: int, **kwargs: Any) -> None:
+    def __init__(self, *, step: Step, node: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.step = step
-        self.node_id = node_id
+        self.node = node
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         secrets = airflow_secrets()
@@ -102,16 +103,14 @@ class HostStepOperator(ClusterOperator):
         done = self.already_done(spec, seen, reading)
         if done:
             self.log.info("already done: %s", done)
-            record(context, self.cluster, "already_done", {"step": self.step.value, "node_id": self.node_id, "why": done})
+            record(context, self.cluster, "already_done", {"step": self.step.value, "node_id": self.node, "why": done})
             return {"changed": [], "already_done": done}
         require(self.step, reading)
         self.guard(context, spec, seen)
         result = self.play(spec, seen, check=False)
-        self.log.info("%s on node %d: %s", result.playbook, self.node_id, ", ".join(result.changed) or "nothing to change")
+        self.log.info("%s on node %d: %s", result.playbook, self.node, ", ".join(result.changed) or "nothing to change")
         seconds = (result.finished_at - result.started_at).total_seconds()
-        record(
-            context, self.cluster, "played", {"step": self.step.value, "node_id": self.node_id, "changed": list(result.changed), "seconds": round(seconds, 1)}
-        )
+        record(context, self.cluster, "played", {"step": self.step.value, "node_id": self.node, "changed": list(result.changed), "seconds": round(seconds, 1)})
         return {"changed": list(result.changed), "seconds": round(seconds, 1)}
 
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
@@ -125,7 +124,7 @@ class HostStepOperator(ClusterOperator):
         raise NotImplementedError
 
     def _show_plan(self, result: PlaybookResult) -> None:
-        self.log.info("Dry run: %s on node %d would change: %s", result.playbook, self.node_id, ", ".join(result.changed) or "nothing")
+        self.log.info("Dry run: %s on node %d would change: %s", result.playbook, self.node, ", ".join(result.changed) or "nothing")
         for diff in result.diffs:
             self.log.info("%s", diff.render())
 
@@ -137,16 +136,16 @@ class ProvisionController(HostStepOperator):
         super().__init__(step=Step.PROVISION_CONTROLLERS, **kwargs)
 
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
-        state = seen.controllers[self.node_id]
+        state = seen.controllers[self.node]
         if state.running is True and state.mode == ControllerMode.MIGRATION:
-            return f"controller {self.node_id} runs in migration mode"
+            return f"controller {self.node} runs in migration mode"
         return super().already_done(spec, seen, reading)
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
         if not was_read(seen.zookeeper) or seen.zookeeper.cluster_id is None:
             raise Refused("the cluster's id could not be read from ZooKeeper", way_out="make ZooKeeper reachable and clear this task")
         return playbooks.provision_controller(
-            spec, self.node_id, cluster_id=seen.zookeeper.cluster_id, secrets=airflow_secrets(), check=check, on_event=self.log.info
+            spec, self.node, cluster_id=seen.zookeeper.cluster_id, secrets=airflow_secrets(), check=check, on_event=self.log.info
         )
 
 
@@ -159,27 +158,27 @@ class RestartBroker(HostStepOperator):
         self.mode = mode
 
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
-        state = seen.brokers[self.node_id]
+        state = seen.brokers[self.node]
         if state.running is True and state.mode == self.mode:
-            return f"broker {self.node_id} is in {self.mode.value} mode"
+            return f"broker {self.node} is in {self.mode.value} mode"
         return super().already_done(spec, seen, reading)
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
-        others_down = [b.id for b in seen.brokers.values() if b.id != self.node_id and b.running is not True]
+        others_down = [b.id for b in seen.brokers.values() if b.id != self.node and b.running is not True]
         if others_down:
             raise Refused(
-                f"broker {', '.join(map(str, others_down))} does not answer; stopping broker {self.node_id} too could make partitions unavailable",
+                f"broker {', '.join(map(str, others_down))} does not answer; stopping broker {self.node} too could make partitions unavailable",
                 way_out="bring it back into every ISR, then clear this task",
             )
         if not was_read(seen.topics):
             raise Refused(
                 f"the state of the partitions could not be read: {seen.topics.reason}", way_out="make the brokers' listener reachable and clear this task"
             )
-        lagging = {b: n for b, n in seen.topics.out_of_sync_by_broker.items() if b != self.node_id and n}
+        lagging = {b: n for b, n in seen.topics.out_of_sync_by_broker.items() if b != self.node and n}
         if lagging:
             raise Refused(
                 f"replicas on other brokers are out of sync ({', '.join(f'broker {b}: {n}' for b, n in lagging.items())})",
-                way_out=f"wait until they are in sync, then clear this task; broker {self.node_id} was not touched",
+                way_out=f"wait until they are in sync, then clear this task; broker {self.node} was not touched",
             )
         without_flag = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
         if without_flag:
@@ -189,4 +188,4 @@ class RestartBroker(HostStepOperator):
             )
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
-        return playbooks.restart_broker(spec, self.node_id, self.mode, secrets=airflow_secrets(), check=check, on_event=self.log.info)
+        return playbooks.restart_broker(spec, self.node, self.mode, secrets=airflow_secrets(), check=check, on_event=self.log.info)

@@ -7,15 +7,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from airflow.exceptions import AirflowException
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-from kraft_runbook.clients.observe import observe
-from kraft_runbook.metadata.comparison import ParityReport
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from kraft_runbook.clients.observe import observe
 from kraft_runbook.gates import ParitySummary
+from kraft_runbook.metadata.comparison import ParityReport
 from kraft_runbook.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, clusters_directory, is_dry_run, state_directory
 from kraft_runbook_airflow.journal import record, run_file_name
@@ -48,16 +47,16 @@ class ParityOperator(SparkSubmitOperator):
         self.cluster = cluster
         self.standalone = standalone
 
-    def execute(self, context: Any) -> dict[str, Any] | None:
+    def execute(self, context: Any) -> Any:
         if is_dry_run():
             self.log.info("Dry run: would compare ZooKeeper with the metadata log of %s", self.cluster)
             return None
         reading = detect_phase(observe(cluster_spec(self.cluster), secrets=airflow_secrets()))
         if reading.phase not in COMPARABLE:
-            return self._nothing_to_compare(reading)
+            self._say_nothing_to_compare(reading)
         return self.compare(context, reading.phase)
 
-    def _nothing_to_compare(self, reading: PhaseReading) -> None:
+    def _say_nothing_to_compare(self, reading: PhaseReading) -> NoReturn:
         why = f"cluster {self.cluster} is in {reading.phase} ({'; '.join(reading.reasons)}): there are no two stores to compare"
         if self.standalone and reading.phase is not Phase.UNKNOWN:
             raise AirflowSkipException(why)
@@ -72,7 +71,7 @@ class ParityOperator(SparkSubmitOperator):
         baseline = state_directory() / "baselines" / self.cluster
         baseline.parent.mkdir(parents=True, exist_ok=True)
         self.application_args = ["--cluster", self.cluster, "--clusters-dir", str(clusters_directory()), "--output", str(output)]
-        self.application_args += ["--against-baseline" if phase is Phase.FINALIZED else "--save-baseline", str(baseline)]
+        self.application_args += ["--baseline" if phase is Phase.FINALIZED else "--save-baseline", str(baseline)]
         failure: AirflowException | None = None
         try:
             super().execute(context)
@@ -84,7 +83,7 @@ class ParityOperator(SparkSubmitOperator):
             )
         report = ParityReport.from_dict(json.loads(output.read_text()))
         self.log.info("%s", report.render_text())
-        what = {"verdict": report.verdict.value, "digest": report.digest, "offset": report.offset, "report": output.name}
+        what = {"verdict": report.verdict.value, "digest": report.digest, "offset": report.migration_offset, "report": output.name}
         record(context, self.cluster, "compared", what)
         if report.verdict.value != "MATCH":
             raise AirflowFailException(f"parity is {report.verdict.value}\n{report.render_text()}")
@@ -99,4 +98,4 @@ def load_summary(context: Any, parity_task: str) -> ParitySummary | None:
     report = ParityReport.from_dict(json.loads(Path(compared["report"]).read_text()))
     if report.digest != compared["digest"]:
         raise AirflowFailException(f"the parity report of {parity_task} was changed after it was made; clear {parity_task}")
-    return ParitySummary(report.verdict.value, report.digest, report.offset, report.finished_at.isoformat(), report.render_markdown())
+    return ParitySummary(report.verdict.value, report.digest, report.migration_offset, report.finished_at.isoformat(), report.render_markdown())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
@@ -11,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 class ShowProblem(BaseOperator):
     """Fails with the text of a cluster file's problems."""
 
-    def __init__(self, *, problem: str, **kwargs: object) -> None:
+    def __init__(self, *, problem: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.problem = problem
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
+
 from kraft_runbook.clients.evidence_store import read_records
 from kraft_runbook.clients.observe import observe
-
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase, detect_phase, rollback_plan
@@ -36,7 +36,7 @@ class ClosingReport(ClusterOperator):
         record(context, self.cluster, "closed", {"phase": phase.value, "failed": failed, "brokers_in_kraft": in_kraft})
         self.log.info("%s", text)
         if unfinished or phase is not Phase.FINALIZED:
-            raise AirflowFailException(text)
+            raise AirflowFailException(f"the run stopped in {phase}; this task's log says where, and the way on and back")
         return {"phase": phase.value, "report": text, "proofs": self._proofs(context)}
 
     def _records(self, context: Any) -> list[dict[str, Any]]:

@@ -91,15 +91,11 @@ def approve(cluster: ClusterSpec, gate: Gate, *, parity: BaseOperator | None = N
 def provision_controllers(cluster: ClusterSpec) -> TaskGroup:
     """Format and start each controller, then wait for a quorum that is ready to migrate."""
     with TaskGroup("provision_controllers") as group:
-        ready = _wait(cluster, "quorum_ready", Condition.QUORUM_READY, cluster.deadlines.quorum)
-        previous: BaseOperator | None = None
+        starts: list[BaseOperator] = []
         for controller in cluster.controllers:
             with TaskGroup(f"controller_{controller.id}"):
-                start = ProvisionController(task_id="provision", cluster=cluster.name, node_id=controller.id)
-            if previous:
-                previous >> start
-            previous = start
-        chain(previous, ready)
+                starts.append(ProvisionController(task_id="provision", cluster=cluster.name, node=controller.id))
+        chain(*starts, _wait(cluster, "quorum_ready", Condition.QUORUM_READY, cluster.deadlines.quorum))
     return group
 
 
@@ -107,16 +103,15 @@ def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
     """Restart each broker in the mode, one by one: the next one only when this one is registered and in every ISR."""
     registered = Condition.BROKER_REGISTERED_AS_MIGRATING if to is BrokerMode.HYBRID else Condition.BROKER_REGISTERED_IN_KRAFT
     with TaskGroup(f"roll_brokers_to_{to.value}") as group:
-        previous: BaseOperator | None = None
+        steps: list[BaseOperator] = []
         for broker in cluster.brokers:
             with TaskGroup(f"broker_{broker.id}"):
-                restart = RestartBroker(task_id="restart", cluster=cluster.name, node_id=broker.id, mode=to)
-                known = _wait(cluster, "registered", registered, cluster.deadlines.registration, broker.id)
-                in_sync = _wait(cluster, "in_sync", Condition.BROKER_IN_SYNC, cluster.deadlines.in_sync, broker.id)
-                restart >> known >> in_sync
-            if previous:
-                previous >> restart
-            previous = in_sync
+                steps += [
+                    RestartBroker(task_id="restart", cluster=cluster.name, node=broker.id, mode=to),
+                    _wait(cluster, "registered", registered, cluster.deadlines.registration, broker.id),
+                    _wait(cluster, "in_sync", Condition.BROKER_IN_SYNC, cluster.deadlines.in_sync, broker.id),
+                ]
+        chain(*steps)
     return group
 
 
@@ -141,7 +136,7 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
         steps: list[BaseOperator] = []
         for controller in cluster.controllers:
             with TaskGroup(f"controller_{controller.id}"):
-                restart = FinalizeController(task_id="restart", cluster=cluster.name, node_id=controller.id)
+                restart = FinalizeController(task_id="restart", cluster=cluster.name, node=controller.id)
                 steps += [restart, _wait(cluster, "caught_up", Condition.CONTROLLER_CAUGHT_UP, cluster.deadlines.quorum, controller.id)]
         with TaskGroup("active_controller_last"):
             steps.append(FinalizeActiveController(task_id="restart", cluster=cluster.name))
@@ -171,5 +166,5 @@ def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     return dag
 
 
-def _wait(cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node_id: int | None = None) -> ClusterSensor:
-    return ClusterSensor(task_id=task_id, cluster=cluster.name, condition=condition, deadline=deadline, node_id=node_id)
+def _wait(cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node: int | None = None) -> ClusterSensor:
+    return ClusterSensor(task_id=task_id, cluster=cluster.name, condition=condition, deadline=deadline, node=node)

@@ -14,24 +14,24 @@ from kraft_runbook.conditions import Condition
 class ClusterSensor(BaseSensorOperator):
     """Waits until a condition holds, with a deadline and a message that says who or what is missing."""
 
-    template_fields: Sequence[str] = ("dry_run",)
+    template_fields: Sequence[str] = ("rehearse",)
     ui_color = "#dfe8f6"
     start_trigger_args = StartTriggerArgs(
         trigger_cls="kraft_runbook_airflow.triggers.ClusterConditionTrigger", next_method="execute_complete", trigger_kwargs={}
     )
     start_from_trigger = True
 
-    def __init__(self, *, cluster: str, condition: Condition, deadline: float, node_id: int | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, cluster: str, condition: Condition, deadline: float, node: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cluster = cluster
         self.condition = condition.value
         self.deadline = deadline
-        self.node_id = node_id
-        self.dry_run = "{{ params.dry_run }}"
+        self.node = node
+        self.rehearse = "{{ params.dry_run }}"
         self.start_trigger_args = StartTriggerArgs(
             trigger_cls="kraft_runbook_airflow.triggers.ClusterConditionTrigger",
             next_method="execute_complete",
-            trigger_kwargs={"cluster": cluster, "condition": condition.value, "node_id": node_id, "deadline": deadline, "dry_run": self.dry_run},
+            trigger_kwargs={"cluster": cluster, "condition": condition.value, "node_id": node, "deadline": deadline, "rehearse": self.rehearse},
         )
 
     def execute(self, context: Any) -> None:
@@ -39,7 +39,7 @@ class ClusterSensor(BaseSensorOperator):
         from kraft_runbook_airflow.triggers import ClusterConditionTrigger
 
         self.defer(
-            trigger=ClusterConditionTrigger(self.cluster, self.condition, self.node_id, self.deadline, self.dry_run),
+            trigger=ClusterConditionTrigger(self.cluster, self.condition, self.node, self.deadline, self.rehearse),
             method_name="execute_complete",
         )
 

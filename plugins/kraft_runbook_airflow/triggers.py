@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
-from kraft_runbook.checks.liveness import dual_write_liveness
-from kraft_runbook.clients.observe import observe
 
 from kraft_runbook.checks import Verdict, run_checks
+from kraft_runbook.checks.liveness import dual_write_liveness
+from kraft_runbook.clients.observe import observe
 from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.phases import detect_phase
@@ -23,25 +23,26 @@ from kraft_runbook_airflow.waiting import Wait
 class ClusterConditionTrigger(BaseTrigger):
     """Waits for one condition of one cluster. Ends the task itself: no worker is used before, while or after.
 
+    ``rehearse``: in a dry run, say what would be waited for and end.
     ``deadline``: seconds since the task began to wait; a triggerer that is restarted goes on with what is left.
     ``node_id``: the broker or controller that the condition is about, where it is about one.
     """
 
-    def __init__(self, cluster: str, condition: str, node_id: int | None = None, deadline: float = 60.0, dry_run: str | bool = False) -> None:
+    def __init__(self, cluster: str, condition: str, node_id: int | None = None, deadline: float = 60.0, rehearse: str | bool = False) -> None:
         super().__init__()
         self.cluster = cluster
         self.condition = condition
         self.node_id = node_id
         self.deadline = deadline
-        self.dry_run = dry_run
+        self.rehearse = rehearse
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = ("cluster", "condition", "node_id", "deadline", "dry_run")
+        names = ("cluster", "condition", "node_id", "deadline", "rehearse")
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         condition = Condition(self.condition)
-        if str(self.dry_run).lower() == "true":
+        if str(self.rehearse).lower() == "true":
             self.log.info("Dry run: would wait up to %.0f s for: %s", self.deadline, condition.describe(self.node_id))
             yield TaskSuccessEvent()
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from kraft_runbook.errors import Refused
 from kraft_runbook_airflow.claims import hold_claim
 

@@ -1,0 +1,152 @@
+"""Gates in a real Airflow: nothing but a person's approval of the proof at hand lets the step behind a gate run."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kraft_runbook.errors import RunbookError
+
+APPROVE = "gate_start.approve"
+SECOND = "gate_start.approve_second"
+CONFIRM = "gate_start.confirm"
+PARKED = {"awaiting_input"}
+ENDED = {"success", "failed", "upstream_failed", "skipped"}
+
+
+@pytest.fixture(autouse=True)
+def in_order(scene):
+    scene.see()
+
+
+def reach_gate(scene, dag_id, **params):
+    run_id = scene.start(dag_id, **params)
+    assert scene.wait(dag_id, run_id, APPROVE, PARKED | ENDED) == "awaiting_input"
+    return run_id
+
+
+def test_an_approval_lets_the_step_run_and_shows_what_was_proven(scene):
+    run_id = reach_gate(scene, "gate_anyone")
+    client = scene.as_user("operator")
+    shown = client.gate("gate_anyone", run_id, APPROVE)
+    digest = client.xcom("gate_anyone", run_id, "gate_start.prove")["digest"]
+    assert digest in shown["body"]
+    assert "KRB-TEST-001" in shown["body"]
+    assert "Rollback is **possible**" in shown["body"]
+    client.answer("gate_anyone", run_id, APPROVE, "Approve")
+    assert scene.wait("gate_anyone", run_id, "step", ENDED) == "success"
+    signed = client.xcom("gate_anyone", run_id, APPROVE)
+    assert (signed["approved_by"], signed["proof_digest"]) == ("operator", digest)
+
+
+def test_rejecting_stops_the_run_as_failed_and_says_how_to_go_back(scene):
+    scene.see(state=2, controllers_run=True)
+    run_id = reach_gate(scene, "gate_anyone")
+    scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Reject")
+    assert scene.wait("gate_anyone", run_id, APPROVE, ENDED) == "failed"
+    assert scene.wait("gate_anyone", run_id, "step", ENDED) == "upstream_failed"
+    log = scene.log("gate_anyone", run_id, APPROVE)
+    assert "Rejected by operator" in log
+    assert "deprovision_controllers" in log
+
+
+def test_only_assigned_users_may_answer(scene):
+    run_id = reach_gate(scene, "gate_assigned")
+    with pytest.raises(RunbookError, match="403"):
+        scene.as_user("operator").answer("gate_assigned", run_id, APPROVE, "Approve")
+    scene.as_user("second").answer("gate_assigned", run_id, APPROVE, "Approve")
+    assert scene.wait("gate_assigned", run_id, "step", ENDED) == "success"
+
+
+def test_a_gate_can_be_answered_once(scene):
+    run_id = reach_gate(scene, "gate_anyone")
+    scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
+    with pytest.raises(RunbookError, match="409"):
+        scene.as_user("second").answer("gate_anyone", run_id, APPROVE, "Reject")
+
+
+def test_marking_the_gate_successful_by_hand_signs_nothing(scene):
+    run_id = reach_gate(scene, "gate_anyone")
+    scene.as_user("operator").mark("gate_anyone", run_id, APPROVE, "success")
+    assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) == "failed"
+    assert "0 of 1 approvals" in scene.log("gate_anyone", run_id, CONFIRM)
+    assert scene.wait("gate_anyone", run_id, "step", ENDED) == "upstream_failed"
+
+
+def test_a_cluster_that_changed_after_the_proof_is_refused(scene):
+    run_id = reach_gate(scene, "gate_anyone")
+    scene.see(state=2, controllers_run=True, brokers="hybrid")
+    scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
+    assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) in {"failed", "success"}
+    scene.see(brokers="kraft")
+    run_id = reach_gate(scene, "gate_anyone")
+    scene.see(brokers="zookeeper")
+    scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
+    assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) == "failed"
+    assert "the cluster changed since the proof" in scene.log("gate_anyone", run_id, CONFIRM)
+
+
+def test_a_stale_proof_is_refused(scene):
+    run_id = reach_gate(scene, "gate_hasty")
+    time.sleep(0.6)  # the cluster file lets a proof hold for half a second
+    scene.as_user("operator").answer("gate_hasty", run_id, APPROVE, "Approve")
+    assert scene.wait("gate_hasty", run_id, CONFIRM, ENDED) == "failed"
+    assert "holds for 0 s" in scene.log("gate_hasty", run_id, CONFIRM) or "s old and holds for" in scene.log("gate_hasty", run_id, CONFIRM)
+
+
+def test_a_proof_with_an_objection_is_never_put_before_a_person(scene):
+    scene.see(objection="partition t-0 has no state")
+    run_id = scene.start("gate_anyone")
+    assert scene.wait("gate_anyone", run_id, "gate_start.prove", ENDED) == "failed"
+    assert scene.wait("gate_anyone", run_id, APPROVE, ENDED) == "upstream_failed"
+    assert "partition t-0 has no state" in scene.log("gate_anyone", run_id, "gate_start.prove")
+
+
+def test_an_objection_that_arises_after_the_approval_stops_the_step(scene):
+    run_id = reach_gate(scene, "gate_anyone")
+    scene.see(objection="partition t-0 went offline")
+    scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
+    assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) == "failed"
+    assert "partition t-0 went offline" in scene.log("gate_anyone", run_id, CONFIRM)
+
+
+def test_two_approvals_must_come_from_two_people(scene):
+    run_id = reach_gate(scene, "gate_anyone", approvals_needed=2)
+    scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
+    scene.wait("gate_anyone", run_id, SECOND, PARKED)
+    scene.as_user("operator").answer("gate_anyone", run_id, SECOND, "Approve")
+    assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) == "failed"
+    assert "1 of 2 approvals by different people" in scene.log("gate_anyone", run_id, CONFIRM)
+
+    run_id = reach_gate(scene, "gate_anyone", approvals_needed=2)
+    scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
+    scene.wait("gate_anyone", run_id, SECOND, PARKED)
+    scene.as_user("second").answer("gate_anyone", run_id, SECOND, "Approve")
+    assert scene.wait("gate_anyone", run_id, "step", ENDED) == "success"
+
+
+def test_proving_the_gate_again_asks_again(scene):
+    run_id = reach_gate(scene, "gate_anyone")
+    client = scene.as_user("operator")
+    client.answer("gate_anyone", run_id, APPROVE, "Approve")
+    scene.wait("gate_anyone", run_id, "step", ENDED)
+    client.clear("gate_anyone", run_id, ["gate_start.prove"])
+    assert scene.wait("gate_anyone", run_id, APPROVE, PARKED) == "awaiting_input"
+
+
+def test_an_approval_of_another_proof_does_not_count(scene):
+    run_id = reach_gate(scene, "gate_anyone")
+    client = scene.as_user("operator")
+    client.answer("gate_anyone", run_id, APPROVE, "Approve")
+    scene.wait("gate_anyone", run_id, "step", ENDED)
+    client.clear("gate_anyone", run_id, ["gate_start.prove"], downstream=False)
+    scene.wait("gate_anyone", run_id, "gate_start.prove", {"success"})
+    client.clear("gate_anyone", run_id, [CONFIRM], downstream=False)
+    assert scene.wait("gate_anyone", run_id, CONFIRM, {"failed"}) == "failed"
+
+
+def test_a_dry_run_asks_nobody(scene):
+    run_id = scene.start("gate_anyone", dry_run=True)
+    assert scene.wait("gate_anyone", run_id, "step", ENDED) == "success"
+    assert "Dry run: nobody is asked" in scene.log("gate_anyone", run_id, APPROVE)
