@@ -1,0 +1,226 @@
+"""Observations of a healthy three-broker, three-controller cluster in each phase, to be spoilt by a test one part at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from kraft_runbook.cluster import ClusterSpec, is_sensitive, load_cluster
+from kraft_runbook.configuration import broker_properties, controller_properties
+from kraft_runbook.observation import (
+    BrokerMetrics,
+    BrokerMode,
+    BrokerRegistration,
+    BrokerState,
+    BrokerZnode,
+    ClusterObservation,
+    ControllerMetrics,
+    ControllerMode,
+    ControllerState,
+    ControllerZnode,
+    HostState,
+    MigrationZnode,
+    QuorumState,
+    TopicsState,
+    Unread,
+    Voter,
+    ZkMigrationState,
+    ZookeeperState,
+    ZookeeperTree,
+)
+from kraft_runbook.phases import Phase
+
+CLUSTERS = Path(__file__).resolve().parents[2] / "include" / "clusters"
+SECRETS = {"KRB_LAB_PASSWORD_ENCODER_SECRET": "x", "KRB_LAB_TOKEN_SECRET": "x"}
+SPEC: ClusterSpec = load_cluster("lab", directory=CLUSTERS, environment={})
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+WHY = Unread("a test did not read it")
+
+TREE = ZookeeperTree(
+    topics=9,
+    partitions=44,
+    topics_without_id=(),
+    partitions_without_state=(),
+    partitions_without_state_count=0,
+    under_replicated=(),
+    under_replicated_count=0,
+    offline=(),
+    offline_count=0,
+    reassigning=(),
+    assigned_broker_ids=frozenset({1, 2, 3}),
+    acl_count=2,
+    config_entity_types=frozenset({"topics", "users"}),
+    encoded_broker_configs=("1:listener.name.sasl.ssl.keystore.password",),
+    znode_acl_restricted=False,
+)
+
+
+def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | None) -> HostState:
+    """A host in order. ``mode``: whose configuration lies there; None: no file yet (a controller before provisioning)."""
+    rendered: Mapping[str, str] | None = None
+    if isinstance(mode, BrokerMode):
+        rendered = broker_properties(spec, spec.broker(node_id), mode)
+    elif isinstance(mode, ControllerMode):
+        rendered = controller_properties(spec, spec.controller(node_id), mode)
+    return HostState(
+        node_id=node_id,
+        java_version="17.0.9",
+        clock_skew_seconds=0.0,
+        free_bytes={"/data": 50 * 2**30},
+        ports_in_use=frozenset(),
+        config=None if rendered is None else {k: "<set>" if is_sensitive(k) else v for k, v in rendered.items()},
+        service_state="running",
+        service_defined=True,
+        formatted_cluster_id=None if mode is None or isinstance(mode, BrokerMode) else CLUSTER_ID,
+        classpath_ok=True,
+        has_metadata_log=isinstance(mode, ControllerMode),
+        unreachable_addresses=(),
+    )
+
+
+def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
+    """A healthy cluster in this phase: PRE_MIGRATION with no broker hybrid yet, DUAL_WRITE with every broker in KRaft mode."""
+    modes = {
+        Phase.ZOOKEEPER: BrokerMode.ZOOKEEPER,
+        Phase.PRE_MIGRATION: BrokerMode.ZOOKEEPER,
+        Phase.HYBRID: BrokerMode.HYBRID,
+        Phase.DUAL_WRITE: BrokerMode.KRAFT,
+        Phase.FINALIZED: BrokerMode.KRAFT,
+    }
+    states = {
+        Phase.PRE_MIGRATION: ZkMigrationState.PRE_MIGRATION,
+        Phase.HYBRID: ZkMigrationState.MIGRATION,
+        Phase.DUAL_WRITE: ZkMigrationState.MIGRATION,
+        Phase.FINALIZED: ZkMigrationState.POST_MIGRATION,
+    }
+    mode, state = modes[phase], states.get(phase)
+    copied = phase in (Phase.HYBRID, Phase.DUAL_WRITE)
+    controllers = {i: controller(i, state, mode, active=i == 101, topics=9 if phase is not Phase.PRE_MIGRATION else 0) for i in spec.controller_ids}
+    file_of_controllers = None if state is None else ControllerMode.KRAFT if phase is Phase.FINALIZED else ControllerMode.MIGRATION
+    return ClusterObservation(
+        cluster=spec.name,
+        observed_at=NOW,
+        took_seconds=0.2,
+        zookeeper=ZookeeperState(
+            cluster_id=CLUSTER_ID,
+            brokers={} if mode is BrokerMode.KRAFT else {b.id: BrokerZnode(b.id, endpoints(spec, b.id), b.rack) for b in spec.brokers},
+            controller=ControllerZnode(101, 4) if copied else ControllerZnode(2, -1),
+            controller_epoch=3,
+            migration=MigrationZnode(998, 101, 4, 4) if copied else None,
+            pending_topic_deletions=(),
+            reassignment_znode=False,
+            preferred_election_znode=False,
+            server_version="3.8.4",
+            topic_count=9,
+            connections=4,
+            tree=TREE,
+        ),
+        controllers=controllers,
+        quorum=WHY if state is None else quorum(spec, mode, state),
+        brokers={i: BrokerState(i, True, mode, BrokerMetrics(0, 0, 0), "3.9.2", CLUSTER_ID) for i in spec.broker_ids},
+        topics=TopicsState(CLUSTER_ID, 2, frozenset(spec.broker_ids), 9, 44, (), 0, (), 0, {}, dict.fromkeys(spec.broker_ids, 9)),
+        hosts={i: host(spec, i, mode) for i in spec.broker_ids} | {i: host(spec, i, file_of_controllers) for i in spec.controller_ids},
+    )
+
+
+def endpoints(spec: ClusterSpec, broker_id: int) -> tuple[str, ...]:
+    broker = spec.broker(broker_id)
+    return tuple(f"{each.name}://{broker.host}:{each.port}" for each in broker.listeners)
+
+
+def controller(node_id: int, state: ZkMigrationState | None, mode: BrokerMode, *, active: bool, topics: int) -> ControllerState:
+    """A controller showing this state; None: it does not run."""
+    if state is None:
+        return ControllerState(node_id, False, WHY, WHY)
+    migrating = 3 if mode is BrokerMode.HYBRID else 0
+    metrics = ControllerMetrics(state, active, migrating, 0, 3, 0, topics, 44, 0, 0, 999, 999)
+    return ControllerState(node_id, True, ControllerMode.KRAFT if state is ZkMigrationState.POST_MIGRATION else ControllerMode.MIGRATION, metrics)
+
+
+def quorum(spec: ClusterSpec, mode: BrokerMode, state: ZkMigrationState) -> QuorumState:
+    registrations = {
+        i: BrokerRegistration(i, 40 + i, mode is BrokerMode.HYBRID, False, False, None, (), f"incarnation-{i}")
+        for i in spec.broker_ids
+        if mode is not BrokerMode.ZOOKEEPER
+    }
+    return QuorumState(101, 4, 1000, tuple(Voter(i, 1000) for i in spec.controller_ids), registrations, 21, state)
+
+
+Spoil = Callable[[ClusterObservation], ClusterObservation]
+
+
+def zookeeper(**changes: Any) -> Spoil:
+    return lambda seen: replace(seen, zookeeper=replace(seen.zookeeper, **changes))
+
+
+def tree(**changes: Any) -> Spoil:
+    return lambda seen: replace(seen, zookeeper=replace(seen.zookeeper, tree=replace(seen.zookeeper.tree, **changes)))  # type: ignore[union-attr]
+
+
+def topics(**changes: Any) -> Spoil:
+    return lambda seen: replace(seen, topics=replace(seen.topics, **changes))
+
+
+def with_quorum(**changes: Any) -> Spoil:
+    return lambda seen: replace(seen, quorum=replace(seen.quorum, **changes))
+
+
+def part(**changes: Any) -> Spoil:
+    return lambda seen: replace(seen, **changes)
+
+
+def broker(node_id: int, **changes: Any) -> Spoil:
+    return lambda seen: replace(seen, brokers={**seen.brokers, node_id: replace(seen.brokers[node_id], **changes)})
+
+
+def a_controller(node_id: int, **changes: Any) -> Spoil:
+    return lambda seen: replace(seen, controllers={**seen.controllers, node_id: replace(seen.controllers[node_id], **changes)})
+
+
+def gauges(node_id: int, **changes: Any) -> Spoil:
+    return lambda seen: a_controller(node_id, metrics=replace(seen.controllers[node_id].metrics, **changes))(seen)
+
+
+def on_host(node_id: int, **changes: Any) -> Spoil:
+    return lambda seen: replace(seen, hosts={**seen.hosts, node_id: replace(seen.hosts[node_id], **changes)})  # type: ignore[dict-item]
+
+
+def config(node_id: int, **changes: str | None) -> Spoil:
+    """Properties of a node's file, with ``__`` for a dot; None removes one."""
+
+    def spoil(seen: ClusterObservation) -> ClusterObservation:
+        found = dict(seen.hosts[node_id].config)  # type: ignore[index,arg-type]
+        for name, value in changes.items():
+            key = name.replace("__", ".")
+            if value is None:
+                found.pop(key, None)
+            else:
+                found[key] = value
+        return on_host(node_id, config=found)(seen)
+
+    return spoil
+
+
+def registration(node_id: int, **changes: Any) -> Spoil:
+    def spoil(seen: ClusterObservation) -> ClusterObservation:
+        known = seen.quorum.registrations  # type: ignore[union-attr]
+        return with_quorum(registrations={**known, node_id: replace(known[node_id], **changes)})(seen)
+
+    return spoil
+
+
+def both(*spoils: Spoil) -> Spoil:
+    def spoil(seen: ClusterObservation) -> ClusterObservation:
+        for each in spoils:
+            seen = each(seen)
+        return seen
+
+    return spoil
+
+
+def later(seen: ClusterObservation, seconds: float) -> ClusterObservation:
+    return replace(seen, observed_at=seen.observed_at + timedelta(seconds=seconds))

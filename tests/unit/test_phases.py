@@ -1,0 +1,257 @@
+"""Every phase as it is detected, every edge of the table, every refusal's exact text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from observations import WHY, Spoil, a_controller, both, broker, gauges, observation, part, with_quorum, zookeeper
+
+from kraft_runbook.errors import Refused
+from kraft_runbook.observation import BrokerMode, ControllerMode, ControllerZnode, ZkMigrationState
+from kraft_runbook.phases import TRANSITIONS, Phase, PhaseReading, Step, already_past, back_from, detect_phase, forward_from, require, rollback_plan
+
+KNOWN = tuple(p for p in Phase if p is not Phase.UNKNOWN)
+
+
+@pytest.mark.parametrize("phase", KNOWN)
+def test_a_healthy_cluster_shows_its_phase(phase: Phase) -> None:
+    assert detect_phase(observation(phase)).phase is phase
+
+
+def all_gauges(**changes: object) -> Spoil:
+    return both(*(gauges(i, **changes) for i in (101, 102, 103)))
+
+
+def every(node_ids: tuple[int, ...], make: object, **changes: object) -> Spoil:
+    return both(*(make(i, **changes) for i in node_ids))  # type: ignore[operator]
+
+
+CONTROLLERS, BROKERS = (101, 102, 103), (1, 2, 3)
+UNSEEN = part(quorum=WHY)
+
+CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
+    "one controller shows 3": (
+        Phase.DUAL_WRITE,
+        gauges(102, zk_migration_state=ZkMigrationState.POST_MIGRATION),
+        Phase.FINALIZED,
+        ("ZkMigrationState is 3 (POST_MIGRATION) on controller 102",),
+    ),
+    "only the log says 3": (
+        Phase.DUAL_WRITE,
+        with_quorum(migration_state_record=ZkMigrationState.POST_MIGRATION),
+        Phase.FINALIZED,
+        ("ZkMigrationState is 3 (POST_MIGRATION) in the metadata log",),
+    ),
+    "born in KRaft": (
+        Phase.DUAL_WRITE,
+        both(all_gauges(zk_migration_state=ZkMigrationState.NONE), UNSEEN),
+        Phase.UNKNOWN,
+        ("ZkMigrationState is 0 (NONE) on controller 101, 102, 103: this cluster was born in KRaft mode, there is nothing to migrate",),
+    ),
+    "one gauge is behind the log": (
+        Phase.HYBRID,
+        all_gauges(zk_migration_state=ZkMigrationState.PRE_MIGRATION),
+        Phase.HYBRID,
+        ("ZkMigrationState is 1 (MIGRATION) in the metadata log", "no broker is in KRaft mode"),
+    ),
+    "one broker in KRaft mode": (
+        Phase.HYBRID,
+        broker(2, mode=BrokerMode.KRAFT),
+        Phase.DUAL_WRITE,
+        ("ZkMigrationState is 1 (MIGRATION) on controller 101, 102, 103", "broker 2 is in KRaft mode"),
+    ),
+    "a broker's mode is unread after the copy": (
+        Phase.HYBRID,
+        broker(2, mode=WHY),
+        Phase.UNKNOWN,
+        (
+            "ZkMigrationState is 1 (MIGRATION) on controller 101, 102, 103, so it is HYBRID or DUAL_WRITE",
+            "broker 2's mode could not be read: a test did not read it",
+        ),
+    ),
+    "an unread mode does not matter where another broker is in KRaft mode": (Phase.DUAL_WRITE, broker(2, mode=WHY), Phase.DUAL_WRITE, ()),
+    "a controller is silent and the log unread after the copy": (
+        Phase.HYBRID,
+        both(a_controller(103, metrics=WHY), UNSEEN),
+        Phase.UNKNOWN,
+        (
+            "ZkMigrationState is 1 (MIGRATION) on controller 101, 102, so it is HYBRID, DUAL_WRITE or FINALIZED",
+            "controller 103's metrics: a test did not read it",
+        ),
+    ),
+    "a controller is silent and the log unread before the copy": (
+        Phase.PRE_MIGRATION,
+        both(a_controller(101, metrics=WHY), UNSEEN),
+        Phase.UNKNOWN,
+        (
+            "ZkMigrationState is 2 (PRE_MIGRATION) on controller 102, 103, so it is PRE_MIGRATION or a later phase",
+            "controller 101's metrics: a test did not read it",
+        ),
+    ),
+    "a controller is down": (Phase.HYBRID, both(a_controller(103, running=False, mode=WHY, metrics=WHY), UNSEEN), Phase.HYBRID, ()),
+    "all metrics silent, the log read": (
+        Phase.PRE_MIGRATION,
+        every(CONTROLLERS, a_controller, metrics=WHY),
+        Phase.PRE_MIGRATION,
+        ("ZkMigrationState is 2 (PRE_MIGRATION) in the metadata log",),
+    ),
+    "controllers run and have published nothing": (
+        Phase.PRE_MIGRATION,
+        both(all_gauges(zk_migration_state=ZkMigrationState.NOT_PUBLISHED), UNSEEN),
+        Phase.PRE_MIGRATION,
+        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and no copy was made",),
+    ),
+    "one controller of three was provisioned": (
+        Phase.ZOOKEEPER,
+        a_controller(101, running=True, mode=ControllerMode.MIGRATION, metrics=observation(Phase.PRE_MIGRATION).controllers[102].metrics),
+        Phase.PRE_MIGRATION,
+        ("ZkMigrationState is 2 (PRE_MIGRATION) on controller 101",),
+    ),
+    "a controller without the flag was started": (
+        Phase.PRE_MIGRATION,
+        both(all_gauges(zk_migration_state=ZkMigrationState.NOT_PUBLISHED), a_controller(102, mode=ControllerMode.KRAFT), UNSEEN),
+        Phase.UNKNOWN,
+        ("controller 102 runs without the migration flag: stop it before it leads a quorum",),
+    ),
+    "something else holds a controller's port": (
+        Phase.ZOOKEEPER,
+        a_controller(102, running=True),
+        Phase.UNKNOWN,
+        ("controller 102's port answers, but not as a controller: a test did not read it",),
+    ),
+    "a controller runs and its metrics are silent": (
+        Phase.PRE_MIGRATION,
+        both(every(CONTROLLERS, a_controller, metrics=WHY), UNSEEN),
+        Phase.UNKNOWN,
+        tuple(f"controller {i}'s metrics: a test did not read it" for i in CONTROLLERS),
+    ),
+    "ZooKeeper is unread": (Phase.ZOOKEEPER, part(zookeeper=WHY), Phase.UNKNOWN, ("ZooKeeper could not be read: a test did not read it",)),
+    "ZooKeeper is unread after the copy": (Phase.DUAL_WRITE, part(zookeeper=WHY), Phase.DUAL_WRITE, ()),
+    "a controller can't be seen": (Phase.ZOOKEEPER, a_controller(103, running=WHY), Phase.UNKNOWN, ("controller 103: a test did not read it",)),
+    "the controllers are gone but hold /controller": (
+        Phase.ZOOKEEPER,
+        zookeeper(controller=ControllerZnode(101, 4)),
+        Phase.UNKNOWN,
+        ("/controller is held by KRaft controller 101, but of the declared controllers none of them runs: start them, or read docs/rollback.md",),
+    ),
+    "the controllers show no state but hold /controller": (
+        Phase.PRE_MIGRATION,
+        both(all_gauges(zk_migration_state=None), zookeeper(controller=ControllerZnode(101, 4)), UNSEEN),
+        Phase.UNKNOWN,
+        ("/controller is held by KRaft controller 101, but of the declared controllers they show no migration state: start them, or read docs/rollback.md",),
+    ),
+    "a broker is in KRaft mode and no controller runs": (
+        Phase.ZOOKEEPER,
+        broker(3, mode=BrokerMode.KRAFT),
+        Phase.UNKNOWN,
+        ("broker 3 is in KRaft mode, but none of the declared controllers runs: start them",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_detects(name: str) -> None:
+    base, spoil, phase, reasons = CASES[name]
+    reading = detect_phase(spoil(observation(base)))
+    assert reading.phase is phase
+    assert not reasons or reading.reasons == reasons
+
+
+@given(
+    st.sampled_from(KNOWN),
+    st.sets(st.sampled_from(["zookeeper", "quorum", "topics", "hosts"])),
+    st.sets(st.sampled_from(CONTROLLERS)),
+    st.sets(st.sampled_from(BROKERS)),
+)
+def test_an_unread_part_never_changes_the_phase_into_another(phase: Phase, parts: set[str], controllers: set[int], brokers: set[int]) -> None:
+    """Reading less may only make the phase UNKNOWN."""
+    less = part(**dict.fromkeys(parts, WHY))(observation(phase))
+    for i in controllers:
+        less = a_controller(i, running=WHY, mode=WHY, metrics=WHY)(less)
+    for i in brokers:
+        less = broker(i, running=WHY, mode=WHY, metrics=WHY)(less)
+    assert detect_phase(less).phase in (phase, Phase.UNKNOWN)
+
+
+MAY_RUN = {
+    Step.PROVISION_CONTROLLERS: {Phase.ZOOKEEPER, Phase.PRE_MIGRATION},
+    Step.ROLL_BROKERS_TO_HYBRID: {Phase.PRE_MIGRATION, Phase.HYBRID},
+    Step.ROLL_BROKERS_TO_KRAFT: {Phase.HYBRID, Phase.DUAL_WRITE},
+    Step.FINALIZE_CONTROLLERS: {Phase.DUAL_WRITE, Phase.FINALIZED},
+    Step.DEPROVISION_CONTROLLERS: {Phase.PRE_MIGRATION, Phase.ZOOKEEPER},
+    Step.ROLL_BROKERS_BACK_TO_HYBRID: {Phase.DUAL_WRITE, Phase.HYBRID},
+    Step.LEAVE_KRAFT: {Phase.HYBRID, Phase.ZOOKEEPER, Phase.PRE_MIGRATION},
+}
+
+WAYS_OUT = {
+    Phase.UNKNOWN: "make readable what is named above (kraft-runbook explain says what is missing), then run the step again",
+    Phase.FINALIZED: "nothing is left to migrate; rollback is impossible after finalization (KIP-866)",
+    (Step.PROVISION_CONTROLLERS, Phase.HYBRID): "this step's work is already done; continue with roll_brokers_to_kraft",
+    (Step.PROVISION_CONTROLLERS, Phase.DUAL_WRITE): "this step's work is already done; continue with finalize_controllers",
+    (Step.ROLL_BROKERS_TO_HYBRID, Phase.ZOOKEEPER): "first reach PRE_MIGRATION (provision_controllers)",
+    (Step.ROLL_BROKERS_TO_HYBRID, Phase.DUAL_WRITE): "this step's work is already done; continue with finalize_controllers",
+    (Step.ROLL_BROKERS_TO_KRAFT, Phase.ZOOKEEPER): "first reach HYBRID (roll_brokers_to_hybrid or roll_brokers_back_to_hybrid)",
+    (Step.ROLL_BROKERS_TO_KRAFT, Phase.PRE_MIGRATION): "first reach HYBRID (roll_brokers_to_hybrid or roll_brokers_back_to_hybrid)",
+    (Step.FINALIZE_CONTROLLERS, Phase.ZOOKEEPER): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
+    (Step.FINALIZE_CONTROLLERS, Phase.PRE_MIGRATION): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
+    (Step.FINALIZE_CONTROLLERS, Phase.HYBRID): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
+    (Step.DEPROVISION_CONTROLLERS, Phase.HYBRID): "first reach PRE_MIGRATION (provision_controllers)",
+    (Step.DEPROVISION_CONTROLLERS, Phase.DUAL_WRITE): "first reach PRE_MIGRATION (provision_controllers)",
+    (Step.ROLL_BROKERS_BACK_TO_HYBRID, Phase.ZOOKEEPER): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
+    (Step.ROLL_BROKERS_BACK_TO_HYBRID, Phase.PRE_MIGRATION): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
+    (Step.LEAVE_KRAFT, Phase.DUAL_WRITE): "first reach HYBRID (roll_brokers_to_hybrid or roll_brokers_back_to_hybrid)",
+}
+
+
+def test_every_step_is_one_edge_of_the_table() -> None:
+    assert [edge.step for edge in TRANSITIONS] == list(Step)
+    assert {edge.step: set(edge.may_run_in) for edge in TRANSITIONS} == MAY_RUN
+
+
+@pytest.mark.parametrize(("step", "phase"), [(s, p) for s, phases in MAY_RUN.items() for p in phases])
+def test_a_step_runs_from_its_source_and_resumes(step: Step, phase: Phase) -> None:
+    assert require(step, PhaseReading(phase, ("seen",))).step is step
+
+
+@pytest.mark.parametrize(("step", "phase"), [(s, p) for s, phases in MAY_RUN.items() for p in Phase if p not in phases])
+def test_a_step_is_refused_anywhere_else_and_says_why(step: Step, phase: Phase) -> None:
+    edge = next(e for e in TRANSITIONS if e.step is step)
+    with pytest.raises(Refused) as refused:
+        require(step, PhaseReading(phase, ("first reason", "second")))
+    assert refused.value.problem == f"{step.value} runs from {edge.source.value} to {edge.target.value}; the cluster is in {phase.value} (first reason; second)"
+    assert refused.value.way_out == (WAYS_OUT[phase] if phase in WAYS_OUT else WAYS_OUT[step, phase])
+
+
+def test_the_way_forward_reaches_finalized_and_every_way_back_zookeeper() -> None:
+    phase, steps = Phase.ZOOKEEPER, []
+    while forward_from(phase):
+        (edge,) = forward_from(phase)
+        steps.append(edge.step)
+        phase = edge.target
+    assert (phase, steps) == (Phase.FINALIZED, [Step.PROVISION_CONTROLLERS, Step.ROLL_BROKERS_TO_HYBRID, Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS])
+    assert [e.step for e in back_from(Phase.DUAL_WRITE)] == [Step.ROLL_BROKERS_BACK_TO_HYBRID]
+    assert back_from(Phase.FINALIZED) == ()
+
+
+@pytest.mark.parametrize(
+    ("phase", "possible", "steps"),
+    [
+        (Phase.ZOOKEEPER, True, []),
+        (Phase.PRE_MIGRATION, True, ["deprovision_controllers"]),
+        (Phase.HYBRID, True, ["leave_kraft"]),
+        (Phase.DUAL_WRITE, True, ["roll_brokers_back_to_hybrid", "leave_kraft"]),
+        (Phase.FINALIZED, False, []),
+        (Phase.UNKNOWN, False, []),
+    ],
+)
+def test_rollback_is_known_from_every_phase(phase: Phase, possible: bool, steps: list[str]) -> None:
+    plan = rollback_plan(phase)
+    assert plan.possible is possible
+    assert [s.partition(":")[0] for s in plan.steps] == steps
+    assert not steps or any("/migration left behind" in risk for risk in plan.risks)
+
+
+def test_a_step_is_past_only_beyond_its_target() -> None:
+    assert [p for p in Phase if already_past(Step.ROLL_BROKERS_TO_HYBRID, p)] == [Phase.DUAL_WRITE, Phase.FINALIZED]
+    assert not already_past(Step.PROVISION_CONTROLLERS, Phase.UNKNOWN)
