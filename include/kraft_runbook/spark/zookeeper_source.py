@@ -49,6 +49,8 @@ class ZookeeperSourceReader(DataSourceReader):
         sealed = Sealed.from_options(self.options)
         with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets) as reader:
             names = topic_names(reader)
+        if len(names) <= TOPICS_A_PARTITION:
+            return [Topics(names, rest=True)]
         most = int(self.options.get("partitions", "4"))
         size = max(TOPICS_A_PARTITION, -(-len(names) // most))
         ranges = [Topics(names[start : start + size]) for start in range(0, len(names), size)]
