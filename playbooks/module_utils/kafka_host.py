@@ -85,11 +85,14 @@ def _changed_at_ns(path: str) -> int:
 
 
 def not_in_the_future(files: list[str]) -> None:
-    """Move a file's change time that lies ahead of the clock to now, else each process would seem older than the file for ever."""
+    """Move a change time that lies ahead of the clock to a second ago, else each process would seem older than the file for ever.
+
+    For a file whose process is about to start: a second, because the start is known to a clock tick only, rounded down.
+    """
     now = time.time_ns()
     for path in files:
         if _changed_at_ns(path) > now:
-            os.utime(path, ns=(now, now))
+            os.utime(path, ns=(now - NANOSECONDS, now - NANOSECONDS))
 
 
 def owner_of(path: str) -> tuple[int, int]:

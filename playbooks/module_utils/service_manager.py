@@ -173,4 +173,6 @@ def settled(service: Supervisor | Systemd, within: float) -> Status:
 
 
 def _tail(text: str) -> list[str]:
-    return [shown_log(line)[:300] for line in text.splitlines()[-LOG_LINES:]]
+    """The last lines, without a stack trace's frames: they would push out the line that says what is wrong."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("at ")]
+    return [shown_log(line)[:300] for line in lines[-LOG_LINES:]]

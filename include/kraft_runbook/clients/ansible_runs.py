@@ -31,6 +31,15 @@ Tell = Callable[[str], None]
 
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSH_AUTH_SOCK", "JAVA_HOME")
 _PREFIX = "kraft-runbook-run-"
+_TIED = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Becomes ansible-playbook, which the kernel then ends with this process, however this process ends: pexpect shields it from
+the terminal's hang-up, so it would go on to further tasks. The one task that runs at that moment ends by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,7 @@ def _run(playbook: Path, private: Path, *, check: bool, timeout: float, fold: _F
         cancel_callback=canceled.is_set,
     )
     runner.config.env = _scrubbed(runner.config.env, settings)
+    runner.config.command = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), *runner.config.command]
 
     def work() -> None:
         try:

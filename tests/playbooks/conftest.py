@@ -1,0 +1,181 @@
+"""A node on this machine for the playbooks to change: a real supervisord, and a stand-in for Kafka that opens a port."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kraft_runbook.cluster import ClusterSpec, parse_cluster
+
+SECRET = "planted{{ 7 * 7 }}\\secret"
+CLUSTER_ID = "-AbCdEfGhIjKlMnOpQrStU"
+
+STAND_IN = """
+import pathlib, signal, socket, sys, time
+node, address, config = sys.argv[1:]
+behaviour = pathlib.Path(__file__).with_name("behaviour").read_text().split()
+settings = dict(word.split("=") for word in behaviour)
+with open(pathlib.Path(__file__).with_name("starts.log"), "a") as log:
+    log.write(f"{node} {'zookeeper.metadata.migration.enable=true' in pathlib.Path(config).read_text()}\\n")
+print("starting", node, flush=True)
+if settings.get("exit"):
+    print("ERROR: the stand-in was told to exit; ssl.key.password = hunter2", flush=True)
+    sys.exit(int(settings["exit"]))
+def stop(*_):
+    time.sleep(float(settings.get("stop", 0)))
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+time.sleep(float(settings.get("open", 0)))
+host, _, port = address.rpartition(":")
+server = socket.create_server((host, int(port)))
+while True:
+    server.accept()[0].close()
+"""
+
+STORAGE_TOOL = """#!/usr/bin/env python3
+import pathlib, sys
+given = dict(word.lstrip("-").split("=", 1) for word in sys.argv[2:])
+config = dict(line.split("=", 1) for line in pathlib.Path(given["config"]).read_text().splitlines() if "=" in line)
+directory = pathlib.Path(config["log.dirs"])
+directory.joinpath("meta.properties").write_text(f"version=1\\ncluster.id={given['cluster-id']}\\nnode.id={config['node.id']}\\n")
+"""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One broker (1) and one controller (101) on this machine, as a cluster file describes them."""
+
+    directory: Path
+    spec: ClusterSpec
+    text: str
+    ports: Mapping[str, int] = field(default_factory=dict)
+
+    def behave(self, words: str) -> None:
+        """How the stand-in behaves from its next start: ``open=<s>`` before the port, ``stop=<s>`` for a stop, ``exit=<code>`` at once."""
+        (self.directory / "behaviour").write_text(words)
+
+    def starts(self, name: str = "broker-1") -> list[str]:
+        """One entry a start: whether the configuration that it read had the migration flag."""
+        log = self.directory / "starts.log"
+        return [line.split()[1] for line in log.read_text().splitlines() if line.startswith(name)] if log.exists() else []
+
+    def control(self, *words: str) -> str:
+        command = [str(Path(sys.executable).parent / "supervisorctl"), "-s", str(self.spec.service_manager.socket), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout
+
+    def pid(self, name: str = "broker-1") -> int:
+        return int(self.control("pid", name))
+
+    def files(self) -> dict[str, tuple[int, int, bytes]]:
+        """Every file with its mode, change time and content, but for what the stand-in and supervisor write themselves."""
+        own = {"starts.log", "supervisord.log", "broker-1.log", "controller-101.log"}
+        return {
+            str(path.relative_to(self.directory)): (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes())
+            for path in sorted(self.directory.rglob("*"))
+            if path.is_file() and path.name not in own
+        }
+
+
+def cluster_text(directory: Path, ports: Mapping[str, int], *, manager: str, reach: str = "{kind: local}") -> str:
+    return textwrap.dedent(f"""
+        name: standin
+        kafka: {{version: 3.9.2, home: {directory}/kafka}}
+        zookeeper: {{servers: ["127.0.0.1:{ports["zookeeper"]}"]}}
+        reach: {reach}
+        service_manager: {manager}
+        brokers:
+          - id: 1
+            host: 127.0.0.1
+            listeners: [{{name: PLAINTEXT, port: {ports["broker"]}}}]
+            log_dirs: ["{directory}/data-1"]
+            config_file: {directory}/broker-1/server.properties
+            service: broker-1
+            metrics_port: {ports["broker_metrics"]}
+            properties:
+              a.boolean: true
+              an.octal: "012"
+              a.date: "2026-01-02"
+              a.template: "{{{{ 7 * 7 }}}} {{# not a comment #}}"
+              a.path: 'C:\\temp'
+        controllers:
+          - id: 101
+            host: 127.0.0.1
+            port: {ports["controller"]}
+            log_dir: {directory}/data-101
+            config_file: {directory}/controller-101/controller.properties
+            service: controller-101
+            metrics_port: {ports["controller_metrics"]}
+        secrets_file: {directory}/secrets.properties
+        secrets:
+          password.encoder.secret: {{env: PLANTED_SECRET}}
+        deadlines: {{registration: 20}}
+    """)
+
+
+def free_ports(*names: str) -> dict[str, int]:
+    sockets = {name: socket.create_server(("127.0.0.1", 0)) for name in names}
+    ports = {name: each.getsockname()[1] for name, each in sockets.items()}
+    for each in sockets.values():
+        each.close()
+    return ports
+
+
+def lay_out(directory: Path, *, manager: str, reach: str = "{kind: local}") -> Node:
+    ports = free_ports("zookeeper", "broker", "broker_metrics", "controller", "controller_metrics")
+    text = cluster_text(directory, ports, manager=manager, reach=reach)
+    (directory / "stand_in.py").write_text(STAND_IN)
+    (directory / "behaviour").write_text("")
+    for part in ("bin", "libs"):
+        (directory / "kafka" / part).mkdir(parents=True)
+    tool = directory / "kafka" / "bin" / "kafka-storage.sh"
+    tool.write_text(STORAGE_TOOL)
+    tool.chmod(0o755)
+    (directory / "kafka" / "libs" / "kafka_2.13-3.9.2.jar").touch()
+    return Node(directory, parse_cluster(text, source="standin.yaml", environment={}), text, ports)
+
+
+@pytest.fixture
+def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+    """The node under a real supervisord, its services defined and stopped."""
+    directory = tmp_path_factory.mktemp("n")  # short: the path of a Unix socket may have 107 characters
+    monkeypatch.setenv("PLANTED_SECRET", SECRET)
+    node = lay_out(directory, manager=f"{{kind: supervisor, socket: 'unix://{directory}/s.sock', stop_timeout: 20}}")
+    programs = "".join(
+        f"\n[program:{name}]\ncommand={sys.executable} {directory}/stand_in.py {name} 127.0.0.1:{port} {config}\n"
+        f"autostart=false\nautorestart=false\nstartsecs=1\nstartretries=0\nstopwaitsecs=20\nredirect_stderr=true\nstdout_logfile={directory}/{name}.log\n"
+        for name, port, config in (
+            ("broker-1", node.ports["broker"], node.spec.broker(1).config_file),
+            ("controller-101", node.ports["controller"], node.spec.controller(101).config_file),
+        )
+    )
+    (directory / "supervisord.conf").write_text(
+        f"[unix_http_server]\nfile={directory}/s.sock\nchmod=0700\n[supervisord]\nlogfile={directory}/supervisord.log\npidfile={directory}/supervisord.pid\n"
+        "[rpcinterface:supervisor]\nsupervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface\n" + programs
+    )
+    supervisord = subprocess.Popen(
+        [str(Path(sys.executable).parent / "supervisord"), "-n", "-c", str(directory / "supervisord.conf")], stdout=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 20
+    while not (directory / "s.sock").exists():
+        assert time.monotonic() < deadline, "supervisord did not start"
+        time.sleep(0.05)
+    try:
+        yield node
+    finally:
+        supervisord.terminate()
+        supervisord.wait(timeout=30)
+
+
+@pytest.fixture
+def secrets_in_environment(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("PLANTED_SECRET", SECRET)
+    return os.environ["PLANTED_SECRET"]

@@ -1,0 +1,51 @@
+"""Facts of the hosts: each part read or explained, nothing changed."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from kraft_runbook.clients.playbooks import gather_host_facts, restart_broker
+from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.observation import BrokerMode, Unread
+from tests.playbooks.conftest import Node, lay_out
+
+
+def test_all_nodes_are_read_in_one_run_and_nothing_changes(node: Node) -> None:
+    restart_broker(node.spec, 1, BrokerMode.ZOOKEEPER, secrets=environment_secrets())
+    (node.directory / "data-101" / "__cluster_metadata-0").mkdir(parents=True)
+    (node.directory / "data-101" / "meta.properties").write_text("cluster.id=abc\n")
+    before = node.files()
+    with socket.create_server(("127.0.0.1", node.ports["controller_metrics"])):
+        hosts = gather_host_facts(node.spec)
+    assert node.files() == before
+    broker, controller = hosts[1], hosts[101]
+    assert broker.service_state == "running" and controller.service_state == "stopped"
+    assert broker.service_defined is controller.service_defined is True
+    assert broker.ports_in_use == {node.ports["broker"]} and controller.ports_in_use == {node.ports["controller_metrics"]}
+    assert isinstance(broker.config, dict)
+    assert broker.config["broker.id"] == "1" and broker.config["password.encoder.secret"] == "<set>" and broker.config["a.path"] == "C:\\temp"
+    assert controller.config is None
+    assert (broker.formatted_cluster_id, controller.formatted_cluster_id) == (None, "abc")
+    assert (broker.has_metadata_log, controller.has_metadata_log) == (False, True)
+    assert controller.unreachable_addresses == (f"127.0.0.1:{node.ports['zookeeper']}",) and broker.unreachable_addresses == ()
+    assert isinstance(broker.java_version, str) and broker.java_version.startswith("17")
+    assert broker.clock_skew_seconds == 0.0
+    assert isinstance(broker.free_bytes, dict) and broker.free_bytes[f"{node.directory}/data-1"] > 0
+    assert broker.classpath_ok is True
+
+
+def test_what_cannot_be_read_says_why_and_the_rest_is_read(node: Node) -> None:
+    Path(node.spec.broker(1).config_file).mkdir(parents=True)
+    manager = node.spec.service_manager.model_copy(update={"socket": "unix:///nowhere/s.sock"})
+    host = gather_host_facts(node.spec.model_copy(update={"service_manager": manager}), [1])[1]
+    assert isinstance(host.service_state, Unread) and "supervisor at unix:///nowhere/s.sock" in host.service_state.reason
+    assert isinstance(host.config, Unread) and "Is a directory" in host.config.reason
+    assert host.ports_in_use == frozenset()
+
+
+def test_a_host_that_cannot_be_reached_is_unread_with_the_reason(tmp_path: Path) -> None:
+    node = lay_out(tmp_path, manager="{kind: systemd}", reach="{kind: ssh, user: nobody, port: 1}")
+    host = gather_host_facts(node.spec, [1])[1]
+    assert isinstance(host.service_state, Unread) and "can't be reached" in host.service_state.reason
+    assert isinstance(host.clock_skew_seconds, Unread) and isinstance(host.config, Unread)

@@ -1,0 +1,246 @@
+"""The restart: exactly when the process is older than its files, or is not there; whoever is killed, and however many try."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kraft_runbook.clients.playbooks import PlaybookResult, playbook_directory, restart_broker, run_playbook
+from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.configuration import broker_properties, render_properties
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.observation import BrokerMode
+from tests.playbooks.conftest import SECRET, Node
+
+SECRETS = "Tell whether the secrets file changed"
+STOP, START = "Stop the service if its process is older than its files", "Start the service if it does not run"
+
+
+def to(node: Node, mode: BrokerMode = BrokerMode.HYBRID, **kwargs: object) -> PlaybookResult:
+    return restart_broker(node.spec, 1, mode, secrets=environment_secrets(), **kwargs)  # type: ignore[arg-type]
+
+
+def test_a_broker_is_rendered_whole_and_started_and_a_second_run_changes_nothing(node: Node) -> None:
+    first = to(node)
+    assert first.changed == (SECRETS, "Write the configuration", START)
+    expected = render_properties(broker_properties(node.spec, node.spec.broker(1), BrokerMode.HYBRID), header="Broker 1 of cluster standin")
+    assert Path(node.spec.broker(1).config_file).read_text() == expected
+    pid = node.pid()
+    second = to(node)
+    assert second.changed == () and second.diffs == ()
+    assert node.pid() == pid and node.starts() == ["True"]
+
+
+def test_a_running_broker_is_restarted_once_when_its_mode_changes(node: Node) -> None:
+    to(node, BrokerMode.ZOOKEEPER)
+    result = to(node)
+    assert result.changed == ("Write the configuration", STOP, START)
+    assert node.starts() == ["False", "True"]
+    (diff,) = result.diffs
+    assert "+zookeeper.metadata.migration.enable=true" in diff.render()
+
+
+def test_a_restart_follows_when_only_the_secrets_changed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    to(node)
+    monkeypatch.setenv("PLANTED_SECRET", "another")
+    assert to(node).changed == (SECRETS, STOP, START)
+    assert Path(node.spec.secrets_file or "").read_text().endswith("password.encoder.secret=another\n")
+
+
+def test_check_mode_says_what_would_change_and_changes_nothing(node: Node) -> None:
+    before = node.files()
+    assert to(node, check=True).changed == (SECRETS, "Write the configuration", START)
+    assert node.files() == before and node.starts() == []
+    to(node, BrokerMode.ZOOKEEPER)
+    before, pid = node.files(), node.pid()
+    result = to(node, check=True)
+    assert result.changed == ("Write the configuration", STOP, START)
+    assert "+zookeeper.metadata.migration.enable=true" in result.diffs[0].render()
+    assert node.files() == before and node.pid() == pid
+    assert to(node, BrokerMode.ZOOKEEPER, check=True).changed == ()
+
+
+def test_a_file_changed_while_the_broker_was_down_asks_for_no_second_restart(node: Node) -> None:
+    to(node, BrokerMode.ZOOKEEPER)
+    node.control("stop", "broker-1")
+    assert to(node).changed == ("Write the configuration", START)
+
+
+def test_a_change_time_in_the_future_does_not_ask_for_a_restart_for_ever(node: Node) -> None:
+    to(node)
+    ahead = time.time() + 3600
+    os.utime(node.spec.broker(1).config_file, (ahead, ahead))
+    assert to(node).changed == (STOP, START)
+    assert to(node).changed == ()
+
+
+def test_properties_of_another_mode_are_refused_before_anything_is_written(node: Node) -> None:
+    before = node.files()
+    given = {"properties": broker_properties(node.spec, node.spec.broker(1), BrokerMode.KRAFT), "mode": "hybrid"}
+    with pytest.raises(StepFailed, match="not those of a broker in mode hybrid; nothing was changed"):
+        run_playbook(node.spec, "restart_broker", node_id=1, variables=given, secrets=environment_secrets())
+    assert node.files() == before
+
+
+def test_a_broker_that_exits_is_named_with_the_end_of_its_log(node: Node) -> None:
+    node.behave("exit=3")
+    with pytest.raises(StepFailed) as failed:
+        to(node)
+    assert "restart_broker on broker 1 (127.0.0.1)" in failed.value.problem
+    assert "broker-1 does not stay up" in failed.value.problem and "told to exit" in failed.value.problem
+    assert "hunter2" not in str(failed.value)
+    assert "run this step again" in failed.value.way_out
+    node.behave("")
+    assert to(node).changed == (START,)
+
+
+def test_a_port_that_does_not_open_in_time_fails_and_the_next_run_waits_on_without_a_restart(node: Node) -> None:
+    node.behave("open=6")
+    impatient = node.spec.model_copy(update={"deadlines": node.spec.deadlines.model_copy(update={"registration": 2.0})})
+    with pytest.raises(StepFailed, match=rf"127.0.0.1:{node.ports['broker']} is not open"):
+        restart_broker(impatient, 1, BrokerMode.HYBRID, secrets=environment_secrets())
+    assert to(node).changed == ()
+    assert node.starts() == ["True"]
+
+
+def test_an_undefined_service_is_named(node: Node) -> None:
+    broker = node.spec.broker(1).model_copy(update={"service": "broker-9"})
+    other = node.spec.model_copy(update={"brokers": (broker,)})
+    with pytest.raises(StepFailed, match="knows no service broker-9"):
+        restart_broker(other, 1, BrokerMode.HYBRID, secrets=environment_secrets())
+
+
+def test_a_supervisor_that_does_not_answer_is_named(node: Node) -> None:
+    manager = node.spec.service_manager.model_copy(update={"socket": "unix:///nowhere/s.sock"})
+    with pytest.raises(StepFailed, match=r"supervisor at unix:///nowhere/s\.sock did not answer"):
+        restart_broker(node.spec.model_copy(update={"service_manager": manager}), 1, BrokerMode.HYBRID, secrets=environment_secrets())
+
+
+def test_a_configuration_that_another_run_wrote_meanwhile_is_not_taken_for_success(node: Node) -> None:
+    def meddle(line: str) -> None:
+        if ": started" in line:
+            Path(node.spec.broker(1).config_file).write_text("broker.id=1\n")
+
+    node.behave("open=3")
+    with pytest.raises(StepFailed, match="was changed while broker-1 started"):
+        to(node, on_event=meddle)
+    node.behave("")
+    assert to(node).changed == ("Write the configuration", STOP, START)
+
+
+# -- interruptions ------------------------------------------------------------------------------------------------------
+
+
+def run_elsewhere(node: Node) -> subprocess.Popen[str]:
+    """The same call in another process, which prints each line of news."""
+    (node.directory / "cluster.yaml").write_text(node.text)
+    program = textwrap.dedent(f"""
+        from pathlib import Path
+        from kraft_runbook.clients.playbooks import restart_broker
+        from kraft_runbook.clients.secrets import environment_secrets
+        from kraft_runbook.cluster import parse_cluster
+        from kraft_runbook.observation import BrokerMode
+        spec = parse_cluster(Path({str(node.directory / "cluster.yaml")!r}).read_text(), source="x", environment={{}})
+        restart_broker(spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lambda line: print(line, flush=True))
+    """)
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env={**os.environ, "PLANTED_SECRET": SECRET})
+
+
+def descendants(pid: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found = list(children.get(pid, []))
+    for each in found:
+        found += children.get(each, [])
+    return found
+
+
+MOMENTS = [": wrote ", ": stop the service", ": stopped", ": started", ": wait for"]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("whole_tree", [False, True], ids=["orphaned", "all-killed"])
+def test_killed_at_any_moment_and_run_again_the_broker_is_restarted_once(node: Node, moment: str, whole_tree: bool) -> None:
+    node.behave("stop=0.7 open=0.7")
+    to(node, BrokerMode.ZOOKEEPER)
+    run = run_elsewhere(node)
+    assert run.stdout
+    for line in run.stdout:
+        if moment in line:
+            break
+    else:
+        pytest.fail(f"the run never said {moment!r}")
+    victims = descendants(run.pid) if whole_tree else []
+    run.kill()
+    for pid in victims:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    run.wait()
+    to(node)
+    time.sleep(1.0)  # an orphan's last task would act now
+    assert node.starts() == ["False", "True"]
+    assert to(node).changed == ()
+
+
+def test_ansible_does_not_outlive_the_process_that_started_it(node: Node) -> None:
+    run = run_elsewhere(node)
+    assert run.stdout and run.stdout.readline()
+    ansible = [pid for pid in descendants(run.pid) if b"ansible-playbook" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert ansible
+    run.kill()
+    run.wait()
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in ansible):
+        assert time.monotonic() < deadline, "ansible-playbook lives on"
+        time.sleep(0.05)
+
+
+def test_two_runs_at_once_restart_the_broker_once(node: Node) -> None:
+    node.behave("stop=0.7 open=0.7")
+    to(node, BrokerMode.ZOOKEEPER)
+    other = run_elsewhere(node)
+    result = to(node)
+    output, _ = other.communicate(timeout=60)
+    assert other.returncode == 0, output
+    assert node.starts() == ["False", "True"]
+    assert result.ok == 7
+
+
+def test_an_exception_in_the_calling_thread_ends_ansible_and_leaves_nothing(node: Node, tmp_path: Path) -> None:
+    def interrupt(line: str) -> None:
+        if "stop the service" in line:
+            raise KeyboardInterrupt
+
+    to(node, BrokerMode.ZOOKEEPER)
+    with pytest.raises(KeyboardInterrupt):
+        to(node, on_event=interrupt, state_dir=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert [t.name for t in threading.enumerate() if t.name.startswith("ansible-")] == []
+    to(node)
+    assert node.starts() == ["False", "True"]
+
+
+def test_progress_is_told_in_short_lines(node: Node) -> None:
+    lines: list[str] = []
+    to(node, on_event=lines.append)
+    assert f"broker 1: wrote {node.spec.broker(1).config_file}" in lines
+    assert any(line.startswith("broker 1: started broker-1 (process ") for line in lines)
+    assert f"broker 1: wait for 127.0.0.1:{node.ports['broker']}" in lines
+
+
+def test_the_playbooks_are_found_beside_the_package() -> None:
+    assert (playbook_directory() / "restart_broker.yml").is_file()

@@ -1,0 +1,94 @@
+"""Under systemd: the same steps through systemctl, here a stand-in that keeps a record and runs the process itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kraft_runbook.clients.playbooks import gather_host_facts, restart_broker
+from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.observation import BrokerMode
+from tests.playbooks.conftest import SECRET, Node, lay_out
+
+SYSTEMCTL = """#!{python}
+import os, pathlib, signal, subprocess, sys, time
+here = pathlib.Path({directory!r})
+verb, unit, pid_file = sys.argv[1], sys.argv[-1], here / "unit.pid"
+def pid():
+    found = int(pid_file.read_text()) if pid_file.exists() else 0
+    alive = found and pathlib.Path(f"/proc/{{found}}/stat").exists() and ") Z" not in pathlib.Path(f"/proc/{{found}}/stat").read_text()
+    return found if alive else 0
+if verb != "show":
+    with open(here / "systemctl.log", "a") as log:
+        log.write(f"{{verb}} {{unit}}\\n")
+if verb == "show":
+    state = "active" if pid() else "inactive"
+    load = "loaded" if unit == "broker-1" else "not-found"
+    print(f"LoadState={{load}}\\nActiveState={{state}}\\nSubState=x\\nMainPID={{pid()}}\\nResult=success")
+elif verb == "start":
+    process = subprocess.Popen({command!r}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    pid_file.write_text(str(process.pid))
+    time.sleep(0.2)
+elif verb == "stop":
+    os.kill(pid(), signal.SIGTERM)
+    while pid():
+        time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+    node = lay_out(tmp_path, manager="{kind: systemd, stop_timeout: 20}")
+    monkeypatch.setenv("PLANTED_SECRET", SECRET)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    command = [sys.executable, f"{tmp_path}/stand_in.py", "broker-1", f"127.0.0.1:{node.ports['broker']}", node.spec.broker(1).config_file]
+    (tools / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable, directory=str(tmp_path), command=command))
+    (tools / "journalctl").write_text("#!/bin/sh\necho the journal says no\n")
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    yield node
+    pid = tmp_path / "unit.pid"
+    if pid.exists():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid.read_text()), signal.SIGTERM)
+
+
+def asked_for(node: Node) -> list[str]:
+    log = node.directory / "systemctl.log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def test_a_unit_is_stopped_and_started_exactly_when_needed(unit: Node) -> None:
+    restart_broker(unit.spec, 1, BrokerMode.ZOOKEEPER, secrets=environment_secrets())
+    assert asked_for(unit) == ["start broker-1"]
+    assert gather_host_facts(unit.spec, [1])[1].service_state == "running"
+    restart_broker(unit.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), check=True)
+    restart_broker(unit.spec, 1, BrokerMode.ZOOKEEPER, secrets=environment_secrets())
+    assert asked_for(unit) == ["start broker-1"]
+    restart_broker(unit.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets())
+    assert asked_for(unit) == ["start broker-1", "stop broker-1", "start broker-1"]
+    assert unit.starts() == ["False", "True"]
+
+
+def test_a_unit_that_exits_is_named_with_its_journal(unit: Node) -> None:
+    unit.behave("exit=1")
+    with pytest.raises(StepFailed, match=r"(?s)broker-1 does not stay up \(inactive.*the journal says no"):
+        restart_broker(unit.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets())
+
+
+def test_a_unit_that_is_not_there_is_named(unit: Node) -> None:
+    broker = unit.spec.broker(1).model_copy(update={"service": "broker-9"})
+    spec = unit.spec.model_copy(update={"brokers": (broker,)})
+    with pytest.raises(StepFailed, match="systemd knows no service broker-9"):
+        restart_broker(spec, 1, BrokerMode.HYBRID, secrets=environment_secrets())
+    host = gather_host_facts(spec, [1])[1]
+    assert host.service_defined is False and host.service_state == "absent"
