@@ -1,0 +1,424 @@
+"""Every check passes on a healthy cluster, fails on its trap, and is UNKNOWN when what it needs was not read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from observations import (
+    CLUSTER_ID,
+    NOW,
+    SPEC,
+    WHY,
+    Spoil,
+    a_controller,
+    both,
+    broker,
+    config,
+    gauges,
+    later,
+    observation,
+    on_host,
+    part,
+    registration,
+    topics,
+    tree,
+    with_quorum,
+    zookeeper,
+)
+
+from kraft_runbook.checks import CHECKS, CheckResult, ChecksReport, Severity, Verdict, render_catalogue, run_checks
+from kraft_runbook.checks.hosts import differing_keys
+from kraft_runbook.checks.liveness import dual_write_liveness
+from kraft_runbook.checks.registry import Needs
+from kraft_runbook.checks.software import java_release
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.observation import (
+    BrokerMetrics,
+    BrokerMode,
+    BrokerZnode,
+    ClusterObservation,
+    ControllerMode,
+    ControllerZnode,
+    MigrationZnode,
+    Voter,
+    ZkMigrationState,
+)
+from kraft_runbook.phases import Phase
+
+Z, P, H, D, F = Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED
+NO_ZOOKEEPER, NO_TREE, NO_QUORUM, NO_HOSTS = part(zookeeper=WHY), zookeeper(tree=WHY), part(quorum=WHY), part(hosts=WHY)
+NO_VERSION = broker(2, software_version=WHY)
+STALE = MigrationZnode(207, 101, 1, 1)
+
+
+def spec_with(**changes: object) -> ClusterSpec:
+    return SPEC.model_copy(update=changes)
+
+
+WITHOUT_SECRETS = spec_with(secrets={})
+WITHOUT_AUTHORIZER = spec_with(authorizer=False)
+OTHER_ID = spec_with(cluster_id="another-cluster-id-00")
+OLD_IBP = spec_with(kafka=SPEC.kafka.model_copy(update={"inter_broker_protocol_version": "3.6"}))
+JBOD = spec_with(kafka=OLD_IBP.kafka, brokers=tuple(b.model_copy(update={"log_dirs": ("/a", "/b")}) for b in SPEC.brokers))
+
+Case = tuple[Phase, str | None, Spoil, str]
+FAILS: dict[str, list[Case]] = {
+    "KRB-PRE-002": [
+        (F, None, lambda s: s, "the migration is already final: ZkMigrationState is 3 on controller 101, 102, 103"),
+        (P, None, gauges(101, zk_migration_state=ZkMigrationState.NONE), "the cluster was born in KRaft mode: ZkMigrationState is 0 on controller 101"),
+    ],
+    "KRB-PRE-003": [
+        (Z, None, broker(2, advertised_cluster_id="other"), f"broker 2 says other, ZooKeeper {CLUSTER_ID}"),
+        (Z, None, zookeeper(cluster_id=None), "holds no /cluster/id"),
+    ],
+    "KRB-PRE-004": [(Z, None, broker(2, running=False, mode=WHY), "broker 2 does not run (127.10.0.12:9092 refuses connections)")],
+    "KRB-PRE-005": [
+        (Z, None, part(undeclared_brokers=frozenset({9})), "broker 9 is live and not in the cluster file"),
+        (H, None, part(undeclared_controllers=frozenset({109})), "controller 109 is a voter and not in the cluster file"),
+    ],
+    "KRB-PRE-006": [(H, None, a_controller(103, running=False), "controller 103 does not run (127.10.0.103:9093 refuses connections)")],
+    "KRB-PRE-007": [(Z, None, zookeeper(brokers={102: BrokerZnode(102, ())}), "id 102 is used by a broker and a controller")],
+    "KRB-PRE-008": [
+        (
+            Z,
+            None,
+            zookeeper(brokers={**observation(Z).zookeeper.brokers, 2: BrokerZnode(2, ("PLAINTEXT://localhost:9092",), "rack-b")}),
+            "broker 2 listener PLAINTEXT: live localhost:9092, declared 127.10.0.12:9092",
+        ),  # type: ignore[union-attr]
+    ],
+    "KRB-PRE-010": [
+        (Z, None, broker(2, software_version="3.6.1"), "broker 2 runs Kafka 3.6.1"),
+        (Z, None, broker(2, software_version="4.0.0"), "broker 2 runs Kafka 4.0.0"),
+    ],
+    "KRB-PRE-011": [(Z, None, broker(2, software_version="3.9.1"), "broker 2 runs Kafka 3.9.1")],
+    "KRB-PRE-012": [(Z, None, broker(2, software_version="3.9.1"), "broker 2 runs Kafka 3.9.1, the cluster file says 3.9.2")],
+    "KRB-PRE-013": [(Z, None, config(2, inter__broker__protocol__version="3.6"), "broker 2 has 3.6")],
+    "KRB-PRE-014": [(H, None, tree(partitions_without_state=("a-0",), partitions_without_state_count=7), "partitions without a state znode: 7: a-0, …")],
+    "KRB-PRE-015": [(Z, None, on_host(101, java_version="1.8.0_402"), "node 101 has Java 1.8.0_402; 11 or later is needed")],
+    "KRB-PRE-016": [(Z, None, on_host(101, java_version="11.0.2"), "node 101 has Java 11.0.2; 17 or later is needed")],
+    "KRB-PRE-018": [(Z, None, on_host(101, classpath_ok=False), "node 101 has no Kafka 3.9.2 at ")],
+    "KRB-PRE-019": [(P, None, with_quorum(metadata_version=22), "metadata.version is level 22; brokers of 3.9 speak up to 21")],
+    "KRB-PRE-020": [(Z, None, zookeeper(preferred_election_znode=True), "/admin/preferred_replica_election exists")],
+    "KRB-PRE-021": [
+        (Z, None, zookeeper(migration=STALE), "/migration says that controller 101 wrote up to offset 207"),
+        (P, None, zookeeper(migration=STALE), "/migration says that controller 101 wrote up to offset 207"),
+    ],
+    "KRB-PRE-022": [
+        (Z, None, zookeeper(controller=None), "/controller does not exist"),
+        (Z, None, zookeeper(controller=ControllerZnode(101, 4)), "/controller is held by KRaft controller 101, which does not lead a quorum that can be read"),
+        (Z, None, zookeeper(controller=ControllerZnode(8, -1)), "/controller names broker 8, which is not live"),
+    ],
+    "KRB-PRE-023": [(Z, None, zookeeper(pending_topic_deletions=("dx",)), "pending deletions: 1: dx")],
+    "KRB-PRE-024": [(H, None, zookeeper(reassignment_znode=True), "/admin/reassign_partitions exists")],
+    "KRB-PRE-025": [(Z, None, tree(reassigning=("rz",)), "topics being reassigned: 1: rz")],
+    "KRB-PRE-026": [(Z, None, tree(topics_without_id=("old",)), "topics without topic_id: 1: old")],
+    "KRB-PRE-027": [(Z, None, tree(unreadable=("/config/topics/x",)), "unreadable znodes: 1: /config/topics/x")],
+    "KRB-PRE-028": [(Z, None, tree(assigned_broker_ids=frozenset({1, 2, 3, 7})), "partitions are assigned to broker 7, which the cluster file does not know")],
+    "KRB-PRE-029": [
+        (Z, None, topics(under_replicated=("a-1",), under_replicated_count=1), "under-replicated: 1: a-1"),
+        (Z, None, topics(offline=("a-1",), offline_count=1), "offline: 1: a-1"),
+        (D, "soak", broker(3, metrics=BrokerMetrics(4, 0, 0)), "broker 3 leads 4 under-replicated partitions"),
+        (D, None, broker(3, metrics=BrokerMetrics(0, 1, 0)), "broker 3 has 1 offline log directories"),
+    ],
+    "KRB-PRE-030": [(Z, None, tree(acls_with_bad_principal=("/kafka-acl/Topic/a",)), "ACLs with another principal, on 1: /kafka-acl/Topic/a")],
+    "KRB-PRE-032": [(Z, None, tree(config_entity_types=frozenset({"topics", "client-metrics"})), "configs below /config/client-metrics")],
+    "KRB-PRE-033": [(Z, None, tree(live_zookeeper_consumers=("old-group",)), "consumer groups with live members in ZooKeeper: 1: old-group")],
+    "KRB-PRE-034": [(Z, None, zookeeper(connections=12), "12 connections; brokers, controllers and this tool explain up to 7")],
+    "KRB-PRE-035": [
+        (Z, None, tree(znode_acl_restricted=True), "Kafka's znodes carry ACLs, and the cluster file does not declare it"),
+        (Z, None, config(2, zookeeper__set__acl="true"), "broker 2 has zookeeper.set.acl=true, and the cluster file does not declare it"),
+    ],
+    "KRB-PRE-040": [(Z, None, on_host(102, clock_skew_seconds=-7.25), "node 102 is off by -7.2 s")],
+    "KRB-PRE-041": [
+        (Z, None, on_host(101, ports_in_use=frozenset({9093})), "port 9093 on 127.10.0.101, declared for controller 101, is in use by something else"),
+        (
+            Z,
+            None,
+            both(a_controller(102, running=True), on_host(102, ports_in_use=WHY)),
+            "127.10.0.102:9093, declared for controller 102, is in use by something that is no Kafka controller",
+        ),
+    ],
+    "KRB-PRE-042": [(Z, None, on_host(1, free_bytes={"/data": 2**20}), "node 1 has 1 MiB free at /data")],
+    "KRB-PRE-043": [(Z, None, on_host(103, formatted_cluster_id="foreign"), f"of controller 103 belongs to cluster foreign, this is {CLUSTER_ID}")],
+    "KRB-PRE-044": [(Z, None, on_host(103, has_metadata_log=True), "of controller 103 holds a metadata log")],
+    "KRB-PRE-045": [(Z, None, on_host(3, service_defined=False), "node 3 has no service broker-3")],
+    "KRB-PRE-046": [
+        (
+            Z,
+            None,
+            config(1, num__io__threads="16", log__retention__ms="1"),
+            "broker 1 (zookeeper): log.retention.ms (only in the file), num.io.threads (file: 16, rendered: 4)",
+        ),
+        (H, None, config(1, zookeeper__metadata__migration__enable=None), "zookeeper.metadata.migration.enable (not in the file)"),
+        (Z, None, on_host(1, config=None), "broker 1 has no file "),
+    ],
+    "KRB-PRE-047": [
+        (D, None, config(102, zookeeper__metadata__migration__enable=None), "controller 102's file lacks zookeeper.metadata.migration.enable=true"),
+        (H, None, config(102, zookeeper__connect="elsewhere:2181"), "controller 102: zookeeper.connect (file: elsewhere:2181"),
+    ],
+    "KRB-PRE-048": [(H, None, a_controller(102, mode=ControllerMode.KRAFT), "controller 102 runs without the migration flag")],
+    "KRB-PRE-049": [(Z, None, config(1, authorizer__class__name="com.example.Mine"), "broker 1 has com.example.Mine, which this runbook can't carry over")],
+    "KRB-PRE-050": [
+        (
+            Z,
+            None,
+            config(1, create__topic__policy__class__name="com.example.Policy"),
+            "broker 1 has create.topic.policy.class.name=com.example.Policy, controller 101, 102, 103 does not",
+        )
+    ],
+    "KRB-PRE-051": [(Z, None, on_host(101, unreachable_addresses=("127.10.0.12:9092",)), "controller 101's host does not reach 127.10.0.12:9092")],
+    "KRB-PRE-052": [(Z, None, broker(1, mode=BrokerMode.HYBRID), "broker 1 is not in ZooKeeper mode")],
+    "KRB-GATE-001": [(H, "dual_write", gauges(102, zk_migration_state=ZkMigrationState.PRE_MIGRATION), "controller 102 shows 2 (PRE_MIGRATION)")],
+    "KRB-GATE-002": [(H, "dual_write", gauges(101, migrating_zk_broker_count=2), "3 brokers are in migration mode, controller 101 counts 2")],
+    "KRB-GATE-003": [(D, "finalize", gauges(101, zk_write_behind_lag=500), "500 on controller 101")],
+    "KRB-GATE-004": [(H, "dual_write", gauges(101, global_topic_count=0), "the quorum has 0, ZooKeeper 9")],
+    "KRB-GATE-006": [
+        (H, "dual_write", zookeeper(controller=ControllerZnode(2, -1)), "/controller names 2, the quorum's leader is 101"),
+        (H, "soak", zookeeper(migration=None), "/migration does not exist, the quorum's leader is 101"),
+    ],
+    "KRB-GATE-007": [
+        (F, None, broker(2, mode=BrokerMode.HYBRID), "broker 2 is in hybrid mode"),
+        (F, "soak", gauges(101, migrating_zk_broker_count=1), "controller 101 counts 1 migrating brokers"),
+    ],
+    "KRB-GATE-008": [
+        (H, "dual_write", with_quorum(registrations={}), "broker 1 is not registered; broker 2 is not registered; broker 3 is not registered"),
+        (D, "finalize", registration(2, fenced=True), "broker 2 is fenced"),
+        (D, "finalize", registration(2, is_migrating_zk_broker=True), "broker 2 runs in kraft mode and is registered as migrating"),
+    ],
+    "KRB-GATE-009": [
+        (D, "finalize", with_quorum(voters=(Voter(101, 1000), Voter(102, 900))), "controller 103 is no voter; controller 102 is at offset 900 of 1000")
+    ],
+    "KRB-GATE-010": [(H, "dual_write", gauges(103, metadata_error_count=1), "controller 103 counts 1")],
+    "KRB-GATE-011": [(D, "finalize", broker(2, mode=BrokerMode.HYBRID), "broker 2 is in hybrid mode")],
+}
+BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
+    "KRB-PRE-003": (OTHER_ID, f"the cluster file says another-cluster-id-00, ZooKeeper {CLUSTER_ID}"),
+    "KRB-PRE-013": (OLD_IBP, "the cluster file says 3.6"),
+    "KRB-PRE-017": (JBOD, "broker 1, 2, 3 has several log directories; the protocol version is 3.6"),
+    "KRB-PRE-031": (WITHOUT_SECRETS, "controller 101, 102, 103 gets no password.encoder.secret"),
+    "KRB-PRE-049": (WITHOUT_AUTHORIZER, "ZooKeeper holds 2 ACLs; the cluster file says 'authorizer: false'"),
+}
+"""Failures that the cluster file causes, on a healthy cluster in ZooKeeper mode."""
+
+UNKNOWNS: dict[str, Case] = {
+    "KRB-PRE-001": (Z, None, NO_ZOOKEEPER, "ZooKeeper could not be read: a test did not read it"),
+    "KRB-PRE-002": (P, None, a_controller(102, metrics=WHY), "controller 102's metrics"),
+    "KRB-PRE-003": (Z, None, NO_ZOOKEEPER, ""),
+    "KRB-PRE-004": (Z, None, broker(2, running=WHY), "broker 2"),
+    "KRB-PRE-005": (Z, None, part(topics=WHY), ""),
+    "KRB-PRE-006": (H, None, a_controller(103, running=WHY), "controller 103"),
+    "KRB-PRE-007": (Z, None, NO_ZOOKEEPER, ""),
+    "KRB-PRE-008": (Z, None, zookeeper(brokers={}), "broker 1 is not in /brokers/ids"),
+    "KRB-PRE-009": (Z, None, broker(3, metrics=WHY), "broker 3"),
+    "KRB-PRE-010": (Z, None, NO_VERSION, "broker 2's version"),
+    "KRB-PRE-011": (Z, None, NO_VERSION, "broker 2's version"),
+    "KRB-PRE-012": (Z, None, NO_VERSION, "broker 2's version"),
+    "KRB-PRE-013": (Z, None, NO_HOSTS, ""),
+    "KRB-PRE-014": (Z, None, NO_TREE, ""),
+    "KRB-PRE-015": (Z, None, on_host(2, java_version=WHY), "node 2"),
+    "KRB-PRE-016": (Z, None, on_host(2, java_version=WHY), "node 2"),
+    "KRB-PRE-018": (Z, None, on_host(2, classpath_ok=WHY), "node 2"),
+    "KRB-PRE-019": (P, None, NO_QUORUM, ""),
+    "KRB-PRE-020": (Z, None, NO_ZOOKEEPER, ""),
+    "KRB-PRE-021": (Z, None, NO_ZOOKEEPER, ""),
+    "KRB-PRE-022": (Z, None, NO_ZOOKEEPER, ""),
+    "KRB-PRE-023": (Z, None, NO_ZOOKEEPER, ""),
+    "KRB-PRE-024": (Z, None, NO_ZOOKEEPER, ""),
+    **{f"KRB-PRE-0{n}": (Z, None, NO_TREE, "") for n in (25, 26, 27, 28, 30, 31, 32, 33, 35)},
+    "KRB-PRE-029": (Z, None, part(topics=WHY), ""),
+    "KRB-PRE-034": (Z, None, zookeeper(connections=WHY), ""),
+    "KRB-PRE-040": (Z, None, on_host(2, clock_skew_seconds=WHY), "node 2"),
+    "KRB-PRE-041": (Z, None, on_host(101, ports_in_use=WHY), "controller 101"),
+    "KRB-PRE-042": (Z, None, on_host(2, free_bytes=WHY), "node 2"),
+    "KRB-PRE-043": (Z, None, on_host(101, formatted_cluster_id=WHY), "controller 101"),
+    "KRB-PRE-044": (Z, None, on_host(101, has_metadata_log=WHY), "controller 101"),
+    "KRB-PRE-045": (Z, None, on_host(2, service_defined=WHY), "node 2"),
+    "KRB-PRE-046": (Z, None, on_host(2, config=WHY), "broker 2"),
+    "KRB-PRE-047": (H, None, on_host(101, config=WHY), "controller 101"),
+    "KRB-PRE-048": (H, None, a_controller(102, mode=WHY), "controller 102"),
+    "KRB-PRE-049": (Z, None, NO_HOSTS, ""),
+    "KRB-PRE-050": (Z, None, on_host(2, config=WHY), "broker 2"),
+    "KRB-PRE-051": (Z, None, on_host(101, unreachable_addresses=WHY), "controller 101"),
+    "KRB-PRE-052": (Z, None, broker(1, mode=WHY), "broker 1's mode"),
+    "KRB-GATE-001": (H, "dual_write", a_controller(102, metrics=WHY), "controller 102"),
+    "KRB-GATE-002": (H, "dual_write", broker(1, mode=WHY), "broker 1's mode"),
+    "KRB-GATE-003": (H, "dual_write", gauges(101, zk_write_behind_lag=None), "shows no ZkWriteBehindLag"),
+    "KRB-GATE-004": (H, "dual_write", NO_QUORUM, ""),
+    "KRB-GATE-006": (H, "dual_write", NO_ZOOKEEPER, ""),
+    "KRB-GATE-007": (H, None, a_controller(102, metrics=WHY), "controller 102"),
+    "KRB-GATE-008": (H, "dual_write", NO_QUORUM, ""),
+    "KRB-GATE-009": (H, "dual_write", NO_QUORUM, ""),
+    "KRB-GATE-010": (H, "dual_write", gauges(102, metadata_error_count=None), "controller 102 shows no MetadataErrorCount"),
+    "KRB-GATE-011": (D, "finalize", broker(2, mode=WHY), "broker 2"),
+}
+NEVER_FAIL = {"KRB-PRE-001", "KRB-PRE-009"}
+NEVER_UNKNOWN = {"KRB-PRE-017"}
+
+
+def answer(code: str, seen: ClusterObservation, phase: Phase, gate: str | None, spec: ClusterSpec = SPEC) -> CheckResult:
+    (result,) = [r for r in run_checks(seen, spec, phase, gate=gate).results if r.code == code]
+    return result
+
+
+def test_every_check_has_a_failure_and_an_unknown_in_these_tables() -> None:
+    assert FAILS.keys() | BY_THE_FILE.keys() | NEVER_FAIL == CHECKS.keys()
+    assert UNKNOWNS.keys() | NEVER_UNKNOWN == CHECKS.keys()
+
+
+@pytest.mark.parametrize(
+    ("phase", "gate"), [(Z, None), (Z, "start"), (P, None), (H, None), (H, "dual_write"), (D, None), (D, "finalize"), (D, "soak"), (H, "soak")]
+)
+def test_a_healthy_cluster_passes_every_check_that_applies(phase: Phase, gate: str | None) -> None:
+    report = run_checks(observation(phase), SPEC, phase, gate=gate)
+    assert [r for r in report.results if not r.passed] == []
+    assert len(report.results) > 10
+    assert report.verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(("code", "case"), [(code, case) for code, cases in FAILS.items() for case in cases])
+def test_fails_on_its_trap(code: str, case: Case) -> None:
+    phase, gate, spoil, evidence = case
+    result = answer(code, spoil(observation(phase)), phase, gate)
+    assert result.verdict is Verdict.FAIL
+    assert evidence in result.evidence
+    assert result.fix
+
+
+@pytest.mark.parametrize("code", BY_THE_FILE)
+def test_fails_on_a_cluster_file_that_does_not_fit(code: str) -> None:
+    spec, evidence = BY_THE_FILE[code]
+    result = answer(code, observation(Z), Z, None, spec)
+    assert result.verdict is Verdict.FAIL
+    assert evidence in result.evidence
+
+
+@pytest.mark.parametrize("code", UNKNOWNS)
+def test_is_unknown_where_what_it_needs_was_not_read(code: str) -> None:
+    phase, gate, spoil, evidence = UNKNOWNS[code]
+    result = answer(code, spoil(observation(phase)), phase, gate)
+    assert result.verdict is Verdict.UNKNOWN
+    assert evidence in result.evidence
+    assert result.fix
+    assert result.blocks == (result.severity is Severity.BLOCKING)
+
+
+def test_with_everything_unread_no_check_passes_but_those_of_the_file() -> None:
+    seen = part(zookeeper=WHY, quorum=WHY, topics=WHY, hosts=WHY)(observation(D))
+    for i in (1, 2, 3):
+        seen = broker(i, running=WHY, mode=WHY, metrics=WHY, software_version=WHY, advertised_cluster_id=WHY)(seen)
+    for i in (101, 102, 103):
+        seen = a_controller(i, running=WHY, mode=WHY, metrics=WHY)(seen)
+    passing = {r.code for phase in Phase for gate in (None, "dual_write", "finalize") for r in run_checks(seen, SPEC, phase, gate=gate).results if r.passed}
+    assert passing == {"KRB-PRE-017"}
+
+
+def test_the_soak_needs_neither_a_deep_read_nor_hosts() -> None:
+    seen = both(NO_TREE, NO_HOSTS, zookeeper(connections=WHY))(observation(D))
+    report = run_checks(seen, SPEC, D, gate="soak")
+    assert report.verdict is Verdict.PASS
+    assert all(CHECKS[r.code].needs is Needs.LIVE for r in report.results)
+
+
+def test_a_fresh_migration_znode_is_not_stale_and_neither_is_the_living_one() -> None:
+    blank = zookeeper(migration=MigrationZnode(-1, -1, -1, -1))(observation(P))
+    assert answer("KRB-PRE-021", blank, P, None).passed
+    just_copied = both(
+        zookeeper(migration=MigrationZnode(300, 101, 4, 4), controller=ControllerZnode(101, 4)), with_quorum(migration_state_record=ZkMigrationState.MIGRATION)
+    )(observation(P))
+    assert answer("KRB-PRE-021", just_copied, P, None).passed
+
+
+def test_declared_znode_acls_are_fine() -> None:
+    declared = SPEC.model_copy(update={"zookeeper": SPEC.zookeeper.model_copy(update={"properties": {"zookeeper.set.acl": "true"}})})
+    assert answer("KRB-PRE-035", tree(znode_acl_restricted=True)(observation(Z)), Z, None, declared).passed
+
+
+def test_differences_never_show_a_secret() -> None:
+    found = differing_keys({"ssl.keystore.password": "hunter2", "a": "1", "x.secret": "s"}, {"ssl.keystore.password": "other", "a": "2"})
+    assert found == ("a (file: 1, rendered: 2)", "x.secret (only in the file)")
+
+
+@pytest.mark.parametrize(("version", "release"), [("1.8.0_402", 8), ("17.0.9", 17), ("21", 21), ("11.0.2+9", 11), ("none", 0)])
+def test_java_releases(version: str, release: int) -> None:
+    assert java_release(version) == release
+
+
+def test_the_list_in_the_docs_is_current() -> None:
+    """Run `kraft-runbook checks --markdown > docs/checks.md`."""
+    assert (Path(__file__).resolve().parents[2] / "docs" / "checks.md").read_text() == render_catalogue()
+
+
+def test_every_check_says_why_and_what_to_do() -> None:
+    assert all(each.why and each.fix and not each.title.endswith(".") for each in CHECKS.values())
+
+
+# -- the report ---------------------------------------------------------------------------------------------------------
+
+FAILED = CheckResult("KRB-X-1", "a | b", Severity.BLOCKING, Verdict.FAIL, "seen", "do this")
+UNSURE = CheckResult("KRB-X-2", "c", Severity.BLOCKING, Verdict.UNKNOWN, "unread", "read it")
+WARNED = CheckResult("KRB-X-3", "d", Severity.WARNING, Verdict.FAIL, "odd", "look")
+FINE = CheckResult("KRB-X-4", "e", Severity.BLOCKING, Verdict.PASS, "good")
+
+
+def test_an_unknown_blocks_and_a_warning_does_not() -> None:
+    assert ChecksReport((FAILED, UNSURE, WARNED, FINE)).blocking == (FAILED, UNSURE)
+    assert ChecksReport((WARNED, FINE)).verdict is Verdict.PASS
+    assert ChecksReport((UNSURE, FINE)).verdict is Verdict.UNKNOWN
+    assert ChecksReport((UNSURE, FAILED)).verdict is Verdict.FAIL
+    assert ChecksReport((WARNED, FINE)).warnings == (WARNED,)
+
+
+def test_a_report_shows_what_blocks_first_with_its_fix() -> None:
+    report = ChecksReport((FINE, WARNED, UNSURE, FAILED))
+    assert report.render_markdown().splitlines()[2] == "| `KRB-X-1` a \\| b | BLOCKING | FAIL | seen |"
+    assert "- `KRB-X-1`: do this" in report.render_markdown()
+    assert report.render_text().endswith("1 passed, 2 failed, 1 unknown: FAIL")
+    assert [CheckResult.from_dict(r) for r in report.to_dict()["results"]] == list(report.results)
+
+
+# -- dual write ---------------------------------------------------------------------------------------------------------
+
+
+def offsets(migration: int, high_watermark: int) -> Spoil:
+    return both(zookeeper(migration=MigrationZnode(migration, 101, 4, 4)), with_quorum(high_watermark=high_watermark))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seconds", "verdict"),
+    [
+        ((998, 1000), (1004, 1006), 3.0, Verdict.PASS),
+        ((998, 1000), (998, 1006), 3.0, Verdict.FAIL),
+        ((998, 1000), (998, 1006), 1.0, Verdict.UNKNOWN),
+        ((500, 5000), (1500, 5006), 3.0, Verdict.PASS),
+        ((999, 1000), (999, 1000), 60.0, Verdict.PASS),
+        ((999, 1000), (999, 1012), 6.0, Verdict.FAIL),
+        ((-1, 1000), (-1, 1006), 3.0, Verdict.FAIL),
+    ],
+)
+def test_dual_write_is_alive_when_its_offset_keeps_up(before: tuple[int, int], after: tuple[int, int], seconds: float, verdict: Verdict) -> None:
+    earlier, now = offsets(*before)(observation(D)), later(offsets(*after)(observation(D)), seconds)
+    assert dual_write_liveness(earlier, now).verdict is verdict
+
+
+def test_a_dead_dual_write_is_explained_though_every_metric_looks_healthy() -> None:
+    result = dual_write_liveness(offsets(998, 1000)(observation(D)), later(offsets(998, 1010)(observation(D)), 5.0))
+    assert "has stood at offset 998 for 5.0 s while the metadata log went on to 1009" in result.evidence
+    assert "/brokers/topics/<topic>/partitions/<partition>/state" in result.fix
+    assert result.blocks
+    assert observation(D).controllers[101].metrics.zk_write_behind_lag == 0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("spoil", [NO_ZOOKEEPER, NO_QUORUM])
+def test_dual_write_is_unknown_when_either_side_is_unread(spoil: Spoil) -> None:
+    good = observation(D)
+    assert dual_write_liveness(spoil(good), later(good, 3)).verdict is Verdict.UNKNOWN
+    assert dual_write_liveness(good, later(spoil(good), 3)).verdict is Verdict.UNKNOWN
+
+
+def test_dual_write_without_migration_znode_fails_and_after_finalization_passes() -> None:
+    gone = zookeeper(migration=None)(observation(D))
+    assert dual_write_liveness(gone, later(gone, 3)).verdict is Verdict.FAIL
+    final = observation(F)
+    assert dual_write_liveness(final, later(final, 3)).verdict is Verdict.PASS
+    assert final.observed_at == NOW
