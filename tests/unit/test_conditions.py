@@ -1,0 +1,200 @@
+"""Each wait holds when it should, names who is missing when not, and gives up only where waiting can't help."""
+
+from __future__ import annotations
+
+import pytest
+from observations import SPEC, WHY, Spoil, a_controller, broker, gauges, later, observation, part, registration, topics, with_quorum, zookeeper
+
+from kraft_runbook.conditions import Condition, Progress, evaluate
+from kraft_runbook.observation import BrokerMode, ControllerMode, ControllerZnode, MigrationZnode, Voter, ZkMigrationState
+from kraft_runbook.phases import Phase
+
+P, H, D, F = Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED
+
+
+def ask(condition: Condition, phase: Phase, spoil: Spoil = lambda s: s, *, node_id: int | None = None, spoilt_before: bool = False) -> Progress:
+    seen = later(spoil(observation(phase)), 1)
+    earlier = spoil(observation(phase)) if spoilt_before else observation(phase)
+    return evaluate(condition, seen, SPEC, node_id=node_id, earlier=earlier)
+
+
+@pytest.mark.parametrize(
+    ("condition", "phase", "node_id"),
+    [
+        *((Condition.QUORUM_READY, p, None) for p in (P, H, D, F)),
+        *((Condition.QUORUM_WHOLE, p, None) for p in (P, H, D, F)),
+        *((Condition.CONTROLLER_CAUGHT_UP, p, 102) for p in (P, H, D, F)),
+        *((Condition.BROKER_REGISTERED_AS_MIGRATING, p, 2) for p in (H, D, F)),
+        *((Condition.BROKER_REGISTERED_IN_KRAFT, p, 2) for p in (D, F)),
+        (Condition.BROKER_IN_ZOOKEEPER_MODE, P, 2),
+        *((Condition.BROKER_IN_SYNC, p, 2) for p in (P, H, D, F)),
+        *((Condition.METADATA_COPIED, p, None) for p in (H, D, F)),
+        (Condition.FINALIZED, F, None),
+    ],
+)
+def test_holds_where_the_cluster_is_there_or_beyond(condition: Condition, phase: Phase, node_id: int | None) -> None:
+    """A cleared task must go on at once when its work is done."""
+    assert ask(condition, phase, node_id=node_id) == Progress(True)
+
+
+WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
+    (Condition.QUORUM_READY, None, P, a_controller(103, running=WHY), "waiting for controller 103 to answer: a test did not read it"),
+    (Condition.QUORUM_READY, None, P, part(quorum=WHY), "waiting for a quorum leader: a test did not read it"),
+    (
+        Condition.QUORUM_READY,
+        None,
+        P,
+        with_quorum(voters=(Voter(101, 1000), Voter(102, 1000), Voter(103, 12))),
+        "waiting for voter 103 to catch up with offset 1000 (103 at 12): 2 of 3 caught up",
+    ),
+    (Condition.QUORUM_READY, None, P, with_quorum(voters=(Voter(101, 1000),)), "controller 102, 103 is not among the quorum's voters (101)"),
+    (
+        Condition.QUORUM_READY,
+        None,
+        P,
+        gauges(102, zk_migration_state=ZkMigrationState.NOT_PUBLISHED),
+        "waiting for ZkMigrationState 1 (MIGRATION) or 2 (PRE_MIGRATION) or 3 (POST_MIGRATION): 2 of 3 show it; controller 102 shows -1 (NOT_PUBLISHED)",
+    ),
+    (
+        Condition.CONTROLLER_CAUGHT_UP,
+        102,
+        D,
+        gauges(102, zk_migration_state=ZkMigrationState.NOT_PUBLISHED),
+        "waiting for controller 102 to publish its first image (ZkMigrationState is -1 (NOT_PUBLISHED))",
+    ),
+    (Condition.CONTROLLER_CAUGHT_UP, 102, D, a_controller(102, metrics=WHY), "waiting for the metrics of controller 102: a test did not read it"),
+    (Condition.BROKER_REGISTERED_AS_MIGRATING, 2, P, part(), "waiting for broker 2 to register as migrating: 0 of 3 seen; it is in zookeeper mode"),
+    (
+        Condition.BROKER_REGISTERED_AS_MIGRATING,
+        2,
+        H,
+        with_quorum(registrations={}),
+        "waiting for broker 2 to register as migrating: 0 of 3 seen; it is in hybrid mode",
+    ),
+    (
+        Condition.BROKER_REGISTERED_AS_MIGRATING,
+        2,
+        H,
+        registration(2, fenced=True),
+        "waiting for broker 2 to register as migrating: 2 of 3 seen; it is in hybrid mode, its registration is fenced",
+    ),
+    (
+        Condition.BROKER_REGISTERED_AS_MIGRATING,
+        2,
+        H,
+        part(quorum=WHY),
+        "waiting for broker 2 to register as migrating: 0 of 3 seen; it is in hybrid mode; the quorum: a test did not read it",
+    ),
+    (
+        Condition.BROKER_REGISTERED_IN_KRAFT,
+        2,
+        H,
+        broker(1, mode=BrokerMode.KRAFT),
+        "waiting for broker 2 to register in KRaft mode: 0 of 3 seen; it is in hybrid mode",
+    ),
+    (Condition.BROKER_IN_ZOOKEEPER_MODE, 2, H, part(), "waiting for broker 2 to run in ZooKeeper mode: 0 of 3 do; it is in hybrid mode"),
+    (Condition.BROKER_IN_SYNC, 2, H, topics(out_of_sync_by_broker={2: 17}), "waiting for broker 2 to be in sync: out of the ISR of 17 partitions"),
+    (
+        Condition.BROKER_IN_SYNC,
+        2,
+        H,
+        topics(topics_known_by_broker={1: 9, 2: 0, 3: 9}),
+        "waiting for every broker to know all topics (broker 1: 9, broker 2: 0, broker 3: 9)",
+    ),
+    (Condition.BROKER_IN_SYNC, 2, H, topics(topics_known_by_broker={1: 9, 2: 9}), "waiting for broker 3 to answer Metadata"),
+    (Condition.BROKER_IN_SYNC, 2, H, topics(live_broker_ids=frozenset({1, 3})), "waiting for broker 2 to be known to all brokers: 2 of 3 are"),
+    (Condition.BROKER_IN_SYNC, 2, H, topics(offline_count=1, offline=("a-0",)), "waiting for 1 offline partitions: a-0"),
+    (Condition.BROKER_IN_SYNC, 2, H, part(topics=WHY), "waiting for the partitions' state: a test did not read it"),
+    (Condition.METADATA_COPIED, None, P, part(), "waiting for broker 1, 2, 3 to run in migration mode: 0 of 3 do"),
+    (
+        Condition.METADATA_COPIED,
+        None,
+        H,
+        gauges(103, zk_migration_state=ZkMigrationState.PRE_MIGRATION),
+        "waiting for ZkMigrationState 1 (MIGRATION): 2 of 3 show it; controller 103 shows 2 (PRE_MIGRATION)",
+    ),
+    (Condition.METADATA_COPIED, None, H, gauges(101, migrating_zk_broker_count=2), "waiting for MigratingZkBrokerCount 3: active controller 101 shows 2"),
+    (
+        Condition.METADATA_COPIED,
+        None,
+        H,
+        gauges(101, zk_write_behind_lag=429),
+        "waiting for ZooKeeper to be written: ZkWriteBehindLag is 429 on controller 101",
+    ),
+    (Condition.METADATA_COPIED, None, H, gauges(101, global_topic_count=0), "waiting for all topics: the quorum has 0, ZooKeeper 9"),
+    (Condition.METADATA_COPIED, None, H, zookeeper(controller=ControllerZnode(1, -1)), "/controller names 1, the quorum's leader is 101"),
+    (Condition.METADATA_COPIED, None, H, zookeeper(migration=MigrationZnode(998, 102, 4, 4)), "/migration names 102, the quorum's leader is 101"),
+    (Condition.METADATA_COPIED, None, H, topics(under_replicated_count=3), "waiting for 3 under-replicated and 0 offline partitions"),
+    (
+        Condition.METADATA_COPIED,
+        None,
+        H,
+        zookeeper(migration=MigrationZnode(990, 101, 4, 4)),
+        "waiting for ZooKeeper to be written up to offset 999: /migration is at 990",
+    ),
+    (Condition.METADATA_COPIED, None, H, part(zookeeper=WHY), "waiting for ZooKeeper: a test did not read it"),
+    (
+        Condition.FINALIZED,
+        None,
+        D,
+        part(),
+        "waiting for ZkMigrationState 3 (POST_MIGRATION): 0 of 3 show it; controller 101 shows 1 (MIGRATION); controller 102 shows 1 (MIGRATION); controller 103 shows 1 (MIGRATION)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("condition", "node_id", "phase", "spoil", "message"), WAITING)
+def test_names_who_or_what_is_missing(condition: Condition, node_id: int | None, phase: Phase, spoil: Spoil, message: str) -> None:
+    progress = ask(condition, phase, spoil, node_id=node_id)
+    assert progress == Progress(False, message)
+
+
+def test_the_copy_is_not_believed_at_first_sight() -> None:
+    progress = evaluate(Condition.METADATA_COPIED, observation(H), SPEC, earlier=None)
+    assert progress == Progress(False, "waiting for a second look, to see /migration advance")
+
+
+DOWN = broker(2, running=False, mode=WHY)
+
+
+@pytest.mark.parametrize(
+    "condition", [Condition.BROKER_REGISTERED_AS_MIGRATING, Condition.BROKER_REGISTERED_IN_KRAFT, Condition.BROKER_IN_SYNC, Condition.METADATA_COPIED]
+)
+def test_a_broker_whose_process_ended_is_named_and_not_waited_for(condition: Condition) -> None:
+    once = ask(condition, H, DOWN, node_id=2)
+    assert once == Progress(False, "waiting for broker 2: its port refuses connections")
+    twice = ask(condition, H, DOWN, node_id=2, spoilt_before=True)
+    assert twice == Progress(False, "broker 2's process has ended: its port refuses connections; its log says why", hopeless=True)
+
+
+def test_a_controller_whose_process_ended_is_not_waited_for() -> None:
+    gone = a_controller(103, running=False, metrics=WHY)
+    assert ask(Condition.QUORUM_READY, P, gone, spoilt_before=True).hopeless
+    assert not ask(Condition.CONTROLLER_CAUGHT_UP, D, gone, node_id=102, spoilt_before=True).hopeless
+
+
+def test_another_broker_that_ended_does_not_end_the_wait_for_this_one() -> None:
+    assert not ask(Condition.BROKER_REGISTERED_AS_MIGRATING, H, DOWN, node_id=3, spoilt_before=True).hopeless
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (
+            gauges(101, zk_migration_state=ZkMigrationState.NONE),
+            "controller 101 shows ZkMigrationState 0 (NONE): its quorum was formed without the migration flag",
+        ),
+        (a_controller(102, mode=ControllerMode.KRAFT), "controller 102 runs without the migration flag"),
+    ],
+)
+def test_a_quorum_that_can_never_migrate_is_not_waited_for(spoil: Spoil, message: str) -> None:
+    assert ask(Condition.QUORUM_READY, P, spoil) == Progress(False, message, hopeless=True)
+
+
+def test_a_condition_about_one_node_needs_its_id() -> None:
+    with pytest.raises(ValueError, match="give its id"):
+        evaluate(Condition.BROKER_IN_SYNC, observation(H), SPEC)
+
+
+def test_every_condition_can_be_described() -> None:
+    assert {c.describe(2) for c in Condition} and Condition.BROKER_IN_SYNC.describe(2) == "broker 2 to be in every ISR"
