@@ -1,0 +1,145 @@
+"""The argument: each znode's value is one that the log gave its key at M or later. And what the report makes of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft_runbook.metadata import entities
+from kraft_runbook.metadata.comparison import Comparison, Difference, Obstacle, ParityReport, Verdict, compare, make_report, persisting
+from kraft_runbook.metadata.entities import Kind, Row
+from kraft_runbook.metadata.metadata_log import Version
+
+CONFIG = entities.topic_config("a", "retention.ms", "1")
+
+
+def versions(row: Row, *values: object, start: int = 100) -> list[Version]:
+    """The values that a key had, oldest first."""
+    found = [Version(row.kind, row.key, None if v is None else entities.canonical(v), start + at, at == len(values) - 1) for at, v in enumerate(values)]
+    return found[::-1]
+
+
+def with_value(value: object) -> Row:
+    return replace(CONFIG, value=entities.canonical(value))
+
+
+@pytest.mark.parametrize("zookeeper", ["1", "2", "3"])
+def test_a_touched_key_may_have_any_of_its_values_since_m(zookeeper: str) -> None:
+    found = compare([with_value(zookeeper)], versions(CONFIG, "1", "2", "3"))
+    assert found == Comparison(Counter({Kind.TOPIC_CONFIG: 1}))
+
+
+def test_a_touched_key_may_not_have_any_other_value() -> None:
+    (difference,) = compare([with_value("0")], versions(CONFIG, "1", "2", "3")).differences
+    assert (difference.side, difference.zookeeper, difference.kraft) == ("differ", '"0"', '"3"')
+
+
+def test_a_key_made_after_m_may_be_missing_in_zookeeper_and_one_removed_may_still_be_there() -> None:
+    assert not compare([], versions(CONFIG, None, "1")).differences
+    assert not compare([CONFIG], versions(CONFIG, "1", None)).differences
+    assert not compare([], versions(CONFIG, "1", None)).differences
+
+
+def test_a_key_that_was_there_all_the_time_may_not_be_missing() -> None:
+    (difference,) = compare([], versions(CONFIG, "1", "2")).differences
+    assert difference.side == "only in KRaft"
+
+
+def test_a_key_that_the_log_never_had_is_only_in_zookeeper() -> None:
+    (difference,) = compare([CONFIG], []).differences
+    assert difference.side == "only in ZooKeeper"
+    (difference,) = compare([CONFIG], versions(CONFIG, None)).differences
+    assert difference.side == "only in ZooKeeper"
+
+
+def test_what_could_not_be_decoded_is_no_difference_and_no_agreement() -> None:
+    row = entities.broker_config("1", "ssl.key.password", entities.undecoded("no secret"))
+    found = compare([row], versions(row, "fingerprint:1"))
+    assert not found.both[Kind.BROKER_CONFIG] and not found.differences
+    assert "no secret" in str(found.undecoded[0])
+    (difference,) = compare([row], []).differences
+    assert difference.side == "only in ZooKeeper"
+
+
+def test_a_suspect_that_agreed_once_is_cleared_and_a_new_one_is_not_in_question() -> None:
+    gone, stays, new = (Difference(Kind.TOPIC, f'["{name}"]', None, '"x"') for name in "abc")
+    later = Comparison(Counter(), (replace(stays, kraft='"y"'), new))
+    assert persisting([gone, stays], later) == (replace(stays, kraft='"y"'),)
+
+
+@given(st.lists(st.sampled_from(["1", "2", "3", None]), min_size=1, max_size=6), st.data())
+def test_whatever_the_churn_a_value_from_m_on_never_differs_and_a_foreign_one_always_does(history: list[str | None], data: st.DataObject) -> None:
+    seen = data.draw(st.sampled_from(history))
+    rows = [] if seen is None else [with_value(seen)]
+    assert not compare(rows, versions(CONFIG, *history)).differences
+    assert compare([with_value("foreign")], versions(CONFIG, *history)).differences
+
+
+# -- the report -----------------------------------------------------------------------------------------------------------
+
+
+def report(both: dict[Kind, int] | None = None, differences: Sequence[Difference] = (), obstacles: Sequence[Obstacle] = (), **changes: Any) -> ParityReport:
+    found = {Kind.TOPIC: 1} if both is None else both
+    times = {"started_at": datetime(2026, 1, 1, tzinfo=UTC), "finished_at": datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)}
+    plain: dict[str, Any] = {
+        "cluster": "c", "against": "ZooKeeper", "undecoded": (), "migration_offset": 5, "end_offset": 9, "migration_epoch": 1,
+        "leader_id": 101, "leader_epoch": 1, "rounds": 1, **times, **changes,
+    }  # fmt: skip
+    return make_report(both=found, differences=differences, obstacles=obstacles, **plain)
+
+
+DIFFERENCE = Difference(Kind.TOPIC, '["a"]', None, '{"topic_id":"x"}')
+OBSTACLE = Obstacle("the log is gone", "raise the retention")
+
+
+def test_equal_is_a_match() -> None:
+    assert report().verdict is Verdict.MATCH
+
+
+def test_zero_rows_are_never_a_match() -> None:
+    for both in ({}, {Kind.CLUSTER_ID: 1, Kind.CONTROLLER: 2, Kind.BROKER: 3, Kind.METADATA_VERSION: 1}):
+        found = report(both)
+        assert found.verdict is Verdict.INCONCLUSIVE
+        assert "nothing was compared" in found.summary
+
+
+def test_an_obstacle_withholds_a_match_and_a_difference_is_proof_in_spite_of_it() -> None:
+    assert report(obstacles=[OBSTACLE]).verdict is Verdict.INCONCLUSIVE
+    assert "raise the retention" in report(obstacles=[OBSTACLE]).render_text()
+    assert report(differences=[DIFFERENCE], obstacles=[OBSTACLE]).verdict is Verdict.MISMATCH
+
+
+def test_samples_are_capped_and_counts_are_not() -> None:
+    found = report(differences=[replace(DIFFERENCE, key=f'["t{n}"]') for n in range(50)])
+    assert len(found.samples) == 20
+    assert found.counts[0].only_kraft == found.differing == 50
+
+
+def test_a_report_reads_back_with_the_same_digest_and_a_changed_one_is_refused() -> None:
+    found = report(differences=[DIFFERENCE], obstacles=[OBSTACLE])
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert ParityReport.from_dict(plain) == found
+    assert ParityReport.from_dict(plain).digest == found.digest
+    plain["verdict"] = "MATCH"
+    with pytest.raises(ValueError, match="changed after it was written"):
+        ParityReport.from_dict(plain)
+
+
+def test_the_digest_covers_the_offsets_and_the_time() -> None:
+    digests = {report().digest, report(end_offset=10).digest, report(finished_at=datetime(2026, 1, 2, tzinfo=UTC)).digest}
+    assert len(digests) == 3
+
+
+def test_names_from_the_cluster_do_not_become_markup() -> None:
+    evil = replace(DIFFERENCE, key='["<img src=x>|`a`"]')
+    rendered = report(differences=[evil]).render_markdown()
+    assert "<img" not in rendered.replace("\\<img", "")
+    assert "\\|\\`a\\`" in rendered

@@ -1,0 +1,179 @@
+"""Znodes to rows: what Kafka writes, what merely looks different, and what is garbled."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CBC
+from cryptography.hazmat.primitives.padding import PKCS7
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft_runbook.metadata import entities
+from kraft_runbook.metadata.entities import Fingerprints, Kind
+from kraft_runbook.metadata.password_encoder import Undecodable, decode_password
+from kraft_runbook.metadata.zookeeper_tree import BadZnode, Decoding, parse_migration, path_of, quota_entity, rows_of
+
+DECODING = Decoding(Fingerprints(b"salt"), encoder_secret="the-encoder-secret")
+STATE = "/brokers/topics/a/partitions/0/state"
+
+
+def rows(path: str, value: Any, decoding: Decoding = DECODING) -> list[tuple[Kind, str, str]]:
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return [(r.kind, r.key, r.value) for r in rows_of(path, data, decoding)]
+
+
+def test_a_reordered_isr_spacing_and_the_controller_epoch_make_no_difference() -> None:
+    one = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2,3]}'
+    two = b'{ "isr": [3, 1, 2], "leader_epoch": 0, "leader": 1, "leader_recovery_state": 0, "controller_epoch": 99, "version": 1 }'
+    assert rows(STATE, one) == rows(STATE, two)
+    assert rows(STATE, one) != rows(STATE, one.replace(b'"leader_epoch":0', b'"leader_epoch":1'))
+
+
+def test_the_order_of_replicas_makes_a_difference() -> None:
+    znode = {"version": 3, "topic_id": "x", "partitions": {"0": [1, 2]}, "adding_replicas": {}, "removing_replicas": {}}
+    assert rows("/brokers/topics/a", znode) != rows("/brokers/topics/a", znode | {"partitions": {"0": [2, 1]}})
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "reason"),
+    [
+        (STATE, b"", "empty"),
+        (STATE, b"\xff\xfe", "not JSON"),
+        (STATE, b"[1]", "not a JSON object"),
+        (STATE, b'{"leader":1}', "not what Kafka writes there (KeyError)"),
+        (STATE, b'{"leader":1,"leader_epoch":0,"isr":"1,2"}', "a list of broker ids is something else"),
+        ("/brokers/topics/a", b'{"version":3}', "not what Kafka writes there (KeyError)"),
+        ("/config/topics/a", b'{"config":{"x":1}}', "'config' does not map names to texts"),
+        ("/config/users/u", b'{"config":{"producer_byte_rate":"fast"}}', "the quota producer_byte_rate is not a number"),
+        ("/config/users/u", b'{"config":{"SCRAM-SHA-256":"salt=c2FsdA==,iterations=1"}}', "the SCRAM-SHA-256 credential is malformed"),
+        ("/latest_producer_id_block", b'{"block_start":"x"}', "not what Kafka writes there (ValueError)"),
+    ],
+)
+def test_a_garbled_znode_is_named_by_its_path_and_its_data_is_not_shown(path: str, data: bytes, reason: str) -> None:
+    assert rows(path, data) == [(Kind.UNREADABLE, f'["{path}"]', json.dumps(reason))]
+
+
+@given(
+    st.binary(max_size=40), st.sampled_from([STATE, "/brokers/topics/a", "/config/users/u", "/kafka-acl/Topic/t", "/delegation_token/tokens/x", "/cluster/id"])
+)
+def test_no_data_whatever_breaks_the_reader(data: bytes, path: str) -> None:
+    for row in rows_of(path, data, DECODING):
+        json.loads(row.value)
+
+
+def test_quota_entities_are_unsanitized() -> None:
+    assert quota_entity("users/bob%40x%20y/clients/%3Cdefault%3E%2A") == (("user", "bob@x y"), ("client-id", "<default>*"))
+    assert quota_entity("users/<default>") == (("user", None),)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8), st.booleans())
+def test_a_quota_leads_back_to_its_znode(name: str, both: bool) -> None:
+    entity: entities.Entity = (("client-id", None), ("user", name)) if both else (("user", name),)
+    path = path_of(Kind.CLIENT_QUOTA, entities.client_quota(entity, "producer_byte_rate", 1).key)
+    assert path is not None
+    assert tuple(sorted(quota_entity(path.removeprefix("/config/")))) == entity
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("/brokers/topics/a", {"partitions": {"0": [1]}, "topic_id": "x"}),
+        (STATE, {"leader": 1, "leader_epoch": 0, "isr": [1]}),
+        ("/config/topics/a", {"config": {"x": "1"}}),
+        ("/config/brokers/<default>", {"config": {"x": "1"}}),
+        ("/config/users/a/clients/b", {"config": {"producer_byte_rate": "1"}}),
+        ("/config/users/a", {"config": {"SCRAM-SHA-512": "salt=c2FsdA==,stored_key=YQ==,server_key=Yg==,iterations=4096"}}),
+        ("/config/ips/10.0.0.1", {"config": {"connection_creation_rate": "2"}}),
+        ("/kafka-acl/TransactionalId/x", {"acls": [{"principal": "User:u", "host": "*", "operation": "IdempotentWrite", "permissionType": "Allow"}]}),
+        ("/kafka-acl-extended/prefixed/Topic/a/b", {"acls": [{"principal": "User:u", "host": "*", "operation": "Read", "permissionType": "Deny"}]}),
+        ("/latest_producer_id_block", {"block_start": "0", "block_end": "999"}),
+        ("/cluster/id", {"id": "x"}),
+        ("/brokers/ids/1", {"endpoints": ["PLAINTEXT://h:1"], "rack": "r"}),
+        ("/controller", {"brokerid": 101, "kraftControllerEpoch": 3}),
+    ],
+)
+def test_every_row_leads_back_to_its_znode(path: str, value: Any) -> None:
+    found = rows_of(path, json.dumps(value).encode(), DECODING)
+    assert found
+    assert {path_of(row.kind, row.key) for row in found} == {path}
+
+
+def test_acls_are_a_set_in_kafkas_own_names() -> None:
+    entry = {"principal": "User:u", "host": "*", "operation": "DescribeConfigs", "permissionType": "Allow"}
+    other = entry | {"operation": "All"}
+    znode = {"version": 1, "acls": [entry, other, entry]}
+    assert sorted(rows("/kafka-acl/Cluster/kafka-cluster", znode)) == sorted(rows("/kafka-acl/Cluster/kafka-cluster", {"acls": [other, entry]}))
+    assert "DESCRIBE_CONFIGS" in rows("/kafka-acl/Cluster/kafka-cluster", znode)[0][1]
+
+
+def test_a_token_without_a_requester_was_asked_for_by_its_owner() -> None:
+    token = {"owner": "User%3Abob", "renewers": [], "issueTimestamp": 1, "maxTimestamp": 3, "expiryTimestamp": 2, "tokenId": "the-token-id"}
+    ((_, key, value),) = rows("/delegation_token/tokens/the-token-id", token)
+    assert json.loads(value)["requester"] == json.loads(value)["owner"] == "User:bob"
+    assert "the-token-id" not in key
+
+
+def test_an_empty_producer_id_block_is_no_row() -> None:
+    assert rows("/latest_producer_id_block", b"") == []
+
+
+def test_migration_is_read_and_a_garbled_one_refused() -> None:
+    znode = {"version": 0, "kraft_metadata_offset": 5, "kraft_controller_id": 101, "kraft_metadata_epoch": 2, "kraft_controller_epoch": 3}
+    assert parse_migration(json.dumps(znode).encode()).kraft_metadata_offset == 5
+    with pytest.raises(BadZnode, match="lacks a field"):
+        parse_migration(b'{"version":0}')
+
+
+# -- passwords ------------------------------------------------------------------------------------------------------------
+
+
+def encode_password(password: str, secret: str) -> str:
+    """As Kafka's EncryptingPasswordEncoder does by default, with fewer iterations."""
+    salt, vector = os.urandom(256), os.urandom(16)
+    key = hashlib.pbkdf2_hmac("sha512", secret.encode(), salt, 16, 16)
+    padder = PKCS7(128).padder()
+    sealer = Cipher(AES(key), CBC(vector)).encryptor()
+    text = sealer.update(padder.update(password.encode()) + padder.finalize()) + sealer.finalize()
+    plain = {
+        "keyFactoryAlgorithm": "PBKDF2WithHmacSHA512",
+        "cipherAlgorithm": "AES/CBC/PKCS5Padding",
+        "keyLength": "128",
+        "salt": base64.b64encode(salt).decode(),
+        "iterations": "16",
+        "encryptedPassword": base64.b64encode(text).decode(),
+        "passwordLength": str(len(password)),
+        "initializationVector": base64.b64encode(vector).decode(),
+    }
+    return ",".join(f"{name}:{value}" for name, value in plain.items())
+
+
+@given(st.text(st.characters(codec="utf-8", max_codepoint=0xFFFF), max_size=20))
+def test_a_password_reads_back(password: str) -> None:
+    assert decode_password(encode_password(password, "s"), "s") == password
+
+
+def test_a_wrong_secret_is_told_without_showing_anything() -> None:
+    with pytest.raises(Undecodable, match=r"password\.encoder\.secret does not decode it"):
+        decode_password(encode_password("hunter2", "right"), "wrong")
+
+
+def test_an_encoded_password_compares_with_a_plain_one_by_fingerprint_and_neither_is_shown() -> None:
+    name = "listener.name.sasl.ssl.keystore.password"
+    encoded = encode_password("hunter2", "the-encoder-secret")
+    ((_, _, value),) = rows("/config/brokers/1", {"config": {name: encoded}})
+    assert json.loads(value) == entities.config_value(name, "hunter2", DECODING.fingerprints)
+    assert "hunter2" not in value
+
+
+def test_without_the_encoders_secret_a_password_is_undecoded_and_says_why() -> None:
+    encoded = encode_password("hunter2", "x")
+    ((_, _, value),) = rows("/config/brokers/1", {"config": {"ssl.key.password": encoded}}, Decoding(DECODING.fingerprints))
+    assert entities.why_undecoded(value) == "password.encoder.secret is not named under 'secrets' in the cluster file"
