@@ -53,6 +53,7 @@ class Account:
     seconds: float
     problems: tuple[str, ...]
     lost_samples: tuple[str, ...] = ()
+    duplicated_samples: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -86,6 +87,7 @@ def settle(
         seconds=round(seconds, 1),
         problems=tuple(problems),
         lost_samples=tuple(f"{writer} {number}" for writer, number in missing[:20]) if read is not None else (),
+        duplicated_samples=tuple(f"{writer} {number}" for (writer, number), count in sorted(seen.items()) if count > 1)[:20],
     )
 
 

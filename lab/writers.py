@@ -20,6 +20,9 @@ FLUSH_SECONDS = 60.0
 PATIENT = {
     "acks": "all",
     "linger.ms": 5,
+    # More in flight, and a leader change can make librdkafka write a record twice: a later request reaches the new leader before the
+    # retry of an earlier one, and the producer epoch bumped for it voids what other partitions know (confluentinc/librdkafka#4953).
+    "max.in.flight.requests.per.connection": 1,
     "message.timeout.ms": 600_000,
     "reconnect.backoff.max.ms": 1000,
     "retry.backoff.ms": 100,

@@ -22,7 +22,7 @@ def test_an_acknowledged_record_that_is_not_read_is_lost_and_named() -> None:
 
 def test_a_record_read_twice_is_duplicated() -> None:
     account = account_of([[("w", 0), ("w", 0), ("w", 1)]], acknowledged={0, 1})
-    assert (account.duplicated, account.good) == (1, False)
+    assert (account.duplicated, account.duplicated_samples, account.good) == (1, ("w 0",), False)
 
 
 def test_a_record_after_a_later_one_of_its_partition_is_reordered() -> None:
