@@ -7,6 +7,7 @@ The playbooks write exactly these properties; nothing edits a file in place. Key
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
@@ -112,13 +113,23 @@ def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 
+_PROPERTY = re.compile(r"((?:\\.|[^\s=:\\])+)\s*[=:]?\s*(.*)", re.DOTALL)
+_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\n[ \t\f]*")
+
+
 def parse_properties(text: str) -> dict[str, str]:
-    """The properties of a file's text: comments and blank lines dropped, continued lines joined, the last of a repeated key kept."""
+    """The properties of a file's text as java.util.Properties reads them, but for \\uXXXX.
+
+    Comments and blank lines are dropped, continued lines joined without their indentation; the last of a repeated key counts.
+    """
     found: dict[str, str] = {}
-    for line in text.replace("\\\n", "").splitlines():
+    for line in _CONTINUED.sub(lambda match: match.group(0).rstrip(" \t\f")[:-2], text).split("\n"):
         stripped = line.strip()
-        if not stripped or stripped[0] in "#!":
-            continue
-        key, _, value = stripped.partition("=")
-        found[key.strip()] = value.strip().replace("\\n", "\n").replace("\\\\", "\\")
+        match = None if stripped[:1] in ("", "#", "!") else _PROPERTY.match(stripped)
+        if match:
+            found[_unescape(match.group(1))] = _unescape(match.group(2))
     return found
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t", "r": "\r"}.get(match.group(1), match.group(1)), text)

@@ -1,0 +1,178 @@
+"""A cluster file's problems are all reported at once, each with its line and what to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from observations import CLUSTERS, SPEC
+
+from kraft_runbook.cluster import ClusterSpec, is_sensitive, load_cluster, parse_cluster
+from kraft_runbook.errors import ClusterFileError, RunbookError
+
+TEXT = (CLUSTERS / "lab.yaml").read_text()
+GIVEN = {"PROJECT_ROOT": "/project"}
+
+
+def parse(text: str, **environment: str) -> ClusterSpec:
+    return parse_cluster(text, source="lab.yaml", environment={**GIVEN, **environment})
+
+
+def problems(text: str) -> tuple[str, ...]:
+    with pytest.raises(ClusterFileError) as error:
+        parse(text)
+    return error.value.problems
+
+
+def line_of(text: str, fragment: str) -> int:
+    return next(n for n, line in enumerate(text.splitlines(), 1) if fragment in line)
+
+
+def test_the_lab_is_a_good_cluster_file() -> None:
+    spec = parse(TEXT)
+    assert spec.broker_ids == (1, 2, 3)
+    assert spec.quorum_voters == "101@127.10.0.101:9093,102@127.10.0.102:9093,103@127.10.0.103:9093"
+    assert spec.bootstrap_servers == ("127.10.0.11:9092", "127.10.0.12:9092", "127.10.0.13:9092")
+    assert spec.zookeeper.connect == "127.10.0.1:2181"
+
+
+def test_environment_variables_move_a_lab() -> None:
+    spec = parse(TEXT, KRB_LAB_NET="127.99.0", KRB_LAB_DIR="/elsewhere")
+    assert spec.broker(2).host == "127.99.0.12"
+    assert spec.kafka.home == "/elsewhere/kafka"
+
+
+def test_several_problems_are_reported_at_once_each_with_its_line() -> None:
+    text = (
+        TEXT.replace("  version: 3.9.2", "  version: three")
+        .replace("    metrics_port: 7071\n  - id: 102", "    metrics_prot: 7071\n  - id: 102")
+        .replace("kind: local", "kind: telnet")
+    )
+    found = problems(text)
+    assert f"line {line_of(text, 'version: three')}: kafka.version: String should match pattern '^\\d+\\.\\d+\\.\\d+$'" in found
+    assert f"line {line_of(text, 'metrics_prot')}: controllers.0.metrics_prot: unknown key; remove it or correct its spelling" in found
+    assert any(p.endswith("controllers.0.metrics_port: missing; this key is required") for p in found)
+    assert any(p.startswith(f"line {line_of(text, 'telnet')}: reach.kind: ") for p in found)
+    assert len(found) == 4
+
+
+def test_duplicate_ids_are_named() -> None:
+    text = TEXT.replace("  - id: 2\n", "  - id: 1\n")
+    assert f"line {line_of(text, 'brokers:')}: brokers: id 1 is used 2 times; each must be unique" in problems(text)
+
+
+def test_a_brokers_id_used_by_a_controller_is_refused_with_a_free_one() -> None:
+    text = TEXT.replace("  - id: 102\n", "  - id: 2\n")
+    said = next(p for p in problems(text) if "controllers.1.id" in p)
+    number = max(n for n, line in enumerate(text.splitlines(), 1) if line == "  - id: 2")
+    assert said == f"line {number}: controllers.1.id: 2 is also a broker's id; controllers need ids of their own, for example 1004"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("  version: 3.9.2", "  version: 3.6.1", "kafka.version: 3.6.1 is too old; upgrade the brokers to 3.9.2 first, the last release that can migrate"),
+        ("  version: 3.9.2", "  version: 4.1.0", "kafka.version: 4.1.0 has no ZooKeeper mode"),
+        ("default.replication.factor: 3", "node.id: 3", "broker_properties.node.id: this property follows from the cluster file and the phase; remove it"),
+        (
+            "default.replication.factor: 3",
+            "ssl.keystore.password: hunter2",
+            "broker_properties.ssl.keystore.password: a secret's value must not stand in the file",
+        ),
+        (
+            "  inter_broker_listener: PLAINTEXT",
+            "  inter_broker_listener: INTERNAL",
+            "broker 1 has no listener INTERNAL, which kafka.inter_broker_listener names; it has PLAINTEXT, SASL",
+        ),
+        (
+            "      - {name: SASL, port: 9094,",
+            "      - {name: SASL, port: 9092,",
+            "broker 1 listener SASL and broker 1 listener PLAINTEXT both use 127.10.0.11:9092",
+        ),
+        ("{name: CONTROLLER, protocol: PLAINTEXT}", "{name: PLAINTEXT}", "PLAINTEXT is the controller listener's name"),
+        (
+            TEXT[TEXT.index("  - id: 103") : TEXT.index("controller_listener:")],
+            "",
+            "controllers: 2 voters; an even number survives no more failures than one fewer: use 1 or 3",
+        ),
+        ("secrets_file: ", "description_file: ", "description_file: unknown key"),
+        ('servers: ["${KRB_LAB_NET:-127.10.0}.1:2181"]', "servers: [zookeeper]", "each server is host:port, not 'zookeeper'"),
+        ("kind: supervisor", "kind: systemd", "reach.kind: local reaches this machine alone, but the nodes name several hosts; use ssh"),
+    ],
+)
+def test_what_single_keys_cannot_show_is_found(old: str, new: str, problem: str) -> None:
+    assert old in TEXT
+    assert any(problem in p for p in problems(TEXT.replace(old, new, 1)))
+
+
+def test_no_problem_text_shows_a_secret() -> None:
+    assert "hunter2" not in " ".join(problems(TEXT.replace("default.replication.factor: 3", "ssl.keystore.password: hunter2")))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("name: [unclosed", "line 1, column 16: not YAML"),
+        ("- a list\n", "the file must be a mapping of keys"),
+        ("", "the file must be a mapping of keys"),
+        ("just text", "the file must be a mapping of keys"),
+    ],
+)
+def test_a_malformed_file_is_refused(text: str, problem: str) -> None:
+    assert problem in problems(text)[0]
+
+
+def test_a_variable_that_is_not_set_is_named_with_its_key() -> None:
+    text = TEXT.replace("user: admin", "").replace("description: One", "description: ${NOBODY_SET_THIS} One")
+    assert problems(text) == ("description: environment variable NOBODY_SET_THIS is not set; set it, or give a default as ${NOBODY_SET_THIS:-…}",)
+
+
+def test_an_unknown_cluster_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text(TEXT)
+    with pytest.raises(RunbookError) as error:
+        load_cluster("nope", directory=tmp_path, environment={})
+    assert error.value.problem == f"no cluster named 'nope' in {tmp_path} (known: other)"
+    assert "KRAFT_RUNBOOK_CLUSTERS" in error.value.way_out
+    with pytest.raises(ClusterFileError) as error:
+        load_cluster("other", directory=tmp_path, environment={})
+    assert "the file is called other.yaml but names the cluster 'lab'; make them the same" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["../lab", "lab.yaml", "", "/etc/passwd"])
+def test_a_name_can_not_leave_the_directory(name: str) -> None:
+    with pytest.raises(RunbookError):
+        load_cluster(name, directory=CLUSTERS, environment={})
+
+
+@settings(deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+        lambda c: st.lists(c, max_size=3) | st.dictionaries(st.text(max_size=10), c, max_size=3),
+        max_leaves=10,
+    )
+)
+def test_any_yaml_at_all_is_taken_or_refused_in_words(value: object) -> None:
+    with pytest.raises(ClusterFileError) as error:
+        parse(yaml.safe_dump(value))
+    assert error.value.problems and "Traceback" not in str(error.value)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.sampled_from(sorted(ClusterSpec.model_fields)), st.none() | st.integers() | st.text(max_size=8) | st.lists(st.integers(), max_size=2))
+def test_any_key_with_a_wrong_value_is_refused_or_harmless(key: str, value: object) -> None:
+    data = yaml.safe_load(TEXT)
+    data[key] = value
+    try:
+        parse(yaml.safe_dump(data))
+    except ClusterFileError as error:
+        assert all(isinstance(p, str) and p for p in error.problems)
+
+
+def test_secrets_are_recognized_by_their_names() -> None:
+    assert all(map(is_sensitive, ("password.encoder.secret", "ssl.key.password", "listener.name.sasl.plain.sasl.jaas.config", "ssl.keystore.key")))
+    assert not any(map(is_sensitive, ("password.encoder.iterations", "log.dirs", "password.encoder.cipher.algorithm")))
+    assert SPEC.broker(1).rack == "rack-a"
