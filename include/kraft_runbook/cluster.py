@@ -191,13 +191,14 @@ class MetricsSource(Model):
 
 
 class Reach(Model):
-    """How Ansible reaches the hosts."""
+    """How Ansible reaches the hosts. ``python`` is the Python 3.8 or later that its modules run on there (ssh)."""
 
     kind: Literal["local", "ssh"]
     user: str | None = None
     port: Port = 22
     private_key_file: str | None = None
     become: bool = False
+    python: str = "/usr/bin/python3"
 
 
 class ServiceManager(Model):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -117,7 +116,7 @@ def cluster_text(directory: Path, ports: Mapping[str, int], *, manager: str, rea
         secrets_file: {directory}/secrets.properties
         secrets:
           password.encoder.secret: {{env: PLANTED_SECRET}}
-        deadlines: {{registration: 20}}
+        deadlines: {{registration: 90}}
     """)
 
 
@@ -148,10 +147,10 @@ def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     """The node under a real supervisord, its services defined and stopped."""
     directory = tmp_path_factory.mktemp("n")  # short: the path of a Unix socket may have 107 characters
     monkeypatch.setenv("PLANTED_SECRET", SECRET)
-    node = lay_out(directory, manager=f"{{kind: supervisor, socket: 'unix://{directory}/s.sock', stop_timeout: 20}}")
+    node = lay_out(directory, manager=f"{{kind: supervisor, socket: 'unix://{directory}/s.sock', stop_timeout: 60}}")
     programs = "".join(
         f"\n[program:{name}]\ncommand={sys.executable} {directory}/stand_in.py {name} 127.0.0.1:{port} {config}\n"
-        f"autostart=false\nautorestart=false\nstartsecs=1\nstartretries=0\nstopwaitsecs=20\nredirect_stderr=true\nstdout_logfile={directory}/{name}.log\n"
+        f"autostart=false\nautorestart=false\nstartsecs=1\nstartretries=0\nstopwaitsecs=60\nredirect_stderr=true\nstdout_logfile={directory}/{name}.log\n"
         for name, port, config in (
             ("broker-1", node.ports["broker"], node.spec.broker(1).config_file),
             ("controller-101", node.ports["controller"], node.spec.controller(101).config_file),
@@ -173,9 +172,3 @@ def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     finally:
         supervisord.terminate()
         supervisord.wait(timeout=30)
-
-
-@pytest.fixture
-def secrets_in_environment(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("PLANTED_SECRET", SECRET)
-    return os.environ["PLANTED_SECRET"]

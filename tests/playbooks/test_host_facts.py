@@ -22,7 +22,7 @@ def test_all_nodes_are_read_in_one_run_and_nothing_changes(node: Node) -> None:
     broker, controller = hosts[1], hosts[101]
     assert broker.service_state == "running" and controller.service_state == "stopped"
     assert broker.service_defined is controller.service_defined is True
-    assert broker.ports_in_use == {node.ports["broker"]} and controller.ports_in_use == {node.ports["controller_metrics"]}
+    assert broker.ports_in_use == frozenset({node.ports["broker"]}) and controller.ports_in_use == frozenset({node.ports["controller_metrics"]})
     assert isinstance(broker.config, dict)
     assert broker.config["broker.id"] == "1" and broker.config["password.encoder.secret"] == "<set>" and broker.config["a.path"] == "C:\\temp"
     assert controller.config is None

@@ -45,7 +45,7 @@ elif verb == "stop":
 
 @pytest.fixture
 def unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
-    node = lay_out(tmp_path, manager="{kind: systemd, stop_timeout: 20}")
+    node = lay_out(tmp_path, manager="{kind: systemd, stop_timeout: 60}")
     monkeypatch.setenv("PLANTED_SECRET", SECRET)
     tools = tmp_path / "tools"
     tools.mkdir()

@@ -316,7 +316,8 @@ class _Fold:
                 clock=(float(result["clock"]), _seconds(data["start"]), _seconds(data["end"])) if "clock" in result else report.clock,
             )
             return
-        message = self._hide(str(result.get("msg") or result.get("stderr") or result.get("censored") or "no reason given"))
+        said = [result.get("msg") or result.get("censored") or "no reason given", str(result.get("module_stderr") or "").strip()]
+        message = self._hide("\n".join(str(each) for each in said if each))
         way_out = self._hide(str(result["way_out"])) if result.get("way_out") else None
         if kind == "runner_on_unreachable":
             message = f"the host can't be reached: {message}"

@@ -212,7 +212,14 @@ def _reach(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
     if reach.kind == "local":
         return {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **become}
     known = {"ansible_user": reach.user, "ansible_ssh_private_key_file": reach.private_key_file}
-    return {"ansible_connection": "ssh", "ansible_host": node.host, "ansible_port": reach.port, **{k: v for k, v in known.items() if v}, **become}
+    return {
+        "ansible_connection": "ssh",
+        "ansible_host": node.host,
+        "ansible_port": reach.port,
+        "ansible_python_interpreter": reach.python,
+        **{k: v for k, v in known.items() if v},
+        **become,
+    }
 
 
 # -- what came of it ----------------------------------------------------------------------------------------------------
@@ -224,10 +231,8 @@ def _silent(_: str) -> None:
 
 def _raise_unless_successful(playbook: str, node: Broker | Controller, report: RunReport, host: HostReport) -> None:
     where = f"{playbook} on {_label(node)} ({node.host})"
-    if report.status == "successful" and host.failure is None:
-        return
     if report.status == "successful" and host.ok:
-        return  # a failure that the playbook itself rescued
+        return
     if report.status == "timeout":
         raise StepFailed(
             f"{where} took longer than it may (service_manager.stop_timeout and deadlines.registration in the cluster file)",
