@@ -1,0 +1,85 @@
+"""What the data sources do when they can't read: the driver hears the error as it was, with its way out."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kraft_runbook.cluster import ClusterSpec, SecretRef, ZooKeeper
+from kraft_runbook.errors import SecretMissing, Unreachable
+from kraft_runbook.metadata.entities import Kind, Row
+from kraft_runbook.spark.arrow_rows import BATCH, FAILED, row_batches
+from kraft_runbook.spark.source_options import Sealed
+from kraft_runbook.spark.zookeeper_source import Topics
+
+
+def spec() -> ClusterSpec:
+    node = {"host": "127.0.0.1", "service": "s", "config_file": "/c"}
+    return ClusterSpec.model_validate(
+        {
+            "name": "none",
+            "kafka": {"version": "3.9.2", "home": "/k"},
+            "zookeeper": {"servers": ["127.0.0.1:1"]},
+            "brokers": [node | {"id": 1, "listeners": [{"name": "PLAINTEXT", "port": 2}], "log_dirs": ["/d"], "metrics_port": 3}],
+            "controllers": [node | {"id": 101, "port": 4, "log_dir": "/d", "metrics_port": 5}],
+            "reach": {"kind": "local"},
+            "service_manager": {"kind": "systemd"},
+            "secrets_file": "/s",
+            "secrets": {"password.encoder.secret": {"env": "ENCODER"}},
+        }
+    )
+
+
+def no_secret(ref: SecretRef) -> str:
+    raise SecretMissing(f"{ref} is not set", way_out="export it")
+
+
+def test_rows_come_in_batches_and_a_failure_comes_last() -> None:
+    def rows() -> Iterator[Row]:
+        for n in range(BATCH + 5):
+            yield Row(Kind.TOPIC, f"[{n}]", "{}")
+        raise Unreachable("ZooKeeper went away", way_out="bring it back")
+
+    first, second = row_batches(rows())
+    assert (first.num_rows, second.num_rows) == (BATCH, 6)
+    last = second.to_pylist()[-1]
+    assert (last["kind"], json.loads(last["value"])) == (FAILED, {"problem": "ZooKeeper went away", "way_out": "bring it back"})
+
+
+def test_options_carry_the_cluster_to_a_worker_and_hide_what_is_secret() -> None:
+    sealed = Sealed.of(spec(), secrets=lambda ref: f"value of {ref}", salt=b"salt")
+    options = sealed.options()
+    back = Sealed.from_options(options)
+    assert back == sealed
+    assert back.decoding.encoder_secret == "value of environment variable ENCODER"
+    assert [name for name, value in options.items() if "value of" in value] == ["secrets"]  # spark.redaction.regex hides it by this name
+    assert "value of" not in repr(sealed)
+    pickle.dumps(Topics(("a",), rest=True))
+
+
+def test_an_encoder_secret_that_does_not_resolve_is_told_and_stops_nothing() -> None:
+    sealed = Sealed.of(spec(), secrets=no_secret, salt=b"salt")
+    assert sealed.decoding.encoder_secret is None
+    assert "environment variable ENCODER is not set" in sealed.decoding.why_no_encoder_secret
+
+
+def test_a_connection_secret_that_does_not_resolve_is_an_error() -> None:
+    secured = ZooKeeper.model_validate(
+        {
+            "servers": ["127.0.0.1:1"],
+            "security": {"protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "username": "u", "password": {"env": "ZK_PASSWORD"}},
+        }
+    )
+    with pytest.raises(SecretMissing, match="ZK_PASSWORD"):
+        Sealed.of(spec().model_copy(update={"zookeeper": secured}), secrets=no_secret, salt=b"salt")
+
+
+def test_a_worker_that_finds_no_controller_tells_the_driver(spark: SparkSession) -> None:
+    options = Sealed.of(spec(), secrets=no_secret, salt=b"salt").options()
+    (row,) = spark.read.format("metadata_log").options(**options, start="0", end="1", leader="101", epoch="1").load().collect()
+    assert row["kind"] == FAILED
+    assert "controller 101 at 127.0.0.1:4 did not answer" in json.loads(row["value"])["problem"]
