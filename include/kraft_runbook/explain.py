@@ -52,6 +52,10 @@ MEANS = {
 """What each phase means to an operator."""
 
 
+TOLD_BY_THE_PHASE = frozenset({"KRB-PRE-001", "KRB-PRE-002"})
+"""Checks that would only repeat what the phase and its reasons say."""
+
+
 def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
     """Put an observation into words. A LIVE one is enough."""
     reading = detect_phase(seen)
@@ -66,7 +70,11 @@ def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
         forward=_forward(seen, reading.phase),
         back=tuple(f"{edge.step.value}: {edge.does}" for edge in back_from(reading.phase)),
         rollback=rollback,
-        problems=tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in checks.blocking if CHECKS[c.code].needs is Needs.LIVE),
+        problems=tuple(
+            f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}"
+            for c in checks.blocking
+            if CHECKS[c.code].needs is Needs.LIVE and c.code not in TOLD_BY_THE_PHASE
+        ),
         unread=unread_parts(seen),
     )
 

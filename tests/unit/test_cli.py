@@ -1,0 +1,208 @@
+"""Exit codes, messages and JSON of the command line, and how each bad input is met. Nothing here changes anything."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import jsonschema
+import pytest
+from observations import CLUSTERS, WHY, Spoil, a_controller, both, broker, gauges, observation, on_host, part, zookeeper
+
+from kraft_runbook import cli
+from kraft_runbook.clients import observe as observing
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.observation import ClusterObservation, MigrationZnode, Unread, ZkMigrationState
+from kraft_runbook.outputs import OUTPUTS, schema
+from kraft_runbook.phases import Phase
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _the_lab_is_where_its_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("KRB_LAB_DIR", "KRB_LAB_NET"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line; gives its exit code, output and errors. ``seen`` stands in for the real cluster."""
+
+    def call(*arguments: str, seen: ClusterObservation | None = None, directory: Path = CLUSTERS) -> tuple[int, str, str]:
+        monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(directory))
+        monkeypatch.setattr(sys, "argv", ["kraft-runbook", *arguments])
+        if seen is not None:
+            monkeypatch.setattr(cli, "observe", lambda *_, **__: seen)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.out + captured.err
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+# -- bad input ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_cluster(run: Run) -> None:
+    code, out, err = run("observe", "--cluster", "nope")
+    assert (code, out) == (3, "")
+    assert err.startswith(f"error: no cluster named 'nope' in {CLUSTERS} (known: lab)\n  What to do: write ")
+
+
+def test_a_malformed_cluster_file_with_all_its_problems(run: Run, tmp_path: Path) -> None:
+    text = (CLUSTERS / "lab.yaml").read_text().replace("version: 3.9.2", "version: 3.6.0").replace("- id: 102", "- id: 2").replace("  - id: 3\n", "  - id: 1\n")
+    (tmp_path / "lab.yaml").write_text(text)
+    code, out, err = run("preflight", "--cluster", "lab", directory=tmp_path)
+    assert (code, out) == (3, "")
+    assert "lab.yaml has 3 problems:" in err
+    assert "brokers: id 1 is used 2 times" in err and "2 is also a broker's id" in err and "3.6.0 is too old; upgrade the brokers to 3.9.2 first" in err
+    assert "docs/cluster-file.md" in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("frob",), ("observe",), ("observe", "--cluster", "lab", "--frob"), ("preflight", "--cluster", "lab", "--gate", "x"), ("schema", "x")]
+)
+def test_wrong_usage(run: Run, arguments: tuple[str, ...]) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (4, "")
+    assert err.startswith("usage error: ")
+
+
+@pytest.fixture
+def nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster file whose addresses nothing listens on; the hosts are not asked."""
+    monkeypatch.setenv("KRB_LAB_NET", "127.14.213")
+    monkeypatch.setattr(observing, "SOURCE_SECONDS", 1.0)
+    monkeypatch.setattr(observing, "_read_hosts", lambda _: {})
+
+
+@pytest.mark.usefixtures("nothing_there")
+def test_a_cluster_that_is_not_there_names_zookeeper_and_every_broker(run: Run) -> None:
+    """Real sockets: everything refuses."""
+    code, out, _ = run("preflight", "--cluster", "lab")
+    assert code == 1
+    assert "ZooKeeper at 127.14.213.1:2181 could not be read: no answer in 1 s" in out
+    for i in (1, 2, 3):
+        assert f"broker {i} does not run (127.14.213.1{i}:9092 refuses connections)" in out
+    code, out, _ = run("explain", "--cluster", "lab")
+    assert code == 2
+    assert "lab is in UNKNOWN." in out
+    code, _, err = run("plan", "--cluster", "lab")
+    assert code == 3
+    assert "there is no plan for lab: its phase is unknown (ZooKeeper could not be read: ZooKeeper at 127.14.213.1:2181" in err
+
+
+Z, P, D = Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.DUAL_WRITE
+BAD: dict[str, tuple[Phase, Spoil, int, str]] = {
+    "unreachable ZooKeeper": (
+        Z,
+        part(zookeeper=Unread("ZooKeeper at zk:2181 could not be read: no answer")),
+        2,
+        "ZooKeeper at zk:2181 could not be read: no answer",
+    ),
+    "unreachable broker": (Z, broker(2, running=Unread("b2:9092 did not answer in 2 s"), mode=WHY), 2, "broker 2: b2:9092 did not answer in 2 s"),
+    "unreachable controller": (
+        P,
+        a_controller(102, running=Unread("c2:9093 did not answer in 2 s"), mode=WHY, metrics=WHY),
+        2,
+        "controller 102: c2:9093 did not answer in 2 s",
+    ),
+    "unreachable metrics": (
+        P,
+        a_controller(102, metrics=Unread("the metrics at http://c2:7071/metrics could not be read")),
+        2,
+        "controller 102: the metrics at http://c2:7071/metrics could not be read",
+    ),
+    "no Java": (Z, on_host(101, java_version=Unread("no java on the PATH of controller-101")), 2, "node 101: no java on the PATH of controller-101"),
+    "too old a Java": (Z, on_host(101, java_version="1.8.0_402"), 1, "node 101 has Java 1.8.0_402; 11 or later is needed"),
+    "a busy port": (Z, on_host(103, ports_in_use=frozenset({9093})), 1, "port 9093 on 127.10.0.103, declared for controller 103, is in use by something else"),
+    "Kafka older than 3.9": (Z, broker(1, software_version="3.6.2"), 1, "broker 1 runs Kafka 3.6.2"),
+    "wrong cluster id": (Z, broker(1, advertised_cluster_id="another"), 1, "broker 1 says another, ZooKeeper"),
+    "already finalized": (Phase.FINALIZED, part(), 1, "the migration is already final"),
+    "born in KRaft": (
+        D,
+        both(*(gauges(i, zk_migration_state=ZkMigrationState.NONE) for i in (101, 102, 103)), part(quorum=WHY)),
+        1,
+        "the cluster was born in KRaft mode: ZkMigrationState is 0 on controller 101, 102, 103",
+    ),
+    "a stale /migration": (Z, zookeeper(migration=MigrationZnode(207, 101, 1, 1)), 1, "/migration says that controller 101 wrote up to offset 207"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_preflight_meets(run: Run, name: str) -> None:
+    phase, spoil, expected, evidence = BAD[name]
+    code, out, _ = run("preflight", "--cluster", "lab", seen=spoil(observation(phase)))
+    assert code == expected
+    line = next(n for n, text in enumerate(out.splitlines()) if evidence in text)
+    assert any("What to do: " in text for text in out.splitlines()[line : line + 2])
+
+
+# -- what is fine ---------------------------------------------------------------------------------------------------------
+
+
+def test_preflight_of_a_healthy_cluster_passes(run: Run) -> None:
+    code, out, _ = run("preflight", "--cluster", "lab", "--gate", "start", seen=observation(Z))
+    assert code == 0
+    assert out.splitlines()[-1].endswith("0 failed, 0 unknown: PASS")
+
+
+@pytest.mark.parametrize("command", ["observe", "preflight", "plan", "explain"])
+@pytest.mark.parametrize("phase", [p for p in Phase if p is not Phase.UNKNOWN])
+def test_json_fits_its_documented_schema(run: Run, command: str, phase: Phase) -> None:
+    _, out, _ = run(command, "--cluster", "lab", "--json", seen=observation(phase))
+    jsonschema.validate(json.loads(out), json.loads((DOCS / "schemas" / f"{command}.json").read_text()))
+
+
+def test_json_of_what_was_not_read_is_an_object_with_its_reason(run: Run) -> None:
+    code, out, _ = run("observe", "--cluster", "lab", "--json", seen=part(zookeeper=WHY)(observation(Z)))
+    assert code == 2
+    found = json.loads(out)
+    assert found["observation"]["zookeeper"] == {"reason": "a test did not read it"}
+    assert found["phase"]["phase"] == "UNKNOWN"
+    jsonschema.validate(found, json.loads((DOCS / "schemas" / "observe.json").read_text()))
+
+
+@pytest.mark.parametrize("command", OUTPUTS)
+def test_the_schemas_in_the_docs_are_current(run: Run, command: str) -> None:
+    """Run `kraft-runbook schema COMMAND > docs/schemas/COMMAND.json`."""
+    text = (DOCS / "schemas" / f"{command}.json").read_text()
+    assert text == schema(command)
+    assert run("schema", command)[1] == text
+    jsonschema.Draft202012Validator.check_schema(json.loads(text))
+
+
+def test_checks_are_listed(run: Run) -> None:
+    assert run("checks", "--markdown")[1] == (DOCS / "checks.md").read_text()
+    jsonschema.validate(json.loads(run("checks", "--json")[1]), json.loads((DOCS / "schemas" / "checks.json").read_text()))
+    assert "KRB-PRE-014  BLOCKING  Every partition has its state znode" in run("checks")[1]
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("MATCH", 0), ("MISMATCH", 1), ("INCONCLUSIVE", 2)])
+def test_parity_exits_by_its_verdict(run: Run, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int) -> None:
+    report = SimpleNamespace(verdict=SimpleNamespace(value=verdict), render_text=lambda: f"it is a {verdict}")
+    module = ModuleType("kraft_runbook.spark.parity")
+    module.run_parity = lambda *_, **__: report  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "kraft_runbook.spark.parity", module)
+    assert run("parity", "--cluster", "lab") == (code, f"it is a {verdict}\n", "")
+
+
+def test_an_error_in_parity_is_no_verdict(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RunbookError("no Spark", way_out="install it")
+
+    module = ModuleType("kraft_runbook.spark.parity")
+    module.run_parity = fails  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "kraft_runbook.spark.parity", module)
+    assert run("parity", "--cluster", "lab") == (3, "", "error: no Spark\n  What to do: install it\n")
+
+
+def test_help_is_not_an_error(run: Run) -> None:
+    assert run("--help")[0] == 0

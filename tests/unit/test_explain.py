@@ -1,0 +1,118 @@
+"""The explanation and the plan of every phase."""
+
+from __future__ import annotations
+
+import pytest
+from observations import SPEC, WHY, Spoil, a_controller, broker, gauges, observation, part, with_quorum
+
+from kraft_runbook.errors import Refused
+from kraft_runbook.explain import explain, unread_parts
+from kraft_runbook.observation import BrokerMode, ControllerMode, ZkMigrationState
+from kraft_runbook.phases import Phase, Step
+from kraft_runbook.plan import make_plan
+
+
+@pytest.mark.parametrize(
+    ("phase", "waits_for", "forward", "back"),
+    [
+        (Phase.ZOOKEEPER, ("an operator: preflight, then the start gate",), "provision_controllers", None),
+        (
+            Phase.PRE_MIGRATION,
+            tuple(f"broker {i} to register as migrating: 0 of 3 seen; it is in zookeeper mode" for i in (1, 2, 3)),
+            "roll_brokers_to_hybrid",
+            "deprovision_controllers",
+        ),
+        (Phase.HYBRID, ("an operator: the dual_write gate, then the brokers' roll into KRaft mode",), "roll_brokers_to_kraft", "leave_kraft"),
+        (Phase.DUAL_WRITE, ("an operator: the finalize gate, after the soak",), "finalize_controllers", "roll_brokers_back_to_hybrid"),
+        (Phase.FINALIZED, (), None, None),
+    ],
+)
+def test_says_what_is_waited_for_and_what_can_be_done(phase: Phase, waits_for: tuple[str, ...], forward: str | None, back: str | None) -> None:
+    told = explain(observation(phase), SPEC)
+    assert told.phase is phase
+    assert told.waits_for == waits_for
+    assert [f.partition(":")[0] for f in told.forward] == ([forward] if forward else [])
+    assert [b.partition(":")[0] for b in told.back] == ([back] if back else [])
+    assert told.problems == () and told.unread == ()
+    assert told.render_text().startswith(f"lab is in {phase.value}.")
+
+
+def test_finalizing_is_not_offered_while_a_broker_is_in_migration_mode() -> None:
+    told = explain(broker(2, mode=BrokerMode.HYBRID)(observation(Phase.DUAL_WRITE)), SPEC)
+    assert told.forward == ("roll_brokers_to_kraft: go on with broker 2; finalize_controllers comes after that",)
+
+
+def test_what_could_not_be_read_is_listed_with_its_reason() -> None:
+    told = explain(part(zookeeper=WHY)(observation(Phase.ZOOKEEPER)), SPEC)
+    assert told.phase is Phase.UNKNOWN
+    assert "ZooKeeper: a test did not read it" in told.unread
+    assert told.forward == () and told.rollback.possible is False
+    assert "Could not be read" in told.render_text()
+
+
+def test_a_quorum_that_is_not_there_yet_is_not_called_unread() -> None:
+    assert unread_parts(observation(Phase.ZOOKEEPER)) == ()
+
+
+@pytest.mark.parametrize(
+    ("phase", "spoil", "fragment"),
+    [
+        (Phase.DUAL_WRITE, a_controller(102, mode=ControllerMode.KRAFT), "KRB-PRE-048"),
+        (Phase.HYBRID, gauges(101, global_topic_count=0), "KRB-GATE-004"),
+        (Phase.FINALIZED, broker(2, mode=BrokerMode.HYBRID), "KRB-GATE-007"),
+    ],
+)
+def test_problems_of_the_phase_are_shown(phase: Phase, spoil: Spoil, fragment: str) -> None:
+    assert any(fragment in p for p in explain(spoil(observation(phase)), SPEC).problems)
+
+
+# -- the plan -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("phase", "steps"),
+    [
+        (Phase.ZOOKEEPER, [Step.PROVISION_CONTROLLERS, Step.ROLL_BROKERS_TO_HYBRID, Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS]),
+        (Phase.PRE_MIGRATION, [Step.ROLL_BROKERS_TO_HYBRID, Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS]),
+        (Phase.HYBRID, [Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS]),
+        (Phase.DUAL_WRITE, [Step.FINALIZE_CONTROLLERS]),
+        (Phase.FINALIZED, []),
+    ],
+)
+def test_the_plan_leads_from_here_to_finalized(phase: Phase, steps: list[Step]) -> None:
+    plan = make_plan(observation(phase), SPEC)
+    assert [s.step for s in plan.steps] == steps
+    numbers = [a.number for s in plan.steps for a in s.actions]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_a_roll_that_was_interrupted_comes_first_with_what_is_left_of_it() -> None:
+    plan = make_plan(broker(1, mode=BrokerMode.KRAFT)(observation(Phase.HYBRID)), SPEC)
+    assert plan.phase is Phase.DUAL_WRITE
+    assert [s.step for s in plan.steps] == [Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS]
+    assert [a.node_id for a in plan.steps[0].actions if a.node_id] == [2, 3]
+
+
+def test_the_active_controller_is_finalized_last() -> None:
+    plan = make_plan(with_quorum(leader_id=102)(observation(Phase.DUAL_WRITE)), SPEC)
+    assert [a.node_id for a in plan.steps[0].actions if a.node_id] == [101, 103, 102]
+
+
+def test_each_restart_shows_what_changes_in_its_file() -> None:
+    plan = make_plan(observation(Phase.HYBRID), SPEC)
+    changes = {str(c) for c in next(a for a in plan.steps[0].actions if a.node_id == 2).changes}
+    assert {"- broker.id=2", "+ node.id=2", "+ process.roles=broker", "- zookeeper.metadata.migration.enable=true"} <= changes
+
+
+def test_the_plan_shows_no_secret_and_the_way_back_from_each_step() -> None:
+    text = make_plan(observation(Phase.ZOOKEEPER), SPEC).render_text()
+    assert "password.encoder.secret=<set>" in text and "${secrets:" not in text
+    assert "From DUAL_WRITE back: roll_brokers_back_to_hybrid then leave_kraft" in text
+    assert "From FINALIZED back: not possible" in text
+    assert "finalize_controllers: DUAL_WRITE -> FINALIZED (can not be undone)" in text
+
+
+def test_there_is_no_plan_for_an_unknown_phase() -> None:
+    with pytest.raises(Refused) as refused:
+        make_plan(gauges(101, zk_migration_state=ZkMigrationState.NONE)(observation(Phase.DUAL_WRITE)), SPEC)
+    assert "born in KRaft mode" in refused.value.problem
