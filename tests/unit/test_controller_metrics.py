@@ -1,0 +1,161 @@
+"""Metrics are read whichever exporter rules a site uses, and what is no metrics page is refused."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from kraft_runbook.clients.controller_metrics import MetricsClient, broker_metrics, controller_metrics, parse_prometheus
+from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.cluster import MetricsSource, SecretRef
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.observation import ZkMigrationState
+
+PAGES = {
+    "lower case": "kafka_controller_kafkacontroller_zkmigrationstate 2.0\nkafka_controller_kafkacontroller_activecontrollercount 1.0\nkafka_controller_kafkacontroller_migratingzkbrokercount 3.0\n",
+    "as Kafka spells it": "kafka_controller_KafkaController_ZkMigrationState 2.0\nkafka_controller_KafkaController_ActiveControllerCount 1.0\nkafka_controller_KafkaController_MigratingZkBrokerCount 3.0\n",
+    "value behind": "kafka_controller_kafkacontroller_zkmigrationstate_value 2.0\nkafka_controller_kafkacontroller_activecontrollercount_value 1.0\nkafka_controller_kafkacontroller_migratingzkbrokercount_value 3.0\n",
+    "name as a label": 'kafka_controller_KafkaController_Value{name="ZkMigrationState",} 2.0\nkafka_controller_KafkaController_Value{name="ActiveControllerCount",} 1.0\nkafka_controller_KafkaController_Value{name="MigratingZkBrokerCount",} 3.0\n',
+    "with types and help": "# HELP kafka_controller_kafkacontroller_zkmigrationstate x\n# TYPE kafka_controller_kafkacontroller_zkmigrationstate gauge\nkafka_controller_kafkacontroller_zkmigrationstate 2.0\nkafka_controller_kafkacontroller_activecontrollercount 1.0\nkafka_controller_kafkacontroller_migratingzkbrokercount 3.0\n",
+}
+
+
+@pytest.mark.parametrize("rules", PAGES)
+def test_gauges_are_found_under_every_usual_name(rules: str) -> None:
+    found = controller_metrics(parse_prometheus(PAGES[rules]))
+    assert (found.zk_migration_state, found.active, found.migrating_zk_broker_count, found.zk_write_behind_lag) == (
+        ZkMigrationState.PRE_MIGRATION,
+        True,
+        3,
+        None,
+    )
+
+
+def test_a_gauge_that_is_nan_is_not_there() -> None:
+    page = parse_prometheus("kafka_server_replicamanager_underreplicatedpartitions NaN\n")
+    with pytest.raises(Unreachable, match="UnderReplicatedPartitions"):
+        broker_metrics(page)
+
+
+def test_the_version_is_found_in_either_form() -> None:
+    assert parse_prometheus('kafka_server_app_version{id="1",version="3.9.2"} 1.0\n').software_version == "3.9.2"
+    assert parse_prometheus('kafka_server_app_info{version="3.9.1",} 1.0\n').software_version == "3.9.1"
+
+
+@pytest.mark.parametrize(("value", "problem"), [("7", "ZkMigrationState is 7, which Kafka 3.9 does not know")])
+def test_an_unknown_state_is_not_guessed(value: str, problem: str) -> None:
+    with pytest.raises(Unreachable, match=problem):
+        controller_metrics(
+            parse_prometheus(f"kafka_controller_kafkacontroller_activecontrollercount 1\nkafka_controller_kafkacontroller_zkmigrationstate {value}\n")
+        )
+
+
+# -- over HTTP -----------------------------------------------------------------------------------------------------------
+
+
+class Server(HTTPServer):
+    answer: tuple[int, str] = (200, "")
+    requests: list[tuple[str, str, str | None]]
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        self._reply("")
+
+    def do_POST(self) -> None:
+        self._reply(self.rfile.read(int(self.headers["Content-Length"])).decode())
+
+    def _reply(self, body: str) -> None:
+        self.server.requests.append((self.path, body, self.headers.get("Authorization")))
+        status, text = self.server.answer
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    listening = Server(("127.0.0.1", 0), Handler)
+    listening.requests = []
+    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield listening
+    listening.shutdown()
+    thread.join()
+    listening.server_close()
+
+
+def read(server: Server, settings: MetricsSource, **secrets: str) -> object:
+    with MetricsClient(settings, secrets=environment_secrets(secrets), timeout=2.0) as metrics:
+        return metrics.read("127.0.0.1", server.server_port)
+
+
+def test_the_exporter_is_read_with_its_password(server: Server) -> None:
+    server.answer = (200, PAGES["lower case"])
+    settings = MetricsSource(username="me", password=SecretRef(env="METRICS_PASSWORD"))
+    assert read(server, settings, METRICS_PASSWORD="hunter2").gauges["kafkacontroller.zkmigrationstate"] == 2.0  # type: ignore[attr-defined]
+    path, _, authorization = server.requests[0]
+    assert path == "/metrics"
+    assert authorization is not None and authorization.startswith("Basic ")
+
+
+def test_jolokia_gives_the_same_gauges_in_one_request(server: Server) -> None:
+    parts = [
+        {
+            "status": 200,
+            "value": {
+                "kafka.controller:name=ZkMigrationState,type=KafkaController": {"Value": 1},
+                "kafka.controller:name=ActiveControllerCount,type=KafkaController": {"Value": 0},
+            },
+        },
+        {
+            "status": 200,
+            "value": {
+                "kafka.server:name=UnderReplicatedPartitions,type=ReplicaManager": {"Value": 4},
+                "kafka.server:name=IsrShrinksPerSec,type=ReplicaManager": {"Count": 0},
+            },
+        },
+        {"status": 404, "error_type": "javax.management.InstanceNotFoundException", "error": "not there"},
+        {"status": 200, "value": {"kafka.server:id=101,type=app-info": {"Version": "3.9.2", "CommitId": "x"}}},
+    ]
+    server.answer = (200, json.dumps(parts))
+    found = read(server, MetricsSource(kind="jolokia"))
+    assert controller_metrics(found).zk_migration_state is ZkMigrationState.MIGRATION  # type: ignore[arg-type]
+    assert broker_metrics(found).under_replicated_partitions == 4  # type: ignore[arg-type]
+    assert found.software_version == "3.9.2"  # type: ignore[attr-defined]
+    assert [path for path, _, _ in server.requests] == ["/jolokia/"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "problem"),
+    [
+        ("prometheus", (500, "oops"), "answered HTTP 500"),
+        ("prometheus", (200, "<html>not metrics</html>"), "are no metrics"),
+        ("jolokia", (200, "<html>"), "are no metrics"),
+        ("jolokia", (200, '{"status": 403}'), "are no metrics"),
+        ("jolokia", (200, '[{"status": 200, "value": 7}]'), "are no metrics"),
+    ],
+)
+def test_what_is_no_metrics_is_named(server: Server, kind: str, answer: tuple[int, str], problem: str) -> None:
+    server.answer = answer
+    with pytest.raises(Unreachable, match=problem) as error:
+        read(server, MetricsSource(kind=kind))  # type: ignore[arg-type]
+    assert f"http://127.0.0.1:{server.server_port}/" in error.value.problem
+    assert "metrics_port" in error.value.way_out
+
+
+def test_an_endpoint_that_is_not_there_is_named() -> None:
+    with (
+        MetricsClient(MetricsSource(), secrets=environment_secrets({}), timeout=1.0) as metrics,
+        pytest.raises(Unreachable, match=r"http://127\.14\.214\.1:1/metrics could not be read: ConnectError"),
+    ):
+        metrics.read("127.14.214.1", 1)
