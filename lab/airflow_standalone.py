@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from kraft_runbook.errors import RunbookError
 
 PROJECT = Path(__file__).resolve().parents[1]
 USER = "operator"
+SETTLED = 2.0
+"""Seconds after which a gate has parked for good."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Airflow:
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
             "AIRFLOW__SCHEDULER__PARSING_CLEANUP_INTERVAL": "600",
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}),
+            "SPARK_LOCAL_IP": self.host,
             "KRAFT_RUNBOOK_STATE": str(self.home / "kraft-runbook"),
             **further,
         }
@@ -116,7 +120,7 @@ class Airflow:
             ends = time.monotonic() + patience
             while _group_lives(group) and time.monotonic() < ends:
                 time.sleep(0.2)
-        file.unlink()
+        file.unlink(missing_ok=True)
 
     def client(self, user: str = USER) -> AirflowClient:
         """A client of the REST API, logged in as this user."""
@@ -173,7 +177,13 @@ class AirflowClient:
         return dict(self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"))
 
     def answer(self, dag_id: str, run_id: str, task_id: str, choice: str) -> None:
-        """The call that a person's click makes. ``choice``: Approve or Reject."""
+        """The call that a person's click makes, no sooner than a person could. ``choice``: Approve or Reject.
+
+        Airflow 3.3 fails a gate that is answered in the very moment it parks: the scheduler then takes the end of the parking
+        process for the end of the resumed task. So the answer waits until the gate is two seconds old.
+        """
+        asked_at = datetime.fromisoformat(self.gate(dag_id, run_id, task_id)["created_at"].replace("Z", "+00:00"))
+        time.sleep(max(0.0, SETTLED - (datetime.now(UTC) - asked_at).total_seconds()))
         self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails", json={"chosen_options": [choice], "params_input": {}})
 
     def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:

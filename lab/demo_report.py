@@ -34,8 +34,8 @@ def summarize(
         "FINALIZED was observed": phase is Phase.FINALIZED,
         "every gate was signed on its proof": all(g["digest"] and g["digest"] == g["signed_digest"] for g in gates.values()),
         "every parity run was a MATCH": all(p and p["verdict"] == "MATCH" for p in parity.values()),
-        "no acknowledged record was lost": bool(workload) and workload["lost"] == 0 and workload["acknowledged"] > 0,
-        "no record was duplicated": bool(workload) and workload["duplicated"] == 0,
+        "no acknowledged record was lost": workload is not None and workload["lost"] == 0 and workload["acknowledged"] > 0,
+        "no record was duplicated": workload is not None and workload["duplicated"] == 0,
         "each broker was restarted exactly twice": set(brokers.values()) == {3},
         "each controller was started exactly twice": set(controllers.values()) == {2},
     }

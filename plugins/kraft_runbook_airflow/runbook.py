@@ -38,7 +38,10 @@ def load_clusters() -> Iterator[ClusterSpec]:
 
 @contextmanager
 def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None) -> Iterator[DAG]:
-    """A DAG that changes one cluster: one run at a time, no catch-up, no retries (a person decides), the trigger form's parameters."""
+    """A DAG that changes one cluster: no catch-up, no retries (a person decides), the trigger form's parameters.
+
+    Several runs may be triggered: the claim lets one of them change the cluster and refuses the others by name.
+    """
     nodes = "".join(f"\n| broker {b.id} | {b.host} |" for b in cluster.brokers) + "".join(f"\n| controller {c.id} | {c.host} |" for c in cluster.controllers)
     with DAG(
         f"{name}__{cluster.name}",
@@ -46,7 +49,6 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None) -> Iterator
         doc_md=f"{doc or ''}\n\n**{cluster.name}**: {cluster.description}\n\n| node | host |\n|---|---|{nodes}",
         schedule=None,
         catchup=False,
-        max_active_runs=1,
         tags=[*TAGS, cluster.name],
         default_args={"retries": 0},
         params={

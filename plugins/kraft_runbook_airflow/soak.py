@@ -7,12 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
-from kraft_runbook.clients.observe import observe
 
+from kraft_runbook.clients.observe import observe
 from kraft_runbook.phases import Phase, detect_phase
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
 from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.triggers import HealthWatchTrigger
+
+SHORTEST_WATCH = 5.0
+"""Seconds; three looks fit in, and Airflow has put away the deferred process before the trigger fires."""
 
 
 class SoakOperator(ParityOperator):
@@ -39,7 +42,7 @@ class SoakOperator(ParityOperator):
 
     def watch_until(self, ends_at: datetime) -> None:
         """Hand the wait to the triggerer; it comes back to prove parity."""
-        seconds = max(0.0, min((ends_at - datetime.now(UTC)).total_seconds(), self.parity_every.total_seconds()))
+        seconds = max(SHORTEST_WATCH, min((ends_at - datetime.now(UTC)).total_seconds(), self.parity_every.total_seconds()))
         self.log.info("Soaking until %s; parity again in %.0f s", ends_at.isoformat(timespec="seconds"), seconds)
         trigger = HealthWatchTrigger(self.cluster, time.time() + seconds)
         self.defer(trigger=trigger, method_name="after_watch", kwargs={"ends_at": ends_at.isoformat()})

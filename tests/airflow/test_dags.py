@@ -1,0 +1,113 @@
+"""The DAG files: what is generated from the cluster files, and in which order its tasks stand."""
+
+from __future__ import annotations
+
+import os
+import runpy
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DAG
+
+ROOT = Path(__file__).parents[2]
+
+
+def dags_of(file: str, clusters: Path, monkeypatch) -> dict[str, DAG]:
+    """The DAGs that a file defines, for these cluster files."""
+    monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(clusters))
+    made: dict[str, DAG] = {}
+    enter = DAG.__init__
+
+    def remember(self, dag_id, *args, **kwargs):
+        enter(self, dag_id, *args, **kwargs)
+        made[dag_id] = self
+
+    monkeypatch.setattr(DAG, "__init__", remember)
+    runpy.run_path(str(ROOT / "dags" / file))
+    return made
+
+
+@pytest.fixture
+def migration(monkeypatch) -> DAG:
+    return dags_of("zk_to_kraft_migration.py", ROOT / "include" / "clusters", monkeypatch)["zk_to_kraft_migration__lab"]
+
+
+def upstream(dag: DAG, task_id: str) -> set[str]:
+    return {t.task_id for t in dag.get_task(task_id).get_flat_relatives(upstream=True)}
+
+
+def test_every_node_is_a_task_group_of_its_phase(migration):
+    groups = set(migration.task_group_dict)
+    for broker in (1, 2, 3):
+        assert {f"roll_brokers_to_hybrid.broker_{broker}", f"roll_brokers_to_kraft.broker_{broker}"} <= groups
+    for controller in (101, 102, 103):
+        assert {f"provision_controllers.controller_{controller}", f"finalize_controllers.controller_{controller}"} <= groups
+
+
+def test_brokers_are_rolled_one_by_one_each_only_after_the_one_before_is_in_sync(migration):
+    for phase in ("hybrid", "kraft"):
+        for before, after in ((1, 2), (2, 3)):
+            assert migration.get_task(f"roll_brokers_to_{phase}.broker_{after}.restart").upstream_task_ids == {
+                f"roll_brokers_to_{phase}.broker_{before}.in_sync"
+            }
+
+
+@pytest.mark.parametrize(
+    ("step", "gate"),
+    [
+        ("provision_controllers.controller_101.provision", "gate_start.confirm"),
+        ("roll_brokers_to_kraft.broker_1.restart", "gate_dual_write.confirm"),
+        ("finalize_controllers.controller_101.restart", "gate_finalize.confirm"),
+    ],
+)
+def test_no_step_without_its_gate(migration, step, gate):
+    assert gate in upstream(migration, step)
+
+
+@pytest.mark.parametrize(("gate", "proof"), [("gate_dual_write", "parity_in_hybrid"), ("gate_finalize", "soak")])
+def test_parity_is_proven_before_a_gate_asks(migration, gate, proof):
+    assert proof in upstream(migration, f"{gate}.prove")
+    assert migration.get_task(f"{gate}.prove").parity_task == proof
+
+
+def test_parity_is_proven_again_between_the_last_signature_and_finalization(migration):
+    assert migration.get_task("gate_finalize.confirm").upstream_task_ids == {"gate_finalize.parity_again"}
+    assert "gate_finalize.approve_second" in upstream(migration, "gate_finalize.parity_again")
+
+
+def test_the_active_controller_is_finalized_last(migration):
+    before = upstream(migration, "finalize_controllers.active_controller_last.restart")
+    assert {f"finalize_controllers.controller_{c}.caught_up" for c in (101, 102, 103)} <= before
+
+
+def test_no_gate_has_a_default_or_a_time_out(migration):
+    for gate in ("start", "dual_write", "finalize"):
+        for task in ("approve", "approve_second"):
+            approval = migration.get_task(f"gate_{gate}.{task}")
+            assert approval.defaults is None
+            assert approval.response_timeout is None
+            assert [user["id"] for user in approval.assigned_users] == ["operator"]
+
+
+def test_nothing_is_retried_without_a_person(migration):
+    assert {task.retries for task in migration.tasks} == {0}
+    assert migration.catchup is False
+
+
+def test_the_closing_report_runs_whatever_happened(migration):
+    assert migration.get_task("closing_report").trigger_rule == "all_done"
+
+
+def test_a_cluster_file_that_cant_be_used_becomes_a_dag_that_says_so_and_harms_no_other(tmp_path, monkeypatch):
+    lab = (ROOT / "include" / "clusters" / "lab.yaml").read_text()
+    (tmp_path / "lab.yaml").write_text(lab.replace("${PROJECT_ROOT}", os.fspath(ROOT)))
+    (tmp_path / "bad.yaml").write_text("name: bad\nbrokers: []\n")
+    dags = dags_of("zk_to_kraft_migration.py", tmp_path, monkeypatch)
+    assert "zk_to_kraft_migration__lab" in dags
+    assert "missing; this key is required" in dags["cluster_file_problem__bad"].doc_md
+
+
+def test_the_parity_check_is_scheduled_where_the_cluster_file_says_so(tmp_path, monkeypatch):
+    lab = (ROOT / "include" / "clusters" / "lab.yaml").read_text() + '\nparity_schedule: "@hourly"\n'
+    (tmp_path / "lab.yaml").write_text(lab)
+    assert dags_of("metadata_parity_check.py", tmp_path, monkeypatch)["metadata_parity_check__lab"].schedule == "@hourly"

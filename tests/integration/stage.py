@@ -1,0 +1,120 @@
+"""A real cluster under a real Airflow, and a person at the UI: what the tests of whole runs need."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labs import Lab
+
+from lab import ROOT
+from lab.airflow_standalone import Airflow, AirflowClient
+
+MIGRATION = "zk_to_kraft_migration__lab"
+PARITY = "metadata_parity_check__lab"
+ENDED = frozenset({"success", "failed", "upstream_failed", "skipped"})
+
+
+@dataclass
+class Stage:
+    """One lab, one Airflow, one logged-in operator."""
+
+    lab: Lab
+    airflow: Airflow
+    client: AirflowClient
+
+    def start(self, dag_id: str, **params: Any) -> str:
+        self.client.wait_for_dag(dag_id)
+        return self.client.trigger(dag_id, params)
+
+    def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
+        return next(t for t in self.client.tasks(dag_id, run_id) if t["task_id"] == task_id)
+
+    def wait(self, dag_id: str, run_id: str, task_id: str, states: set[str] | frozenset[str], *, deadline: float = 240) -> str:
+        """Wait until a task is in one of these states; fails at once, with its log, when it failed and that was not wanted."""
+        ends = time.monotonic() + deadline
+        while time.monotonic() < ends:
+            state = self.task(dag_id, run_id, task_id)["state"]
+            if state in states:
+                return str(state)
+            broken = [t["task_id"] for t in self.client.tasks(dag_id, run_id) if t["state"] == "failed"]
+            if broken and "failed" not in states and task_id not in broken:
+                raise AssertionError(f"{broken[0]} failed: {self.log(dag_id, run_id, broken[0])[-3000:]}")
+            time.sleep(0.5)
+        raise AssertionError(f"{task_id} is {state} after {deadline:.0f} s: {self.log(dag_id, run_id, task_id)[-3000:]}")
+
+    def run_to_its_end(self, dag_id: str, run_id: str, *, deadline: float = 600, meanwhile: Callable[[], None] | None = None) -> str:
+        """Answer every gate by approving it until the run has ended; returns its state."""
+        ends = time.monotonic() + deadline
+        while time.monotonic() < ends:
+            for task in self.client.tasks(dag_id, run_id):
+                if task["state"] == "awaiting_input":
+                    self.client.answer(dag_id, run_id, task["task_id"], "Approve")
+            if meanwhile:
+                meanwhile()
+            state = self.client.run_state(dag_id, run_id)
+            if state in {"success", "failed"}:
+                return state
+            time.sleep(0.5)
+        raise AssertionError(f"run {run_id} has not ended after {deadline:.0f} s")
+
+    def failures(self, dag_id: str, run_id: str) -> str:
+        """What the failed tasks of a run say."""
+        failed = [t["task_id"] for t in self.client.tasks(dag_id, run_id) if t["state"] == "failed"]
+        return "\n".join(f"--- {task}\n{self.log(dag_id, run_id, task)[-3000:]}" for task in failed)
+
+    def log(self, dag_id: str, run_id: str, task_id: str) -> str:
+        tries = self.task(dag_id, run_id, task_id)["try_number"]
+        return "\n".join(self.client.log_lines(dag_id, run_id, task_id, tries))
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """``kraft-runbook …`` as a user runs it, with the lab's environment."""
+        return subprocess.run(
+            [sys.executable, "-m", "kraft_runbook.cli", *arguments],
+            env=self.lab.environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+
+
+def open_stage(lab: Lab, home: Path) -> Stage:
+    """Start Airflow beside a lab that is up."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    airflow = Airflow(home, "127.0.0.1", port)
+    given = {k: v for k, v in lab.environment.items() if k.startswith("KRB_")}
+    airflow.start(given)
+    return Stage(lab, airflow, airflow.client())
+
+
+def start_workload(lab: Lab, report: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", "lab", "workload", "--report", str(report)], cwd=ROOT, env=lab.environment)
+
+
+def kill_worker_of_playbook(playbook: str, *, deadline: float = 60) -> None:
+    """SIGKILL the task process that runs a playbook, as soon as one does."""
+    ends = time.monotonic() + deadline
+    while time.monotonic() < ends:
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                command = (process / "cmdline").read_text()
+                parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, ValueError):
+                continue
+            if "ansible-playbook" in command and playbook in command and parent != 1:
+                os.kill(parent, signal.SIGKILL)
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"no {playbook} ran within {deadline:.0f} s")

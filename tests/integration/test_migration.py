@@ -1,0 +1,147 @@
+"""The whole way from ZooKeeper to KRaft on a real cluster under a real Airflow. The tests build on one another, in this order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from labs import Lab
+from stage import ENDED, MIGRATION, PARITY, Stage, kill_worker_of_playbook, open_stage, start_workload
+
+from kraft_runbook.clients.evidence_store import read_records
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook_airflow.journal import run_file_name
+from lab.layout import starts
+
+
+@pytest.fixture(scope="module")
+def stage(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"))
+    yield opened
+    opened.airflow.stop()
+
+
+def everything(lab: Lab) -> dict[str, object]:
+    """Every host file that the runbook may write, every process start, every znode with its version of data and children."""
+    nodes = (*lab.spec.brokers, *lab.spec.controllers)
+    files = {n.config_file: Path(n.config_file) for n in nodes} | {"secrets": Path(lab.spec.secrets_file or "")}
+    seen: dict[str, object] = {name: (f.stat().st_mtime_ns, hashlib.sha256(f.read_bytes()).hexdigest()) if f.exists() else None for name, f in files.items()}
+    seen |= {c.log_dir: Path(c.log_dir).exists() for c in lab.spec.controllers}
+    seen["starts"] = starts(lab.spec)
+    zookeeper = KazooClient(lab.spec.zookeeper.connect)
+    zookeeper.start()
+
+    def walk(path: str) -> None:
+        _, stat = zookeeper.get(path)
+        seen[path] = (stat.mzxid, stat.pzxid)
+        for child in zookeeper.get_children(path):
+            walk(f"{path.rstrip('/')}/{child}")
+
+    walk("/")
+    zookeeper.stop()
+    zookeeper.close()
+    return seen
+
+
+def phase(stage: Stage) -> Phase:
+    return detect_phase(observe(stage.lab.spec, secrets=stage.lab.secrets)).phase
+
+
+def test_a_dry_run_plays_every_step_and_changes_nothing(stage: Stage) -> None:
+    before = everything(stage.lab)
+    run_id = stage.start(MIGRATION, dry_run=True)
+    assert stage.run_to_its_end(MIGRATION, run_id) == "success", stage.failures(MIGRATION, run_id)
+    assert everything(stage.lab) == before
+    assert {t["state"] for t in stage.client.tasks(MIGRATION, run_id)} == {"success"}
+    assert "+zookeeper.metadata.migration.enable=true" in stage.log(MIGRATION, run_id, "roll_brokers_to_hybrid.broker_1.restart")
+    assert "+process.roles=broker" in stage.log(MIGRATION, run_id, "roll_brokers_to_kraft.broker_1.restart")
+
+
+def test_there_is_nothing_to_compare_while_zookeeper_is_the_only_store(stage: Stage) -> None:
+    run_id = stage.start(PARITY)
+    assert stage.wait(PARITY, run_id, "parity", ENDED) == "skipped"
+
+
+def test_the_cluster_leaves_zookeeper_with_no_acknowledged_record_lost(stage: Stage, tmp_path: Path) -> None:
+    workload = start_workload(stage.lab, tmp_path / "account.json")
+    try:
+        run_id = stage.start(MIGRATION, soak_minutes=0.1)
+        stage.wait(MIGRATION, run_id, "gate_start.approve", {"awaiting_input"})
+        a_second_run_is_refused_by_name(stage, run_id)
+        stage.client.answer(MIGRATION, run_id, "gate_start.approve", "Approve")
+        a_killed_worker_costs_no_needless_restart(stage, run_id)
+        assert stage.run_to_its_end(MIGRATION, run_id) == "success", stage.failures(MIGRATION, run_id)
+        workload.send_signal(signal.SIGTERM)
+        assert workload.wait(timeout=180) == 0
+    finally:
+        if workload.poll() is None:
+            workload.kill()
+            workload.wait()
+    assert phase(stage) is Phase.FINALIZED
+    account = json.loads((tmp_path / "account.json").read_text())
+    assert account["acknowledged"] > 0
+    assert (account["lost"], account["duplicated"]) == (0, 0)
+    counted = starts(stage.lab.spec)
+    assert {b.id: counted[b.service] for b in stage.lab.spec.brokers} == {1: 3, 2: 3, 3: 3}, "each broker is restarted exactly twice"
+    assert {c.id: counted[c.service] for c in stage.lab.spec.controllers} == {101: 2, 102: 2, 103: 2}, "each controller is started exactly twice"
+    every_parity_run_matched_and_every_gate_was_signed(stage, run_id)
+
+
+def a_second_run_is_refused_by_name(stage: Stage, first: str) -> None:
+    second = stage.start(MIGRATION)
+    assert stage.wait(MIGRATION, second, "preflight.claim_cluster", ENDED) == "failed"
+    assert first in stage.log(MIGRATION, second, "preflight.claim_cluster")
+    assert stage.wait(MIGRATION, second, "gate_start.prove", ENDED) == "upstream_failed"
+
+
+def a_killed_worker_costs_no_needless_restart(stage: Stage, run_id: str) -> None:
+    restart = "roll_brokers_to_hybrid.broker_2.restart"
+    stage.wait(MIGRATION, run_id, restart, {"running"})
+    kill_worker_of_playbook("restart_broker")
+    assert stage.wait(MIGRATION, run_id, restart, ENDED) == "failed"
+    stage.client.clear(MIGRATION, run_id, [restart])
+
+
+def every_parity_run_matched_and_every_gate_was_signed(stage: Stage, run_id: str) -> None:
+    for task in ("parity_in_hybrid", "parity_in_dual_write", "soak", "gate_finalize.parity_again"):
+        assert stage.client.xcom(MIGRATION, run_id, task)["verdict"] == "MATCH"
+    for gate in ("start", "dual_write", "finalize"):
+        proven = stage.client.xcom(MIGRATION, run_id, f"gate_{gate}.prove")["digest"]
+        assert stage.client.xcom(MIGRATION, run_id, f"gate_{gate}.approve")["proof_digest"] == proven
+    records = read_records(stage.airflow.home / "kraft-runbook" / "evidence", run_file_name(MIGRATION, run_id))
+    outcomes = [r.body["outcome"] for r in records]
+    assert outcomes.count("approved") == 3
+    assert outcomes[-1] == "closed"
+
+
+def test_after_finalization_parity_compares_with_the_last_proven_state(stage: Stage) -> None:
+    run_id = stage.start(PARITY)
+    assert stage.wait(PARITY, run_id, "parity", ENDED) == "success", stage.failures(PARITY, run_id)
+    assert "baseline" in stage.log(PARITY, run_id, "parity")
+
+
+def test_a_finalized_cluster_is_not_migrated_again(stage: Stage) -> None:
+    before = starts(stage.lab.spec)
+    run_id = stage.start(MIGRATION)
+    assert stage.run_to_its_end(MIGRATION, run_id) == "failed"
+    assert "KRB-" in stage.log(MIGRATION, run_id, "preflight.checks")
+    assert starts(stage.lab.spec) == before
+
+
+def test_the_command_line_says_where_a_finalized_cluster_stands(stage: Stage) -> None:
+    told = stage.command("explain", "--cluster", "lab")
+    assert told.returncode == 0, told.stderr
+    assert "FINALIZED" in told.stdout
+
+
+def test_no_secret_reached_a_log_an_xcom_or_an_artifact(stage: Stage) -> None:
+    secrets = [v.encode() for k, v in stage.lab.environment.items() if k in {"KRB_LAB_PASSWORD_ENCODER_SECRET", "KRB_LAB_TOKEN_SECRET"}]
+    assert len(secrets) == 2
+    leaks = [str(f) for f in stage.airflow.home.rglob("*") if f.is_file() and any(s in f.read_bytes() for s in secrets)]
+    assert leaks == []
