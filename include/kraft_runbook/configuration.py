@@ -118,7 +118,7 @@ _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\n[ \t\f]*")
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The properties of a file's text as java.util.Properties reads them, but for \\uXXXX.
+    """The properties of a file's text as java.util.Properties reads them.
 
     Comments and blank lines are dropped, continued lines joined without their indentation; the last of a repeated key counts.
     """
@@ -132,4 +132,8 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _unescape(text: str) -> str:
-    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t", "r": "\r"}.get(match.group(1), match.group(1)), text)
+    def plain(match: re.Match[str]) -> str:
+        escape = match.group(1)
+        return chr(int(escape[1:], 16)) if len(escape) == 5 else {"n": "\n", "t": "\t", "r": "\r"}.get(escape, escape)
+
+    return re.sub(r"\\(u[0-9A-Fa-f]{4}|.)", plain, text)

@@ -73,5 +73,5 @@ def test_a_rendered_file_is_read_back_as_it_was(properties: dict[str, str]) -> N
 
 
 def test_comments_blank_and_continued_lines_are_read_as_java_reads_them() -> None:
-    text = "# c\n! c=1\n\na=1\n  b = x=y \nc=one,\\\n  two\nd: 4\ne 5\nf=ends\\\\\ng=6\na=2\nempty=\n"
-    assert parse_properties(text) == {"a": "2", "b": "x=y", "c": "one,two", "d": "4", "e": "5", "f": "ends\\", "g": "6", "empty": ""}
+    text = "# c\n! c=1\n\na=1\n  b = x=y \nc=one,\\\n  two\nd: 4\ne 5\nf=ends\\\\\ng=6\na=2\nempty=\nbob\\u0020x=7\n"
+    assert parse_properties(text) == {"a": "2", "b": "x=y", "c": "one,two", "d": "4", "e": "5", "f": "ends\\", "g": "6", "empty": "", "bob x": "7"}

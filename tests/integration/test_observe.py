@@ -1,0 +1,110 @@
+"""A real cluster in ZooKeeper mode, as it is observed: whole, quickly, and honestly where a part is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from kazoo.client import KazooClient
+from labs import Lab
+
+from kraft_runbook.checks import Verdict, run_checks
+from kraft_runbook.clients.observe import Scope, observe
+from kraft_runbook.conditions import Condition, evaluate
+from kraft_runbook.observation import BrokerMode, ClusterObservation, Unread, was_read
+from kraft_runbook.phases import Phase, detect_phase
+from lab.layout import layout
+from lab.supervision import processes
+
+
+def look(lab: Lab, scope: Scope = Scope.LIVE, **options: bool) -> ClusterObservation:
+    return observe(lab.spec, secrets=lab.secrets, scope=scope, **options)
+
+
+def test_a_zookeeper_cluster_is_seen_whole(own_lab: Lab) -> None:
+    seen = look(own_lab, Scope.FULL)
+    assert detect_phase(seen).phase is Phase.ZOOKEEPER
+    assert seen.brokers_in(BrokerMode.ZOOKEEPER) == (1, 2, 3)
+    assert was_read(seen.zookeeper) and was_read(seen.zookeeper.tree) and was_read(seen.topics)
+    assert {b.software_version for b in seen.brokers.values()} == {own_lab.spec.kafka.version}
+    assert {b.advertised_cluster_id for b in seen.brokers.values()} == {seen.zookeeper.cluster_id, seen.topics.cluster_id}
+    assert seen.zookeeper.tree.topics == seen.zookeeper.topic_count == seen.topics.topic_count
+    assert seen.zookeeper.tree.partitions == seen.topics.partition_count
+    assert seen.zookeeper.tree.assigned_broker_ids == {1, 2, 3}
+    assert seen.zookeeper.tree.acl_count > 0
+    assert seen.zookeeper.server_version == "3.8.4"
+    assert [c.running for c in seen.controllers.values()] == [False, False, False]
+    assert isinstance(seen.quorum, Unread)
+    assert not seen.undeclared_brokers and not seen.undeclared_controllers
+
+
+def test_a_live_look_takes_less_than_a_second(own_lab: Lab) -> None:
+    look(own_lab)
+    assert min(look(own_lab).took_seconds for _ in range(3)) < 1.0
+
+
+def test_preflight_of_a_fresh_lab_passes_with_hosts(own_lab: Lab) -> None:
+    seen = look(own_lab, Scope.FULL, with_hosts=True)
+    report = run_checks(seen, own_lab.spec, Phase.ZOOKEEPER)
+    assert report.verdict is Verdict.PASS, report.render_text()
+
+
+def test_a_missing_state_znode_and_a_client_of_zookeeper_are_found(own_lab: Lab) -> None:
+    """A partition without its state znode is found and named, and so is the client that took it away; the znode is put back."""
+    client = KazooClient(own_lab.spec.zookeeper.connect)
+    client.start()
+    try:
+        topic = sorted(t for t in client.get_children("/brokers/topics") if not t.startswith("__"))[0]
+        path = f"/brokers/topics/{topic}/partitions/0/state"
+        data, _ = client.get(path)
+        client.delete(path)
+        try:
+            seen = look(own_lab, Scope.FULL)
+        finally:
+            client.create(path, data)
+    finally:
+        client.stop()
+        client.close()
+    assert was_read(seen.zookeeper) and was_read(seen.zookeeper.tree)
+    assert seen.zookeeper.tree.partitions_without_state == (f"{topic}-0",)
+    assert [r.code for r in run_checks(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").results if r.verdict is Verdict.FAIL] == ["KRB-PRE-014", "KRB-PRE-034"]
+
+
+def test_a_broker_that_is_killed_is_down_and_the_rest_is_still_seen(own_lab: Lab) -> None:
+    before = look(own_lab)
+    os.kill(processes(layout(own_lab.spec))["broker-2"].pid, signal.SIGKILL)
+    time.sleep(0.5)
+    seen = look(own_lab)
+    assert seen.brokers[2].running is False
+    assert isinstance(seen.brokers[2].mode, Unread)
+    assert seen.brokers_in(BrokerMode.ZOOKEEPER) == (1, 3)
+    assert was_read(seen.zookeeper) and was_read(seen.topics)
+    assert not evaluate(Condition.BROKER_IN_SYNC, seen, own_lab.spec, node_id=2, earlier=before).hopeless
+    assert evaluate(Condition.BROKER_IN_SYNC, look(own_lab), own_lab.spec, node_id=2, earlier=seen).hopeless
+
+
+def test_a_zookeeper_that_hangs_costs_its_own_part_and_little_time(own_lab: Lab) -> None:
+    """Stopped, not dead: it accepts connections and never answers."""
+    pid = processes(layout(own_lab.spec))["zookeeper"].pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        seen = look(own_lab)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert isinstance(seen.zookeeper, Unread)
+    assert own_lab.spec.zookeeper.servers[0] in seen.zookeeper.reason or "in time" in seen.zookeeper.reason
+    assert seen.brokers[1].mode is BrokerMode.ZOOKEEPER
+    assert seen.took_seconds < 8
+    reading = detect_phase(seen)
+    assert reading.phase is Phase.UNKNOWN
+    assert reading.reasons[0].startswith("ZooKeeper could not be read: ")
+
+
+@pytest.mark.parametrize("chroot", ["/nowhere"])
+def test_a_wrong_chroot_is_named(own_lab: Lab, chroot: str) -> None:
+    spec = own_lab.spec.model_copy(update={"zookeeper": own_lab.spec.zookeeper.model_copy(update={"chroot": chroot})})
+    seen = observe(spec, secrets=own_lab.secrets)
+    assert isinstance(seen.zookeeper, Unread)
+    assert seen.zookeeper.reason.endswith(f"holds no Kafka cluster: there is no {chroot}/brokers/ids")
