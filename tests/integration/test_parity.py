@@ -1,0 +1,240 @@
+"""Parity on a real cluster in dual write: what matches, what does not whatever it looks like, and every kind of planted difference."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
+from confluent_kafka.admin import AlterConfigOpType as Op
+from kazoo.client import KazooClient
+from labs import Lab
+from pyspark.sql import SparkSession
+
+from kraft_runbook.clients.metadata_quorum import describe_quorum
+from kraft_runbook.clients.quorum_facts import declared_rows, replay_log
+from kraft_runbook.cluster import SecretRef
+from kraft_runbook.errors import SecretMissing
+from kraft_runbook.metadata import comparison, levels
+from kraft_runbook.metadata.comparison import ParityReport, Verdict
+from kraft_runbook.metadata.entities import Fingerprints, Kind
+from kraft_runbook.observation import BrokerMode
+from kraft_runbook.spark.parity import run_parity
+from kraft_runbook.spark.session import session
+
+Edit = Callable[[bytes], bytes | None]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with session(None) as ready:
+        yield ready
+
+
+@pytest.fixture(scope="module")
+def dual_write(own_lab: Lab) -> Lab:
+    by_hand.to_dual_write(own_lab.spec, secrets=own_lab.secrets)
+    return own_lab
+
+
+@pytest.fixture(scope="module")
+def zookeeper(dual_write: Lab) -> Iterator[KazooClient]:
+    client = KazooClient(hosts=dual_write.spec.zookeeper.connect)
+    client.start()
+    yield client
+    client.stop()
+
+
+@pytest.fixture(scope="module")
+def baseline(dual_write: Lab, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("baseline") / "lab"
+    report = run_parity(dual_write.spec, secrets=dual_write.secrets, spark=spark, save_baseline=path)
+    assert report.verdict is Verdict.MATCH, report.render_text()
+    return path
+
+
+def compare(lab: Lab, spark: SparkSession, **options: Any) -> ParityReport:
+    return run_parity(lab.spec, secrets=lab.secrets, spark=spark, **options)
+
+
+@contextmanager
+def planted(zookeeper: KazooClient, edits: dict[str, Edit]) -> Iterator[None]:
+    """The znodes changed (None: deleted), and put back afterwards."""
+    before = {path: zookeeper.get(path)[0] for path in edits}
+    try:
+        for path, edit in edits.items():
+            after = edit(before[path])
+            zookeeper.delete(path) if after is None else zookeeper.set(path, after)
+        yield
+    finally:
+        for path, data in before.items():
+            zookeeper.set(path, data) if zookeeper.exists(path) else zookeeper.create(path, data)
+
+
+def field(*path: str, to: Any) -> Edit:
+    """An edit of one field of a JSON znode; ``to`` a value, or a function of the old one."""
+
+    def edit(data: bytes) -> bytes:
+        parsed = json.loads(data)
+        inner = parsed
+        for name in path[:-1]:
+            inner = inner[name]
+        inner[path[-1]] = to(inner[path[-1]]) if callable(to) else to
+        return json.dumps(parsed).encode()
+
+    return edit
+
+
+def respelt(data: bytes) -> bytes:
+    """The same JSON with other spacing and another order of keys."""
+    return json.dumps(dict(reversed(json.loads(data).items())), indent=3).encode()
+
+
+def test_dual_write_matches_in_every_kind_and_shows_no_secret(dual_write: Lab, spark: SparkSession) -> None:
+    report = compare(dual_write, spark)
+    assert report.verdict is Verdict.MATCH, report.render_text()
+    assert {each.kind for each in report.counts} == {kind.value for kind in Kind if kind is not Kind.UNREADABLE}
+    assert 0 < report.migration_offset <= report.end_offset
+    shown = json.dumps(report.to_dict()) + report.render_text() + report.render_markdown()
+    assert not [name for name, value in dual_write.environment.items() if name.startswith("KRB_LAB_") and "SECRET" in name and value in shown]
+
+
+def test_harmless_differences_are_none(dual_write: Lab, zookeeper: KazooClient, spark: SparkSession) -> None:
+    state = "/brokers/topics/orders/partitions/0/state"
+    edits: dict[str, Edit] = {
+        state: lambda data: field("isr", to=lambda isr: isr[::-1])(field("controller_epoch", to=99)(data)),
+        "/brokers/topics/orders": respelt,
+        "/config/topics/payments": respelt,
+        "/config/users/alice": respelt,
+        "/kafka-acl/Topic/orders": field("acls", to=lambda acls: acls[::-1]),
+        "/cluster/id": respelt,
+    }
+    with planted(zookeeper, edits):
+        report = compare(dual_write, spark)
+    assert report.verdict is Verdict.MATCH, report.render_text()
+
+
+def test_a_planted_difference_of_every_kind_is_found_and_named(dual_write: Lab, zookeeper: KazooClient, spark: SparkSession) -> None:
+    token = zookeeper.get_children("/delegation_token/tokens")[0]
+    orders = "/brokers/topics/orders/partitions"
+    edits: dict[str, Edit] = {
+        "/brokers/topics/customers": field("topic_id", to="AAAAAAAAAAAAAAAAAAAAAQ"),
+        "/brokers/topics/replica-order": field("partitions", "0", to=lambda replicas: replicas[::-1]),
+        f"{orders}/0/state": field("leader_epoch", to=lambda epoch: epoch + 1),
+        f"{orders}/1/state": lambda _: None,
+        f"{orders}/2/state": lambda _: b"{ not json",
+        "/config/topics/payments": field("config", "retention.ms", to="1"),
+        "/config/brokers/<default>": field("config", "log.cleaner.threads", to="7"),
+        "/config/clients/<default>": field("config", "consumer_byte_rate", to="1"),
+        "/config/users/carol": field("config", "SCRAM-SHA-512", to=lambda text: text.replace("iterations=4096", "iterations=8192")),
+        "/kafka-acl/Group/billing": field("acls", to=lambda acls: [acls[0] | {"permissionType": "Deny"}]),
+        f"/delegation_token/tokens/{token}": field("renewers", to=["User%3Amallory"]),
+        "/latest_producer_id_block": field("block_start", to="77000"),
+        "/cluster/id": field("id", to="another-cluster"),
+        "/brokers/ids/2": field("rack", to="elsewhere"),
+        "/controller": field("kraftControllerEpoch", to=77),
+    }
+    with planted(zookeeper, edits):
+        report = compare(dual_write, spark)
+    assert report.verdict is Verdict.MISMATCH
+    named = {(sample.kind, sample.key.split(" (")[0], sample.side) for sample in report.samples}
+    assert named == {
+        ("topic", "customers", "differ"),
+        ("replica assignment", "replica-order-0", "differ"),
+        ("partition state", "orders-0", "differ"),
+        ("partition state", "orders-1", "only in KRaft"),
+        ("partition state", "orders-2", "only in KRaft"),
+        ("unreadable znode", f"{orders}/2/state", "only in ZooKeeper"),
+        ("topic config", "payments: retention.ms", "differ"),
+        ("broker config", "every broker: log.cleaner.threads", "differ"),
+        ("client quota", "client-id <default>: consumer_byte_rate", "differ"),
+        ("SCRAM credential", "user carol, SCRAM-SHA-512", "differ"),
+        ("ACL", "DENY READ on LITERAL GROUP 'billing' to User:alice from *", "only in ZooKeeper"),
+        ("ACL", "ALLOW READ on LITERAL GROUP 'billing' to User:alice from *", "only in KRaft"),
+        ("delegation token", next(s.key for s in report.samples if s.kind == "delegation token").split(" (")[0], "differ"),
+        ("producer id block", "/latest_producer_id_block", "differ"),
+        ("cluster id", "/cluster/id and the controllers' meta.properties", "differ"),
+        ("hybrid broker", "broker 2", "differ"),
+        ("controller", "/controller", "differ"),
+    }
+    missing = next(s for s in report.samples if s.key.startswith("orders-1"))
+    assert f"{orders}/1/state" in missing.key and missing.zookeeper == "absent"
+    restored = compare(dual_write, spark)
+    assert restored.verdict is Verdict.MATCH, restored.render_text()
+
+
+def test_a_version_that_does_not_cover_the_brokers_protocol_is_a_difference(dual_write: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(levels.LEVELS, "3.9-IV0", 22)
+    quorum = describe_quorum(dual_write.spec, secrets=dual_write.secrets)
+    end = quorum.high_watermark - 1
+    replay = replay_log(dual_write.spec, quorum.leader_id, quorum.leader_epoch, start=end, end=end, fingerprints=Fingerprints(b""), secrets=dual_write.secrets)
+    versions = [v for v in replay.versions() if v.kind is Kind.METADATA_VERSION]
+    (difference,) = comparison.compare(declared_rows(dual_write.spec), versions).differences
+    assert "covered false" in str(difference)
+
+
+def test_it_matches_while_everything_changes(dual_write: Lab, spark: SparkSession) -> None:
+    stop, made = threading.Event(), [0]
+
+    def churn() -> None:
+        admin = AdminClient({"bootstrap.servers": ",".join(dual_write.spec.bootstrap_servers)})
+        while not stop.is_set():
+            name = f"churn-{made[0]}"
+            next(iter(admin.create_topics([NewTopic(name, 5, 3)]).values())).result(30)
+            entry = ConfigEntry("retention.ms", str(100000 + made[0]), incremental_operation=Op.SET)
+            changed = ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[entry])
+            next(iter(admin.incremental_alter_configs([changed]).values())).result(30)
+            if made[0] % 3 == 2:
+                next(iter(admin.delete_topics([f"churn-{made[0] - 1}"]).values())).result(30)
+            made[0] += 1
+
+    worker = threading.Thread(target=churn)
+    worker.start()
+    try:
+        reports = [compare(dual_write, spark) for _ in range(3)]
+    finally:
+        stop.set()
+        worker.join()
+    assert made[0] > 5
+    assert [report.verdict for report in reports] == [Verdict.MATCH] * 3, "\n".join(r.render_text() for r in reports)
+
+
+def test_without_the_encoders_secret_it_is_inconclusive_and_says_what_to_do(dual_write: Lab, spark: SparkSession) -> None:
+    def without(ref: SecretRef) -> str:
+        raise SecretMissing(f"{ref} is not set", way_out="export it")
+
+    report = run_parity(dual_write.spec, secrets=without, spark=spark)
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert "broker config broker 1" in report.summary and "is not set" in report.summary
+    assert "password.encoder.secret" in report.obstacles[0].way_out
+
+
+def test_after_finalization_it_compares_with_the_last_proven_state(dual_write: Lab, spark: SparkSession, baseline: Path, tmp_path: Path) -> None:
+    spec, secrets = dual_write.spec, dual_write.secrets
+    by_hand.roll_brokers(spec, BrokerMode.KRAFT, secrets=secrets)
+    between = compare(dual_write, spark)
+    assert between.verdict is Verdict.MATCH, between.render_text()
+    by_hand.finalize(spec, secrets=secrets)
+
+    pretending = compare(dual_write, spark)
+    assert pretending.verdict is Verdict.INCONCLUSIVE
+    assert "finalized" in pretending.summary
+
+    report = compare(dual_write, spark, baseline=baseline)
+    assert report.verdict is Verdict.MATCH, report.render_text()
+    assert report.against.startswith("the baseline ")
+
+    lines = gzip.decompress(baseline.read_bytes()).decode().splitlines()
+    changed = [line.replace('"604800000\\"', '"1\\"') if "retention.ms" in line and "payments" in line else line for line in lines]
+    assert changed != lines
+    (tmp_path / "changed").write_bytes(gzip.compress(("\n".join(changed) + "\n").encode()))
+    refuted = compare(dual_write, spark, baseline=tmp_path / "changed")
+    assert refuted.verdict is Verdict.MISMATCH
+    assert [sample.key for sample in refuted.samples] == ["payments: retention.ms (/config/topics/payments)"]
