@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import tempfile
 from pathlib import Path
@@ -19,7 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.configuration import parse_properties, render_properties
+from kraft_runbook.configuration import render_properties
 from lab.layout import layout
 from lab.secret_files import write_private
 from lab.tools import run_class
@@ -31,7 +32,7 @@ TOKENS = (("alice", "User:carol"), ("alice", None), ("bob@x y", "User:alice"))
 
 
 def create_scram_users(client: AdminClient, spec: ClusterSpec) -> str:
-    """Make the users that are missing. Their passwords are random and stay in the lab's scram-users.properties (0600)."""
+    """Make the users that are missing. Their passwords are random and stay in the lab's scram-users.json (0600)."""
     present = _present_users(client)
     missing = [(user, mechanism) for user, mechanisms in SCRAM_USERS.items() for mechanism in mechanisms if user not in present]
     passwords = _passwords(spec)
@@ -97,8 +98,8 @@ def _create_token(spec: ClusterSpec, user: str, renewer: str | None) -> None:
 
 
 def _passwords(spec: ClusterSpec) -> dict[str, str]:
-    path = layout(spec).directory / "scram-users.properties"
+    """Each user's password: random, made once."""
+    path = layout(spec).directory / "scram-users.json"
     if not path.exists():
-        made = {user.replace(" ", "\\u0020"): secrets.token_urlsafe(24) for user in SCRAM_USERS}
-        write_private(path, "".join(f"{user}={password}\n" for user, password in made.items()))
-    return {user.replace("\\u0020", " "): password for user, password in parse_properties(path.read_text()).items()}
+        write_private(path, json.dumps({user: secrets.token_urlsafe(24) for user in SCRAM_USERS}) + "\n")
+    return {str(user): str(password) for user, password in json.loads(path.read_text()).items()}
