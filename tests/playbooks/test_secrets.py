@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -97,9 +99,12 @@ def test_what_a_killed_run_left_is_removed_by_the_next(node: Node, tmp_path: Pat
     left = tmp_path / "kraft-runbook-run-left"
     left.mkdir()
     (left / ".alive").touch()
+    for name, age in (("made-again", 7200), ("being-made", 0)):
+        (tmp_path / f"kraft-runbook-run-{name}").mkdir()
+        os.utime(tmp_path / f"kraft-runbook-run-{name}", (time.time() - age,) * 2)
     held = tmp_path / "kraft-runbook-run-held"
     held.mkdir()
     with (held / ".alive").open("w") as alive:
         fcntl.flock(alive, fcntl.LOCK_EX)
         restart_broker(node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), check=True, state_dir=tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["kraft-runbook-run-held"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kraft-runbook-run-being-made", "kraft-runbook-run-held"]

@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,6 +32,7 @@ Tell = Callable[[str], None]
 
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSH_AUTH_SOCK", "JAVA_HOME")
 _PREFIX = "kraft-runbook-run-"
+_OLD_SECONDS = 3600.0
 _TIED = """
 import ctypes, os, signal, sys
 PR_SET_PDEATHSIG = 1
@@ -243,18 +245,21 @@ def _mark_alive(private: Path) -> int:
 
 
 def _sweep(base: Path) -> None:
+    """Remove the directories of runs whose process is gone: nobody holds their ``.alive``.
+
+    One without it is being made, or was made again by an ended run's last task (ansible's cache of module code): it goes when it is old.
+    """
     for left in base.glob(f"{_PREFIX}*"):
-        try:
-            handle = os.open(left / ".alive", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:  # another user's, or one that is being made
-            continue
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left, ignore_errors=True)
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(handle)
+        with contextlib.suppress(OSError):  # another user's, or gone meanwhile
+            if (left / ".alive").exists():
+                handle = os.open(left / ".alive", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: its process lives
+                    shutil.rmtree(left, ignore_errors=True)
+                finally:
+                    os.close(handle)
+            elif time.time() - left.stat().st_mtime > _OLD_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 # -- what a run reports -------------------------------------------------------------------------------------------------
