@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from kraft_runbook.clients.observe import observe
-
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import RunbookError

@@ -99,17 +99,28 @@ class Proof:
         )
 
     def render_markdown(self) -> str:
-        """What the person sees in the approval."""
-        lines = [f"**{MEANING[self.gate]}**", "", f"Cluster `{self.cluster}` is in phase **{self.phase.value}**. Proof digest `{self.digest}`, made {self.made_at:%Y-%m-%d %H:%M:%S} UTC.", ""]
-        lines += ["### Checks", "", "| check | verdict | evidence |", "|---|---|---|"]
-        lines += [f"| `{c.code}` {_cell(c.title)} | {_mark(c.verdict)} | {_cell(c.evidence)} |" for c in sorted(self.checks, key=lambda c: c.verdict is Verdict.PASS)]
-        if self.parity:
-            lines += ["", "### ZooKeeper ↔ KRaft parity", "", self.parity.rendered]
-        lines += ["", "### The way back", "", f"Rollback is {'**possible**' if self.rollback.possible else '**not possible**'} now: {self.rollback.why}."]
-        lines += [f"{n}. {step}" for n, step in enumerate(self.rollback.steps, 1)]
-        lines += [f"- Risk: {risk}" for risk in self.rollback.risks]
+        """What the person sees in the approval: the decision, the proof in one line each, then all of it."""
+        passed = sum(c.verdict is Verdict.PASS for c in self.checks)
+        lines = [
+            f"**{MEANING[self.gate]}**",
+            "",
+            f"Cluster `{self.cluster}` is in phase **{self.phase.value}**. Proof digest `{self.digest}`, made {self.made_at:%Y-%m-%d %H:%M:%S} UTC.",
+            "",
+            f"- Checks: **{passed} of {len(self.checks)} pass**",
+            f"- Parity: **{self.parity.verdict}** at metadata offset {self.parity.offset}, digest `{self.parity.digest}`"
+            if self.parity
+            else "- Parity: nothing to compare yet",
+            f"- Rollback now: **{'possible' if self.rollback.possible else 'not possible'}**: {self.rollback.why}",
+        ]
         if self.gate is Gate.FINALIZE:
-            lines += ["", "After this gate's step there is **no way back**."]
+            lines += ["- After this gate's step there is **no way back**"]
+        lines += ["", "### The way back from here", "", *(f"{n}. {step}" for n, step in enumerate(self.rollback.steps, 1))]
+        lines += [f"- Risk: {risk}" for risk in self.rollback.risks] if self.rollback.steps else ["Nothing has to be undone."]
+        if self.parity:
+            lines += ["", "### ZooKeeper and KRaft compared", "", self.parity.rendered]
+        lines += ["", "### Checks", "", "| check | verdict | evidence |", "|---|---|---|"]
+        ranked = sorted(self.checks, key=lambda c: c.verdict is Verdict.PASS)
+        lines += [f"| `{c.code}` {_cell(c.title)} | {_mark(c.verdict)} | {_cell(c.evidence)} |" for c in ranked]
         return "\n".join(lines)
 
 
@@ -118,7 +129,7 @@ def _cell(text: str) -> str:
 
 
 def _mark(verdict: Verdict) -> str:
-    return {Verdict.PASS: "✅ pass", Verdict.FAIL: "❌ fail", Verdict.UNKNOWN: "❔ unknown"}[verdict]
+    return "pass" if verdict is Verdict.PASS else f"**{verdict.value}**"
 
 
 def make_proof(
@@ -141,7 +152,9 @@ def fingerprint(seen: ClusterObservation) -> str:
         "phase": detect_phase(seen).phase.value,
         "cluster_id": seen.zookeeper.cluster_id if was_read(seen.zookeeper) else None,
         "brokers": {str(b.id): [b.running if was_read(b.running) else "unread", b.mode if was_read(b.mode) else "unread"] for b in seen.brokers.values()},
-        "controllers": {str(c.id): [c.running if was_read(c.running) else "unread", c.mode if was_read(c.mode) else "unread"] for c in seen.controllers.values()},
+        "controllers": {
+            str(c.id): [c.running if was_read(c.running) else "unread", c.mode if was_read(c.mode) else "unread"] for c in seen.controllers.values()
+        },
         "undeclared": [sorted(seen.undeclared_brokers), sorted(seen.undeclared_controllers)],
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]

@@ -33,7 +33,7 @@ def test_an_approval_lets_the_step_run_and_shows_what_was_proven(scene):
     digest = client.xcom("gate_anyone", run_id, "gate_start.prove")["digest"]
     assert digest in shown["body"]
     assert "KRB-TEST-001" in shown["body"]
-    assert "Rollback is **possible**" in shown["body"]
+    assert "Rollback now: **possible**" in shown["body"]
     client.answer("gate_anyone", run_id, APPROVE, "Approve")
     assert scene.wait("gate_anyone", run_id, "step", ENDED) == "success"
     signed = client.xcom("gate_anyone", run_id, APPROVE)
