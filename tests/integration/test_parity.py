@@ -18,14 +18,14 @@ from kazoo.client import KazooClient
 from labs import Lab
 from pyspark.sql import SparkSession
 
-from kraft_runbook.clients.metadata_quorum import describe_quorum
+from kraft_runbook.clients.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum
 from kraft_runbook.clients.quorum_facts import declared_rows, replay_log
 from kraft_runbook.cluster import SecretRef
 from kraft_runbook.errors import SecretMissing
 from kraft_runbook.metadata import comparison, levels
 from kraft_runbook.metadata.comparison import ParityReport, Verdict
 from kraft_runbook.metadata.entities import Fingerprints, Kind
-from kraft_runbook.observation import BrokerMode
+from kraft_runbook.observation import BrokerMode, ControllerMode
 from kraft_runbook.spark.parity import run_parity
 from kraft_runbook.spark.session import session
 
@@ -222,6 +222,9 @@ def test_after_finalization_it_compares_with_the_last_proven_state(dual_write: L
     between = compare(dual_write, spark)
     assert between.verdict is Verdict.MATCH, between.render_text()
     by_hand.finalize(spec, secrets=secrets)
+
+    assert all(broker_is_kraft(spec, each, secrets=secrets) for each in spec.brokers)
+    assert {controller_mode(spec, each, secrets=secrets) for each in spec.controllers} == {ControllerMode.KRAFT}
 
     pretending = compare(dual_write, spark)
     assert pretending.verdict is Verdict.INCONCLUSIVE

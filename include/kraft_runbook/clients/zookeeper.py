@@ -141,6 +141,10 @@ class ZookeeperReader:
         self._multi_read = True
 
     def __enter__(self) -> ZookeeperReader:
+        self._connect()
+        return self
+
+    def _connect(self) -> None:
         try:
             self._client.start(self._timeout)
         except KazooTimeoutError:
@@ -149,7 +153,6 @@ class ZookeeperReader:
         except (KazooException, SASLException, OSError) as error:
             self._close()
             raise self._unreachable(f"{type(error).__name__}: {error}") from None
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._close()
@@ -209,8 +212,9 @@ class ZookeeperReader:
             try:
                 return self._read_batches(operation, paths, build)
             except UnimplementedError:
-                self._multi_read = False  # ZooKeeper before 3.6; it also drops the session, so the next request waits for a new one
-                self._await_connection()
+                self._multi_read = False  # ZooKeeper before 3.6; it drops the session after saying so
+                self._client.stop()
+                self._connect()
         return self._read_single(paths, build, single)
 
     def _read_batches(self, operation: int, paths: Sequence[str], build: Callable[[str, Any], T]) -> list[T | None]:

@@ -1,0 +1,110 @@
+"""The quorum and its log on real controllers: modes, snapshots, a log that was truncated, a leader that is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import by_hand
+import pytest
+from labs import Lab
+
+from kraft_runbook.clients.metadata_log_reader import LogTruncated, MetadataLogReader, Position
+from kraft_runbook.clients.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum, quorum_cluster_id, read_cluster_records
+from kraft_runbook.clients.quorum_facts import replay_log
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.metadata.entities import Fingerprints
+from kraft_runbook.metadata.metadata_log import LogReplay
+from kraft_runbook.observation import ControllerMode, ZkMigrationState
+from lab.layout import layout
+
+SNAPSHOTS = {"metadata.log.max.snapshot.interval.ms": "2000"}
+SHORT_LOG = SNAPSHOTS | {
+    "metadata.max.retention.bytes": "100000",
+    "metadata.log.segment.bytes": "1048576",
+    "metadata.log.segment.min.bytes": "1048576",
+    "metadata.log.segment.ms": "3000",
+}
+
+
+@pytest.fixture(scope="module")
+def quorum(own_lab: Lab) -> Iterator[Lab]:
+    by_hand.to_dual_write(own_lab.spec, secrets=own_lab.secrets)
+    yield own_lab
+
+
+def restart_controllers(lab: Lab, properties: dict[str, str]) -> None:
+    for controller in lab.spec.controllers:
+        path = Path(controller.config_file)
+        kept = [line for line in path.read_text().splitlines() if not line.startswith("metadata.")]
+        path.write_text("\n".join([*kept, *(f"{name}={value}" for name, value in properties.items())]) + "\n")
+        by_hand._restart(layout(lab.spec), controller.service)
+    by_hand.wait_until("a leader", lambda: describe_quorum(lab.spec, secrets=lab.secrets).leader_id > 0)
+
+
+def replay(lab: Lab, start: int) -> LogReplay:
+    found = describe_quorum(lab.spec, secrets=lab.secrets)
+    return replay_log(
+        lab.spec,
+        found.leader_id,
+        found.leader_epoch,
+        start=start,
+        end=found.high_watermark - 1,
+        fingerprints=Fingerprints(b"x"),
+        secrets=lab.secrets,
+    )
+
+
+def state(found: LogReplay) -> set[str]:
+    return {str(row) for row in found.image.rows()}
+
+
+def newest_snapshot_and_log_start(lab: Lab) -> tuple[int, int]:
+    found = describe_quorum(lab.spec, secrets=lab.secrets)
+    with MetadataLogReader(lab.spec, found.leader_id, found.leader_epoch, secrets=lab.secrets) as reader:
+        first = reader._following(Position(0, 0))
+    return (first.snapshot_id.end_offset if first.snapshot_id else -1), first.log_start_offset
+
+
+def test_modes_of_running_nodes_and_the_cluster_records(quorum: Lab) -> None:
+    spec, secrets = quorum.spec, quorum.secrets
+    assert {controller_mode(spec, each, secrets=secrets) for each in spec.controllers} == {ControllerMode.MIGRATION}
+    assert not any(broker_is_kraft(spec, each, secrets=secrets) for each in spec.brokers)
+    records = read_cluster_records(spec, secrets=secrets)
+    assert set(records.registrations) == set(spec.broker_ids)
+    assert all(each.is_migrating_zk_broker and not each.fenced for each in records.registrations.values())
+    assert (records.metadata_version, records.migration_state_record) == (21, ZkMigrationState.MIGRATION)
+    assert quorum_cluster_id(spec, spec.controllers[0].id, secrets=secrets) == by_hand.cluster_id(spec, secrets=secrets)
+    later = read_cluster_records(spec, secrets=secrets, since=records)
+    assert later.position.offset >= records.position.offset
+    assert later.registrations == records.registrations
+
+
+def test_a_reader_sent_to_a_follower_goes_on_with_the_leader(quorum: Lab) -> None:
+    found = describe_quorum(quorum.spec, secrets=quorum.secrets)
+    follower = next(each for each in quorum.spec.controller_ids if each != found.leader_id)
+    with MetadataLogReader(quorum.spec, follower, found.leader_epoch, secrets=quorum.secrets) as reader:
+        assert sum(1 for chunk in reader.chunks(end=found.high_watermark - 1) for _ in chunk.records()) > 0
+        assert reader.position.offset == found.high_watermark
+
+
+def test_a_leader_that_the_cluster_file_does_not_know_is_named(quorum: Lab) -> None:
+    with pytest.raises(Unreachable, match="controller 999, which the cluster file does not declare"):
+        MetadataLogReader(quorum.spec, 999, 1, secrets=quorum.secrets)
+
+
+def test_snapshots_and_the_whole_log_give_the_same_state_and_a_truncated_log_says_so(quorum: Lab) -> None:
+    whole = state(replay(quorum, 100))
+    restart_controllers(quorum, SNAPSHOTS)
+    by_hand.wait_until("a snapshot", lambda: newest_snapshot_and_log_start(quorum)[0] > 0)
+    assert state(replay(quorum, 100)) == whole  # from the first record: the log still begins at 0
+    assert state(replay(quorum, newest_snapshot_and_log_start(quorum)[0] + 5)) == whole
+
+    before = read_cluster_records(quorum.spec, secrets=quorum.secrets)
+    restart_controllers(quorum, SHORT_LOG)
+    by_hand.wait_until("a truncated log", lambda: newest_snapshot_and_log_start(quorum)[1] > 0, within=240)
+    with pytest.raises(LogTruncated, match="does not reach back to offset 100"):
+        replay(quorum, 100)
+    assert state(replay(quorum, newest_snapshot_and_log_start(quorum)[1] + 1)) == whole  # from the oldest snapshot
+    after = read_cluster_records(quorum.spec, secrets=quorum.secrets, since=before)  # our position may be gone: read anew
+    assert after.registrations == before.registrations
