@@ -16,6 +16,7 @@ from kraft_runbook.clients.observe import observe
 from kraft_runbook.gates import ParitySummary
 from kraft_runbook.metadata.comparison import ParityReport
 from kraft_runbook.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.spark.settings import SETTINGS
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, clusters_directory, is_dry_run, state_directory
 from kraft_runbook_airflow.journal import record, run_file_name
 
@@ -40,7 +41,7 @@ class ParityOperator(SparkSubmitOperator):
             name=f"kraft-runbook-parity-{cluster}",
             conn_id="spark_default",
             env_vars={"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT / "include")},
-            conf={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4"},
+            conf=SETTINGS,
             verbose=False,
             **kwargs,
         )

@@ -11,19 +11,8 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from kraft_runbook.spark.metadata_log_source import MetadataLogSource
+from kraft_runbook.spark.settings import SETTINGS
 from kraft_runbook.spark.zookeeper_source import ZookeeperSource
-
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-    "spark.sql.shuffle.partitions": "4",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.driver.maxResultSize": "0",
-    # The job is short: the second compiler would cost more than it brings (21 against 40 cpu-seconds for a small cluster).
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-}
 
 
 @contextmanager
