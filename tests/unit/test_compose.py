@@ -20,7 +20,9 @@ STANDARD_KEYS = {"build", "image", "command", "environment", "volumes", "depends
 
 
 def given_variables() -> dict[str, str]:
-    return {line.partition("=")[0]: "x" for line in (ROOT / ".env.example").read_text().splitlines() if line and not line.startswith("#")}
+    return {line.partition("=")[0]: "x" for line in (ROOT / ".env.example").read_text().splitlines() if line and not line.startswith("#")} | {
+        "KRB_SSH_DIR": "./ssh"
+    }
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
