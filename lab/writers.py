@@ -11,10 +11,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from lab.account import Tally
 from lab.health import QUIET
 
-RECORDS_A_SECOND = 50
+RECORDS_A_SECOND = 20
 KEYS = 24
 RECORDS_A_TRANSACTION = 10
-TRANSACTION_PERIOD = 0.25
+TRANSACTION_PERIOD = 0.5
 FLUSH_SECONDS = 60.0
 
 PATIENT = {
@@ -32,7 +32,7 @@ PATIENT = {
 
 
 def write(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.Event) -> None:
-    """An idempotent producer: a record each 20 ms, whose value is ``<writer> <sequence number>``; ends with everything settled."""
+    """An idempotent producer: a record each 50 ms, whose value is ``<writer> <sequence number>``; ends with everything settled."""
     settings = {**servers, **PATIENT, "enable.idempotence": True, "client.id": tally.name}
     producer = Producer(settings, logger=QUIET)
     number = 0
@@ -55,7 +55,7 @@ def write(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.
 
 
 def write_in_transactions(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.Event) -> None:
-    """A transactional producer: ten records four times a second. A record counts as acknowledged when its transaction is committed."""
+    """A transactional producer: ten records twice a second. A record counts as acknowledged when its transaction is committed."""
     settings = {**servers, **PATIENT, "transactional.id": tally.name, "client.id": tally.name, "transaction.timeout.ms": 300_000}
     del settings["message.timeout.ms"]  # bounded by the transaction's own
     producer, number = None, 0
