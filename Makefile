@@ -1,7 +1,7 @@
 # make demo           a real cluster leaves ZooKeeper under a real Airflow (APPROVE=auto answers the gates); make demo-down ends it
 # make lab-up         the cluster alone; KRB_LAB_DIR and KRB_LAB_NET move it
 # make check test     what CI runs
-# Needed on the machine: Python 3.11, Java 17, Maven. Everything else is brought here, into .venv and build.
+# Needed on the machine: Python 3.11+, Java 17+, Maven. Everything else is brought here, into .venv and build.
 
 PYTHON ?= python3
 UV_VERSION := 0.13.9
@@ -24,7 +24,7 @@ $(VENV): requirements-dev.lock pyproject.toml | $(UV)
 
 # Beside .venv, not in it: `uv pip sync` removes whatever the lock does not name.
 $(UV):
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "Python 3.11 is needed; make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=/path/to/python3")'
 	$(PYTHON) -m venv build/uv
 	build/uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
@@ -47,8 +47,8 @@ lab-seed: $(VENV)
 	$(BIN)/python -m lab seed
 
 lock: | $(UV)
-	$(UV) pip compile --quiet --python-version 3.11 --generate-hashes --no-header requirements.txt -o requirements.lock
-	$(UV) pip compile --quiet --python-version 3.11 --generate-hashes --no-header requirements-dev.in -o requirements-dev.lock
+	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements.txt -o requirements.lock
+	$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements-dev.in -o requirements-dev.lock
 
 format: $(VENV)
 	$(BIN)/ruff check --fix

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kraft_runbook.clients.metadata_quorum import describe_quorum, read_cluster_records
+from kraft_runbook.clients.metadata_quorum import controller_mode, describe_quorum, read_cluster_records
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
@@ -96,7 +96,7 @@ def finalize(spec: ClusterSpec, *, secrets: Secrets) -> None:
     for controller in sorted(spec.controllers, key=lambda c: c.id == leader):
         _write(controller, controller_properties(spec, controller, ControllerMode.KRAFT))
         _restart(here, controller.service)
-        wait_until("a leader after a restart", lambda: describe_quorum(spec, secrets=secrets).leader_id >= 0)
+        wait_until("a restart without the flag", lambda c=controller: controller_mode(spec, c, secrets=secrets) is ControllerMode.KRAFT)
     wait_until("finalization", lambda: read_cluster_records(spec, secrets=secrets).migration_state_record is ZkMigrationState.POST_MIGRATION, within=120)
 
 
