@@ -96,7 +96,11 @@ def finalize(spec: ClusterSpec, *, secrets: Secrets) -> None:
     for controller in sorted(spec.controllers, key=lambda c: c.id == leader):
         _write(controller, controller_properties(spec, controller, ControllerMode.KRAFT))
         _restart(here, controller.service)
-        wait_until("a restart without the flag", lambda c=controller: controller_mode(spec, c, secrets=secrets) is ControllerMode.KRAFT)
+
+        def without_the_flag(controller: Controller = controller) -> bool:
+            return controller_mode(spec, controller, secrets=secrets) is ControllerMode.KRAFT
+
+        wait_until(f"controller {controller.id} answers without the flag", without_the_flag)
     wait_until("finalization", lambda: read_cluster_records(spec, secrets=secrets).migration_state_record is ZkMigrationState.POST_MIGRATION, within=120)
 
 
