@@ -69,7 +69,10 @@ def test_a_missing_state_znode_and_a_client_of_zookeeper_are_found(own_lab: Lab)
         client.close()
     assert was_read(seen.zookeeper) and was_read(seen.zookeeper.tree)
     assert seen.zookeeper.tree.partitions_without_state == (f"{topic}-0",)
-    assert [r.code for r in run_checks(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").results if r.verdict is Verdict.FAIL] == ["KRB-PRE-014", "KRB-PRE-034"]
+    assert [r.code for r in run_checks(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").results if r.verdict is Verdict.FAIL] == [
+        "KRB-PRE-014",
+        "KRB-PRE-034",
+    ]
 
 
 def test_a_broker_that_is_killed_is_down_and_the_rest_is_still_seen(own_lab: Lab) -> None:
