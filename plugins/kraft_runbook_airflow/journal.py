@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from kraft_runbook.clients.evidence_store import append_record
-
 from kraft_runbook_airflow.environment import state_directory
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kraft_runbook.clients.observe import observe
-
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition, evaluate
 from kraft_runbook.errors import StepFailed

@@ -36,7 +36,8 @@ def until(verdict: Verdict, look: Callable[[], CheckResult], *, within: float) -
 
 def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named_and_cured(own_lab: Lab) -> None:
     spec, secrets = own_lab.spec, own_lab.secrets
-    AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)}).create_topics([NewTopic(TOPIC, -1, replica_assignment=[[1]])])[TOPIC].result()
+    admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
+    admin.create_topics([NewTopic(TOPIC, num_partitions=1, replica_assignment=[[1]])])[TOPIC].result()
     zookeeper = KazooClient(spec.zookeeper.connect)
     zookeeper.start()
     by_hand.provision_controllers(spec, by_hand.cluster_id(spec, secrets=secrets), secrets=secrets)
