@@ -81,11 +81,17 @@ def preflight_command(
 
 
 @app.command("parity")
-def parity_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_json: AsJson = False) -> None:
+def parity_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    as_json: AsJson = False,
+    baseline: Annotated[Path | None, typer.Option(help="After finalization: the proven state to compare with, in ZooKeeper's place.")] = None,
+    save_baseline: Annotated[Path | None, typer.Option(help="Where a MATCH in dual write leaves the proven state.")] = None,
+) -> None:
     """Compare the metadata in ZooKeeper with that in KRaft, by Spark."""
     from kraft_runbook.spark.parity import run_parity  # pyspark takes a second to import, and only this needs it
 
-    report = run_parity(_load(cluster, clusters_dir), secrets=environment_secrets())
+    report = run_parity(_load(cluster, clusters_dir), secrets=environment_secrets(), baseline=baseline, save_baseline=save_baseline)
     typer.echo(to_json("parity", report) if as_json else report.render_text())
     raise typer.Exit({"MATCH": FINE, "MISMATCH": NO}.get(report.verdict.value, CANT_TELL))
 

@@ -13,6 +13,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from kraft_runbook.clients.observe import observe
+from kraft_runbook.clients.secrets import connection_variable, references
+from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.gates import ParitySummary
 from kraft_runbook.metadata.comparison import ParityReport
 from kraft_runbook.phases import Phase, PhaseReading, detect_phase
@@ -24,6 +26,8 @@ COMPARABLE = frozenset({Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED})
 """Phases in which both stores hold the metadata, or a proven earlier state can stand in for ZooKeeper (FINALIZED)."""
 
 PROJECT = Path(__file__).resolve().parents[2]
+
+ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT / "include")}
 
 
 class ParityOperator(SparkSubmitOperator):
@@ -40,7 +44,7 @@ class ParityOperator(SparkSubmitOperator):
             application=str(PROJECT / "include" / "kraft_runbook" / "spark" / "parity_job.py"),
             name=f"kraft-runbook-parity-{cluster}",
             conn_id="spark_default",
-            env_vars={"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT / "include")},
+            env_vars=ENVIRONMENT,
             conf=SETTINGS,
             verbose=False,
             **kwargs,
@@ -73,6 +77,7 @@ class ParityOperator(SparkSubmitOperator):
         baseline.parent.mkdir(parents=True, exist_ok=True)
         self.application_args = ["--cluster", self.cluster, "--clusters-dir", str(clusters_directory()), "--output", str(output)]
         self.application_args += ["--baseline" if phase is Phase.FINALIZED else "--save-baseline", str(baseline)]
+        self.env_vars = {**ENVIRONMENT, **_connections(cluster_spec(self.cluster))}
         failure: AirflowException | None = None
         try:
             super().execute(context)
@@ -89,6 +94,13 @@ class ParityOperator(SparkSubmitOperator):
         if report.verdict.value != "MATCH":
             raise AirflowFailException(f"parity is {report.verdict.value}\n{report.render_text()}")
         return {**what, "report": os.fspath(output)}
+
+
+def _connections(spec: ClusterSpec) -> dict[str, str]:
+    """The passwords that the cluster file takes from Airflow connections, for the job's process, which has no Airflow to ask."""
+    secrets = airflow_secrets()
+    wanted = [ref for ref in references(spec) if ref.airflow_connection is not None]
+    return {connection_variable(ref): json.dumps({"conn_type": "generic", "password": secrets(ref)}) for ref in wanted}
 
 
 def load_summary(context: Any, parity_task: str) -> ParitySummary | None:

@@ -120,6 +120,11 @@ def to_dual_write(spec: ClusterSpec, *, secrets: Secrets) -> None:
     await_dual_write(spec, secrets=secrets)
 
 
+def restart(node: Broker | Controller, spec: ClusterSpec) -> None:
+    """Restart one node with the configuration it has."""
+    _restart(layout(spec), node.service)
+
+
 def _restart(here: Layout, service: str) -> None:
     supervision.begin_stop(here, service)
     wait_until(f"{service} stops", lambda: not supervision.processes(here)[service].runs, within=330)

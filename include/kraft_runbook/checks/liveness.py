@@ -12,7 +12,8 @@ STANDSTILL_SECONDS = 2.0
 
 CURE = (
     "look for a partition without its znode /brokers/topics/<topic>/partitions/<partition>/state: one failed write stops all later ones for good, and a new "
-    "leader does not heal it; creating the missing znodes does (kraft-runbook preflight names them, KRB-PRE-014). Do not finalize and do not go back before the offset moves"
+    "leader alone does not heal it. Create the missing znodes (kraft-runbook preflight names them, KRB-PRE-014) and then restart the active controller with its "
+    "migration flag, so that the next one writes ZooKeeper anew; creating them alone was not enough (measured). Do not finalize and do not go back before the offset moves"
 )
 
 
