@@ -122,9 +122,9 @@ class ApprovalGate(ApprovalOperator):
             plan = rollback_plan(load_proof(proof_digest).phase)
             way_back = "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or plan.why
             record(context, self.cluster, "rejected", {"gate": self.gate.value, "digest": proof_digest, "by": who})
-            raise AirflowFailException(
-                f"Rejected by {who}. The run stops here; nothing further is changed.\nTo go on, clear this gate's 'prove' task. To go back:\n{way_back}"
-            )
+            self.log.error("Rejected by %s. The run stops here; nothing further is changed.", who)
+            self.log.error("To go on, clear this gate's 'prove' task. To go back:\n%s", way_back)
+            raise AirflowFailException(f"rejected by {who}")
         answer = super().execute_complete(context=context, event=event)
         record(context, self.cluster, "approved", {"gate": self.gate.value, "digest": proof_digest, "by": who})
         return {
