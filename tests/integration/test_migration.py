@@ -109,7 +109,7 @@ def a_killed_worker_costs_no_needless_restart(stage: Stage, run_id: str) -> None
     stage.wait(MIGRATION, run_id, restart, {"running"})
     kill_worker_of_playbook("restart_broker")
     assert stage.wait(MIGRATION, run_id, restart, ENDED) == "failed"
-    stage.client.clear(MIGRATION, run_id, [restart])
+    stage.resume(MIGRATION, run_id, restart)
 
 
 def meta_properties(lab: Lab) -> Path:
@@ -132,7 +132,7 @@ def a_broker_that_cant_start_stops_the_roll_and_the_report_names_it(stage: Stage
     assert "PRE_MIGRATION" in told
     file = meta_properties(stage.lab)
     file.with_suffix(".kept").replace(file)
-    stage.client.clear(MIGRATION, run_id, [restart])
+    stage.resume(MIGRATION, run_id, restart)
 
 
 def every_parity_run_matched_and_every_gate_was_signed(stage: Stage, run_id: str) -> None:
