@@ -76,7 +76,7 @@ class Node:
 
     def files(self) -> dict[str, tuple[int, int, bytes]]:
         """Every file with its mode, change time and content, but for what the stand-in and supervisor write themselves."""
-        own = {"starts.log", "supervisord.log", "broker-1.log", "controller-101.log"}
+        own = {"starts.log", "supervisord.log", "supervisord.pid", "broker-1.log", "controller-101.log"}
         return {
             str(path.relative_to(self.directory)): (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes())
             for path in sorted(self.directory.rglob("*"))
