@@ -38,7 +38,7 @@ class Stage:
     def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
         return next(t for t in self.client.tasks(dag_id, run_id) if t["task_id"] == task_id)
 
-    def wait(self, dag_id: str, run_id: str, task_id: str, states: set[str] | frozenset[str], *, deadline: float = 240) -> str:
+    def wait(self, dag_id: str, run_id: str, task_id: str, states: set[str] | frozenset[str], *, deadline: float = 400) -> str:
         """Wait until a task is in one of these states; fails at once, with its log, when it failed and that was not wanted."""
         ends = time.monotonic() + deadline
         while time.monotonic() < ends:
@@ -51,7 +51,7 @@ class Stage:
             time.sleep(0.5)
         raise AssertionError(f"{task_id} is {state} after {deadline:.0f} s: {self.log(dag_id, run_id, task_id)[-3000:]}")
 
-    def run_to_its_end(self, dag_id: str, run_id: str, *, deadline: float = 600, meanwhile: Callable[[], None] | None = None) -> str:
+    def run_to_its_end(self, dag_id: str, run_id: str, *, deadline: float = 1200, meanwhile: Callable[[], None] | None = None) -> str:
         """Answer every gate by approving it until the run has ended; returns its state."""
         ends = time.monotonic() + deadline
         while time.monotonic() < ends:
