@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,15 +50,13 @@ class Stage:
             time.sleep(0.5)
         raise AssertionError(f"{task_id} is {state} after {deadline:.0f} s: {self.log(dag_id, run_id, task_id)[-3000:]}")
 
-    def run_to_its_end(self, dag_id: str, run_id: str, *, deadline: float = 1200, meanwhile: Callable[[], None] | None = None) -> str:
+    def run_to_its_end(self, dag_id: str, run_id: str, *, deadline: float = 1200) -> str:
         """Answer every gate by approving it until the run has ended; returns its state."""
         ends = time.monotonic() + deadline
         while time.monotonic() < ends:
             for task in self.client.tasks(dag_id, run_id):
                 if task["state"] == "awaiting_input":
                     self.client.answer(dag_id, run_id, task["task_id"], "Approve")
-            if meanwhile:
-                meanwhile()
             state = self.client.run_state(dag_id, run_id)
             if state in {"success", "failed"}:
                 return state
