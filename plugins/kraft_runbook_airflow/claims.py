@@ -14,13 +14,11 @@ from pathlib import Path
 
 from kraft_runbook.errors import Refused
 
-ENDED = frozenset({"success", "failed", "removed"})
-
-RunState = Callable[[str, str], str]
-"""(dag id, run id) -> the state of that DAG run; ``removed`` where there is no such run."""
+IsActive = Callable[[str, str], bool]
+"""(dag id, run id) -> whether that DAG run is queued or running. A run that was deleted is not."""
 
 
-def hold_claim(directory: Path, cluster: str, *, dag_id: str, run_id: str, run_state: RunState) -> None:
+def hold_claim(directory: Path, cluster: str, *, dag_id: str, run_id: str, is_active: IsActive) -> None:
     """Take or renew the claim on a cluster for one DAG run. Raises Refused, naming the run that holds it."""
     claims = directory / "claims"
     claims.mkdir(parents=True, exist_ok=True)
@@ -31,7 +29,7 @@ def hold_claim(directory: Path, cluster: str, *, dag_id: str, run_id: str, run_s
         mine = {"dag_id": dag_id, "run_id": run_id}
         if holder == mine:
             return
-        if holder and run_state(holder["dag_id"], holder["run_id"]) not in ENDED:
+        if holder and is_active(holder["dag_id"], holder["run_id"]):
             raise Refused(
                 f"cluster {cluster} is being changed by run {holder['run_id']} of {holder['dag_id']}",
                 way_out="wait until that run has ended, or mark it failed in Airflow; then trigger or clear this one again",

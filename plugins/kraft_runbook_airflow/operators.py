@@ -44,14 +44,11 @@ class ClusterOperator(BaseOperator):
     def claim(self, context: Any) -> None:
         """Make sure that no other run changes this cluster."""
         ti = context["ti"]
-        hold_claim(state_directory(), self.cluster, dag_id=ti.dag_id, run_id=ti.run_id, run_state=lambda d, r: _run_state(ti, d, r))
+        hold_claim(state_directory(), self.cluster, dag_id=ti.dag_id, run_id=ti.run_id, is_active=lambda d, r: _is_active(ti, d, r))
 
 
-def _run_state(ti: Any, dag_id: str, run_id: str) -> str:
-    """The state of another DAG run; ``removed`` where Airflow does not know it (any more)."""
-    if ti.get_dr_count(dag_id=dag_id, run_ids=[run_id]) == 0:
-        return "removed"
-    return str(ti.get_dagrun_state(dag_id, run_id))
+def _is_active(ti: Any, dag_id: str, run_id: str) -> bool:
+    return int(ti.get_dr_count(dag_id=dag_id, run_ids=[run_id], states=["queued", "running"])) > 0
 
 
 class ClaimOperator(ClusterOperator):
