@@ -51,6 +51,13 @@ class Scene:
             time.sleep(0.2)
         raise AssertionError(f"{task_id} is {state} after {deadline} s, not one of {states}")
 
+    def until_ended(self, dag_id: str, run_id: str, deadline: float = 60) -> None:
+        """Wait until a run is no longer queued or running."""
+        client, ends = self.as_user("operator"), time.monotonic() + deadline
+        while client.run_state(dag_id, run_id) not in {"success", "failed"}:
+            assert time.monotonic() < ends, f"run {run_id} still goes on after {deadline} s"
+            time.sleep(0.2)
+
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
         return "\n".join(self.as_user("operator").log_lines(dag_id, run_id, task_id, 1))
 
