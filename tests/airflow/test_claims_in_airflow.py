@@ -17,3 +17,10 @@ def test_a_second_run_is_refused_by_name_until_the_first_has_ended(scene):
     third = scene.start("claim_back")
     assert scene.wait("claim_back", third, "claim", ENDED) == "success"
     scene.wait("claim_back", third, "hold", ENDED)
+
+
+def test_the_claim_of_a_run_that_succeeded_is_free(scene):
+    for _ in range(2):
+        run_id = scene.start("claim_brief")
+        assert scene.wait("claim_brief", run_id, "claim", ENDED) == "success"
+        scene.until_ended("claim_brief", run_id)

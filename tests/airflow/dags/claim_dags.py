@@ -16,3 +16,6 @@ for name in ("forward", "back"):
         ClaimOperator(task_id="claim", cluster=cluster.name) >> ClusterSensor(
             task_id="hold", cluster=cluster.name, condition=Condition.QUORUM_READY, deadline=8
         )
+
+with DAG("claim_brief", schedule=None, params={"dry_run": Param(False, type="boolean")}):
+    ClaimOperator(task_id="claim", cluster=cluster.name)
