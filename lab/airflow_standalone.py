@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -128,6 +129,8 @@ class Airflow:
 
 
 def _group_lives(group: int) -> bool:
+    with contextlib.suppress(ChildProcessError):  # reap our own child: as a zombie it would keep its group alive
+        os.waitpid(group, os.WNOHANG)
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
