@@ -14,8 +14,8 @@ from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_
 from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.triggers import HealthWatchTrigger
 
-SHORTEST_WATCH = 5.0
-"""Seconds; three looks fit in, and Airflow has put away the deferred process before the trigger fires."""
+SHORTEST_WATCH = 12.0
+"""Seconds; three looks, three seconds apart, fit in, so that even the shortest soak can find a broken check; and Airflow has put away the deferred process before the trigger fires."""
 
 
 class SoakOperator(ParityOperator):
