@@ -174,6 +174,10 @@ def require_approval(context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterO
     signatures = list(_signatures(ti, group))
     if not proven.get("digest"):
         raise Refused(f"no proof is on record for gate {gate.value}", way_out=f"clear {group}.prove")
+    if gate is Gate.FINALIZE and (ti.xcom_pull(task_ids=f"{group}.parity_again") or {}).get("verdict") != "MATCH":
+        raise Refused(
+            "parity was not proven again after the last signature (a task marked successful by hand proves nothing)", way_out=f"clear {group}.parity_again"
+        )
     proof = load_proof(proven["digest"])
     why_not = refusal(
         proof,
