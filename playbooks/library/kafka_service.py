@@ -17,7 +17,7 @@ from ansible.module_utils.service_manager import ABSENT, RUNNING, STARTING, STOP
 
 DOCUMENTATION = """
 module: kafka_service
-short_description: Stop a node whose process is older than its files, start it, await its port
+short_description: Stop a node whose process is older than its files, start it, await its port, or end it
 options:
   name: {description: The service., type: str, required: true}
   action:
@@ -25,9 +25,10 @@ options:
       - C(stop_outdated) stops the service cleanly where its process began before one of the files was last changed.
       - C(start) starts it where it does not run.
       - C(await) waits until its port is open; fails where the process exits, or runs with other files than wanted.
+      - C(stop) stops it cleanly where it runs. C(kill) ends it at once where it runs, without a clean stop.
     type: str
     required: true
-    choices: [stop_outdated, start, await]
+    choices: [stop_outdated, start, await, stop, kill]
   manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
   socket: {description: The serverurl of supervisor., type: str}
   config_file: {description: The node's configuration., type: path, required: true}
@@ -47,7 +48,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "name": {"type": "str", "required": True},
-            "action": {"type": "str", "required": True, "choices": ["stop_outdated", "start", "await"]},
+            "action": {"type": "str", "required": True, "choices": ["stop_outdated", "start", "await", "stop", "kill"]},
             "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
             "socket": {"type": "str"},
             "config_file": {"type": "path", "required": True},
@@ -63,7 +64,7 @@ def main() -> None:
     asked = module.params
     try:
         service = service_manager(asked["manager"], asked["name"], asked["socket"], asked["stop_timeout"] + STOP_MARGIN)
-        action = {"stop_outdated": stop_outdated, "start": start, "await": await_port}[asked["action"]]
+        action = {"stop_outdated": stop_outdated, "start": start, "await": await_port, "stop": stop, "kill": kill}[asked["action"]]
         module.exit_json(**action(service, asked, module.check_mode))
     except HostError as error:
         module.fail_json(msg=error.problem, way_out=error.way_out)
@@ -116,6 +117,28 @@ def _gone(service: object, pid: int, within: float) -> None:
             f"{service.name} was stopped, but {service.where} says {status.detail} and process {pid} {'is still there' if started_at_ns(pid) else 'ended'}",
             "look at the service on this host; when it is stopped or runs again, run this step again",
         )
+
+
+def stop(service: object, asked: dict, check: bool) -> dict:
+    return _end(service, asked, check, service.stop, "stopped")
+
+
+def kill(service: object, asked: dict, check: bool) -> dict:
+    """For a process that must be gone now, and whose data survives that (a controller's log is synced before it acknowledges)."""
+    return _end(service, asked, check, service.kill, "ended")
+
+
+def _end(service: object, asked: dict, check: bool, end: object, said: str) -> dict:
+    if check:
+        runs = bool(service.status().pid)
+        return {"changed": runs, "said": f"would have {said} {asked['name']}" if runs else f"{asked['name']} does not run"}
+    with host_lock(asked["config_file"], _wait_for_the_lock(asked)):
+        status = service.status()
+        if status.state in (ABSENT, STOPPED):
+            return {"changed": False, "said": f"{asked['name']} does not run"}
+        end()
+        _gone(service, status.pid, asked["stop_timeout"] + STOP_MARGIN)
+        return {"changed": True, "said": f"{said} {asked['name']}", "pid": status.pid}
 
 
 # -- start --------------------------------------------------------------------------------------------------------------

@@ -50,6 +50,11 @@ class Supervisor:
         """Ask for a clean stop and wait for the exit. supervisor itself kills the process after its own stopwaitsecs."""
         self._change("stopProcess", expected="NOT_RUNNING")
 
+    def kill(self) -> None:
+        """End the process at once. Asked to stop first, so that supervisor takes the end for wanted and starts nothing again."""
+        self._change("stopProcess", expected="NOT_RUNNING", argument=False)
+        self._change("signalProcess", expected="NOT_RUNNING", argument="KILL")
+
     def start(self) -> None:
         """Start, and return when the process has stayed up for the program's startsecs, or not."""
         self._change("startProcess", expected="ALREADY_STARTED")
@@ -61,9 +66,9 @@ class Supervisor:
             return [f"(no log: {fault.faultString})"]
         return _tail(text)
 
-    def _change(self, method: str, expected: str) -> None:
+    def _change(self, method: str, expected: str, argument: object = True) -> None:
         try:
-            self._call(method, True)
+            self._call(method, argument)
         except xmlrpc.client.Fault as fault:
             # Another hand was quicker, or the process did not stay up: the caller looks at the state that results.
             if not fault.faultString.startswith((expected, "SPAWN_ERROR", "ABNORMAL_TERMINATION")):
@@ -119,6 +124,11 @@ class Systemd:
 
     def stop(self) -> None:
         self._run("stop", self.name)
+
+    def kill(self) -> None:
+        """End the process at once. The stop job comes first, so that the unit's Restart= does not bring it back."""
+        self._run("stop", "--no-block", self.name)
+        self._run("kill", "--signal=SIGKILL", self.name, failing=True)
 
     def start(self) -> None:
         self._run("start", self.name, failing=True)

@@ -117,7 +117,7 @@ def run_playbook(
     began = datetime.now(UTC)
     report = run_ansible(
         playbook_directory() / f"{playbook}.yml",
-        {node.service: {**_node_variables(spec, node), **variables}},
+        {node.service: {**node_variables(spec, node), **variables}},
         check=check,
         timeout=spec.service_manager.stop_timeout + spec.deadlines.registration + _MARGIN,
         secret_text=render_secrets(values) if values else None,
@@ -143,7 +143,7 @@ def gather_host_facts(spec: ClusterSpec, node_ids: Sequence[int] | None = None, 
         return {}
     report = run_ansible(
         playbook_directory() / "gather_host_facts.yml",
-        {node.service: _node_variables(spec, node) for node in nodes},
+        {node.service: node_variables(spec, node) for node in nodes},
         check=False,
         timeout=_FACTS_SECONDS,
         secret_text=None,
@@ -171,7 +171,8 @@ def _label(node: Broker | Controller) -> str:
     return f"{'broker' if isinstance(node, Broker) else 'controller'} {node.id}"
 
 
-def _node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
+def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
+    """What every playbook is given of a node: how it is reached, its service, its files, its address."""
     if isinstance(node, Broker):
         port, log_dirs, ports = node.listener(spec.client_listener).port, node.log_dirs, [each.port for each in node.listeners]
         must_reach: list[str] = []

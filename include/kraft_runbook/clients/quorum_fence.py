@@ -1,0 +1,123 @@
+"""The fence around a controller quorum: one run of ansible that waits, connected to every controller's host, for two words of this process."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from kraft_runbook.clients.ansible_runs import RunReport, Tell, run_ansible
+from kraft_runbook.clients.observe import accepts
+from kraft_runbook.clients.playbooks import AGAIN, node_variables, playbook_directory
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.leaving import FencePlan
+
+PATIENCE = 120.0
+"""Seconds that the run waits for each word."""
+_END = 60.0
+
+
+class QuorumFence:
+    """A context manager. ``raise_it`` stops the others; then ``leave`` stops the active controller, or the fence is lifted when the context ends.
+
+    However it ends while this process lives, it ends with one of the two. When this process is killed, the controllers stay as they are:
+    nothing was deleted, and starting them again resumes the dual write.
+    """
+
+    def __init__(self, spec: ClusterSpec, plan: FencePlan, *, tell: Tell) -> None:
+        self._spec = spec
+        self._plan = plan
+        self._tell = tell
+        self._words = tempfile.TemporaryDirectory(prefix="kraft-runbook-words-")
+        self._report: RunReport | None = None
+        self._broken: BaseException | None = None
+        self._run = threading.Thread(target=self._work, name="leave-kraft", daemon=True)
+        self._decided = False
+
+    def __enter__(self) -> QuorumFence:
+        self._run.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if not self._decided:
+                self._say("fence", "")
+                self._say("decision", "lift")
+            self._run.join(_END)
+            self._raise_failure()
+        except StepFailed as failure:
+            if error is None:
+                raise
+            raise StepFailed(f"{error}\nand the fence could not be lifted: {failure.problem}", way_out=failure.way_out) from error
+        finally:
+            self._words.cleanup()
+
+    def raise_it(self) -> None:
+        """Stop every controller but the active one, and see that they are gone. Raises StepFailed; then nothing was deleted."""
+        self._say("fence", "")
+        self._await_end(self._plan.fenced)
+
+    def _await_end(self, ids: Sequence[int]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        left = [self._spec.controller(i) for i in ids]
+        while left := [c for c in left if accepts(c.host, c.port, timeout=0.5) is not False]:
+            if not self._run.is_alive():
+                self._raise_failure()
+            if time.monotonic() > deadline:
+                raise StepFailed(f"controller {', '.join(str(c.id) for c in left)} was to be stopped and still answers", way_out=AGAIN)
+            time.sleep(0.005)
+
+    def leave(self) -> None:
+        """Stop the active controller too, and see that it is gone. Raises StepFailed; then nothing was deleted."""
+        self._decided = True
+        self._say("decision", "leave")
+        if self._plan.active is not None:
+            self._await_end([self._plan.active])
+
+    def _raise_failure(self) -> None:
+        if self._broken is not None:
+            raise self._broken
+        if self._report is None:
+            raise StepFailed("ansible did not come to its end", way_out=AGAIN)
+        for name, host in self._report.hosts.items():
+            if host.failure:
+                task, message, way_out = host.failure
+                raise StepFailed(f"leave_kraft on {name}: '{task}' failed: {message}", way_out=way_out or AGAIN)
+        if self._report.status != "successful":
+            raise StepFailed(f"leave_kraft: ansible ended as {self._report.status}:\n{self._report.output}", way_out=AGAIN)
+
+    def _say(self, name: str, word: str) -> None:
+        path = Path(self._words.name) / name
+        fresh = path.with_suffix(".new")
+        fresh.write_text(word)
+        fresh.replace(path)
+
+    def _work(self) -> None:
+        inventory = {}
+        for controller in self._spec.controllers:
+            inventory[controller.service] = {
+                **node_variables(self._spec, controller),
+                "part": "active" if controller.id == self._plan.active else "fenced",
+                "words": self._words.name,
+                "decider": os.getpid(),
+                "patience": PATIENCE,
+            }
+        try:
+            self._report = run_ansible(
+                playbook_directory() / "leave_kraft.yml",
+                inventory,
+                check=False,
+                timeout=3 * PATIENCE,
+                secret_text=None,
+                secret_values=[],
+                tell=self._tell,
+                labels={c.service: f"controller {c.id}" for c in self._spec.controllers},
+                directory=None,
+            )
+        except BaseException as error:
+            self._broken = error
