@@ -15,7 +15,7 @@ FIRST = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRecord:
-    """One record. ``digest``: SHA-256 over sequence, previous digest, time and body, as canonical JSON."""
+    """One record. ``digest``: SHA-256 over sequence, previous digest, time and body, as canonical JSON. ``at``: when it was written, ISO 8601, UTC."""
 
     sequence: int
     previous: str
@@ -36,9 +36,15 @@ class EvidenceRecord:
         """Raises ValueError where the line is no record."""
         try:
             data = json.loads(line)
-            return EvidenceRecord(data["sequence"], data["previous"], data["at"], data["body"], data["digest"])
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"not an evidence record: {error}") from None
+            record = EvidenceRecord(data["sequence"], data["previous"], data["at"], data["body"], data["digest"])
+        except (KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"not an evidence record: {type(error).__name__}: {error}") from None
+        texts = (record.previous, record.at, record.digest)
+        if not isinstance(record.sequence, int) or not isinstance(record.body, dict) or not all(isinstance(t, str) for t in texts):
+            raise ValueError("not an evidence record: a field has the wrong type")
+        if datetime.fromisoformat(record.at).tzinfo is None:
+            raise ValueError("not an evidence record: its time has no zone")
+        return record
 
 
 def make_record(previous: EvidenceRecord | None, body: Mapping[str, Any], *, at: datetime) -> EvidenceRecord:
@@ -53,13 +59,34 @@ def _digest(sequence: int, previous: str, at: str, body: Mapping[str, Any]) -> s
     return hashlib.sha256(json.dumps([sequence, previous, at, body], sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def broken_link(records: Sequence[EvidenceRecord]) -> str | None:
-    """Where the chain was altered; None when every record is as it was written and none is missing before the last."""
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Where a run's evidence stops to be trustworthy: ``place`` counts records from 0; all before it are as they were written."""
+
+    place: int
+    problem: str
+
+    def __str__(self) -> str:
+        return f"record {self.place} {self.problem}"
+
+
+def find_break(records: Sequence[EvidenceRecord]) -> Break | None:
+    """The first record that does not fit; None when every record is as it was written and none is missing before the last.
+
+    A tail that was cut off leaves a whole chain: only a digest kept elsewhere shows it (``lacks``).
+    """
     previous = FIRST
     for place, record in enumerate(records):
         if record.sequence != place or record.previous != previous:
-            return f"record {place} does not follow the one before it: a record was removed, inserted or reordered"
+            return Break(place, "does not follow the one before it: a record was removed, inserted or reordered")
         if record.digest != _digest(record.sequence, record.previous, record.at, record.body):
-            return f"record {place} was altered after it was written"
+            return Break(place, "was altered after it was written")
         previous = record.digest
     return None
+
+
+def lacks(records: Sequence[EvidenceRecord], anchor: str) -> str | None:
+    """Why the chain is not the one of which somebody noted ``anchor``, the digest of one of its records; None when it is. Later records may follow it."""
+    if any(record.digest == anchor for record in records):
+        return None
+    return f"no record has the digest {anchor} that was noted: records were cut off at the end, or the whole chain was written anew"

@@ -59,7 +59,7 @@ class ProveGate(ClusterOperator):
             context,
             self.cluster,
             "proven",
-            {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value, "parity": parity.digest if parity else None},
+            {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value, "parity": parity.digest if parity else None, "proof": proof.to_dict()},
         )
         return {"digest": proof.digest, "markdown": proof.render_markdown(), "passed": passed}
 
@@ -121,12 +121,12 @@ class ApprovalGate(ApprovalOperator):
         if chosen == [self.REJECT]:
             plan = rollback_plan(load_proof(proof_digest).phase)
             way_back = "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or plan.why
-            record(context, self.cluster, "rejected", {"gate": self.gate.value, "digest": proof_digest, "by": who})
+            record(context, self.cluster, "rejected", {"gate": self.gate.value, "digest": proof_digest, "by": who, "answered_at": event.get("responded_at")})
             self.log.error("Rejected by %s. The run stops here; nothing further is changed.", who)
             self.log.error("To go on, clear this gate's 'prove' task. To go back:\n%s", way_back)
             raise AirflowFailException(f"rejected by {who}")
         answer = super().execute_complete(context=context, event=event)
-        record(context, self.cluster, "approved", {"gate": self.gate.value, "digest": proof_digest, "by": who})
+        record(context, self.cluster, "approved", {"gate": self.gate.value, "digest": proof_digest, "by": who, "answered_at": answer["responded_at"]})
         return {
             "proof_digest": proof_digest,
             "chosen_options": answer["chosen_options"],
@@ -162,7 +162,7 @@ class ConfirmGate(ClusterOperator):
         if blocking and not begun:
             raise Refused("\n".join(f"{c.code} {c.title}: {c.evidence}" for c in blocking), way_out="; ".join(dict.fromkeys(c.fix for c in blocking)))
         proof = require_approval(context, spec, self.gate, seen, resuming=begun)
-        record(context, self.cluster, "confirmed", {"gate": self.gate.value, "digest": proof.digest})
+        record(context, self.cluster, "confirmed", {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value})
         return {"digest": proof.digest, "phase": phase.value}
 
 

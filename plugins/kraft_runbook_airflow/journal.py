@@ -1,27 +1,57 @@
-"""What each task saw and did, appended to the run's evidence file."""
+"""What each task saw and did, appended to the run's evidence file and copied to an object store where one is set."""
 
 from __future__ import annotations
 
-import re
+import logging
+import os
 from collections.abc import Mapping
 from typing import Any
 
-from kraft_runbook.clients.evidence_store import append_record
-from kraft_runbook_airflow.environment import state_directory
+from kraft_runbook.clients.evidence_store import append_record, evidence_directory, file_name, read_records
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.evidence import EvidenceRecord
+from kraft_runbook_airflow.evidence_mirror import mirror
+
+log = logging.getLogger(__name__)
 
 
 def run_file_name(dag_id: str, run_id: str) -> str:
-    """A file name for one run: characters that a file system may not like become underscores."""
-    return re.sub(r"[^A-Za-z0-9_.\-]", "_", f"{dag_id}__{run_id}")
+    """A file name for one run."""
+    return file_name(f"{dag_id}__{run_id}")
 
 
-def record_for(cluster: str, dag_id: str, run_id: str, task_id: str, outcome: str, what: Mapping[str, Any]) -> None:
-    """Append one record for a task of a run."""
-    body = {"cluster": cluster, "task": task_id, "outcome": outcome, **what}
-    append_record(state_directory() / "evidence", run_file_name(dag_id, run_id), body)
+def record_for(cluster: str, dag_id: str, run_id: str, task_id: str, outcome: str, what: Mapping[str, Any]) -> EvidenceRecord:
+    """Append one record for a task of a run. Its digest goes to the task's log: an anchor outside the file.
+
+    A store that can't be written is an error in the log and no exception: the step has been taken, and its record is kept here.
+    """
+    run = run_file_name(dag_id, run_id)
+    body = {"cluster": cluster, "dag": dag_id, "run": run_id, "task": task_id, "outcome": outcome, **what}
+    written = append_record(evidence_directory(os.environ), run, body)
+    log.info("Evidence record %d (%s), digest %s", written.sequence, outcome, written.digest)
+    try:
+        mirror(evidence_directory(os.environ), run)
+    except RunbookError as error:
+        log.error("%s", error)
+    return written
 
 
-def record(context: Any, cluster: str, outcome: str, what: Mapping[str, Any]) -> None:
+def record(context: Any, cluster: str, outcome: str, what: Mapping[str, Any]) -> EvidenceRecord:
     """Append one record for the task that runs now."""
     ti = context["ti"]
-    record_for(cluster, ti.dag_id, ti.run_id, ti.task_id, outcome, what)
+    return record_for(cluster, ti.dag_id, ti.run_id, ti.task_id, outcome, what)
+
+
+def records_of(context: Any) -> tuple[EvidenceRecord, ...]:
+    """All records of the current run. Raises RunbookError when the chain is broken."""
+    ti = context["ti"]
+    return read_records(evidence_directory(os.environ), run_file_name(ti.dag_id, ti.run_id))
+
+
+def require_mirrored(context: Any) -> None:
+    """Raise NotMirrored unless all records of the run so far are in the object store, where one is set.
+
+    Asked before anything is changed, so that a store that can't be written stops a run at its start; and at the end.
+    """
+    ti = context["ti"]
+    mirror(evidence_directory(os.environ), run_file_name(ti.dag_id, ti.run_id))

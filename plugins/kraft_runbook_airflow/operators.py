@@ -18,7 +18,7 @@ from kraft_runbook.observation import BrokerMode, ClusterObservation, Controller
 from kraft_runbook.phases import PhaseReading, Step, already_past, detect_phase, require
 from kraft_runbook_airflow.claims import hold_claim
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run, state_directory
-from kraft_runbook_airflow.journal import record
+from kraft_runbook_airflow.journal import record, require_mirrored
 
 
 class ClusterOperator(BaseOperator):
@@ -72,6 +72,7 @@ class PreflightOperator(ClusterOperator):
         report = run_checks(seen, spec, reading.phase)
         self.log.info("%s", report.render_markdown())
         record(context, self.cluster, "checked", {"phase": reading.phase.value, "checks": report.to_dict()})
+        require_mirrored(context)
         if report.blocking:
             named = "\n".join(f"{c.code} {c.title}: {c.evidence}\n  What to do: {c.fix}" for c in report.blocking)
             raise Refused(f"preflight found {len(report.blocking)} reason(s) not to start:\n{named}", way_out="correct what is named above and clear this task")
@@ -100,14 +101,15 @@ class HostStepOperator(ClusterOperator):
         done = self.already_done(spec, seen, reading)
         if done:
             self.log.info("already done: %s", done)
-            record(context, self.cluster, "already_done", {"step": self.step.value, "node_id": self.node, "why": done})
+            record(context, self.cluster, "already_done", {"phase": reading.phase.value, "step": self.step.value, "node_id": self.node, "why": done})
             return {"changed": [], "already_done": done}
         require(self.step, reading)
         self.guard(context, spec, seen)
         result = self.play(spec, seen, check=False)
         self.log.info("%s on node %d: %s", result.playbook, self.node, ", ".join(result.changed) or "nothing to change")
         seconds = (result.finished_at - result.started_at).total_seconds()
-        record(context, self.cluster, "played", {"step": self.step.value, "node_id": self.node, "changed": list(result.changed), "seconds": round(seconds, 1)})
+        what = {"step": self.step.value, "node_id": self.node, "changed": list(result.changed), "seconds": round(seconds, 1)}
+        record(context, self.cluster, "played", {**what, "phase": reading.phase.value, "began_at": result.started_at, "ended_at": result.finished_at})
         return {"changed": list(result.changed), "seconds": round(seconds, 1)}
 
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:

@@ -84,13 +84,14 @@ class ParityOperator(SparkSubmitOperator):
         except AirflowException as error:  # a verdict other than MATCH is an exit code too: the report decides
             failure = error
         if not output.is_file():
+            record(context, self.cluster, "failed", {"error": f"the parity job left no report: {failure}"})
             raise AirflowFailException(
                 f"the parity job left no report: {failure}. Look at the Spark output above; `kraft-runbook parity --cluster {self.cluster}` runs the same without Airflow."
             )
         report = ParityReport.from_dict(json.loads(output.read_text()))
         self.log.info("%s", report.render_text())
         what = {"verdict": report.verdict.value, "digest": report.digest, "offset": report.migration_offset, "report": output.name}
-        record(context, self.cluster, "compared", what)
+        record(context, self.cluster, "compared", {**report.to_dict(), **what, "phase": phase.value})
         if report.verdict.value != "MATCH":
             raise AirflowFailException(f"parity is {report.verdict.value}\n{report.render_text()}")
         return {**what, "report": os.fspath(output)}

@@ -6,13 +6,12 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.clients.evidence_store import read_records
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase, detect_phase, rollback_plan
-from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run, state_directory
-from kraft_runbook_airflow.journal import record, run_file_name
+from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
+from kraft_runbook_airflow.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.operators import ClusterOperator
 
 BAD = frozenset({"failed", "upstream_failed"})
@@ -33,15 +32,16 @@ class ClosingReport(ClusterOperator):
         phase = detect_phase(seen).phase
         text = _finished(spec) if phase is Phase.FINALIZED and not unfinished else self._stopped(context, phase, failed)
         in_kraft = len(seen.brokers_in(BrokerMode.KRAFT))
-        record(context, self.cluster, "closed", {"phase": phase.value, "failed": failed, "brokers_in_kraft": in_kraft})
+        succeeded = phase is Phase.FINALIZED and not unfinished
+        closed = record(context, self.cluster, "closed", {"phase": phase.value, "succeeded": succeeded, "failed": failed, "brokers_in_kraft": in_kraft})
         self.log.info("%s", text)
+        require_mirrored(context)
         if unfinished or phase is not Phase.FINALIZED:
             raise AirflowFailException(f"the run stopped in {phase}; this task's log says where, and the way on and back")
-        return {"phase": phase.value, "report": text, "proofs": self._proofs(context)}
+        return {"phase": phase.value, "report": text, "proofs": self._proofs(context), "evidence_digest": closed.digest}
 
     def _records(self, context: Any) -> list[dict[str, Any]]:
-        ti = context["ti"]
-        return [dict(r.body) for r in read_records(state_directory() / "evidence", run_file_name(ti.dag_id, ti.run_id))]
+        return [dict(r.body) for r in records_of(context)]
 
     def _proofs(self, context: Any) -> dict[str, str]:
         return {r["gate"]: r["digest"] for r in self._records(context) if r["outcome"] == "proven"}

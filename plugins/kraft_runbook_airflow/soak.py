@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.phases import Phase, detect_phase
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
+from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.triggers import HealthWatchTrigger
 
@@ -50,6 +51,7 @@ class SoakOperator(ParityOperator):
     def after_watch(self, context: Any, event: dict[str, Any], ends_at: str) -> Any:
         """Resume after a stretch of watching: fail on what it found, else prove parity, and watch on where time is left."""
         if event.get("broken"):
+            record(context, self.cluster, "failed", {"error": f"the soak found the cluster unhealthy: {event['broken']}"})
             raise AirflowFailException(f"the soak found the cluster unhealthy: {event['broken']}")
         compared = self.compare(context, Phase.DUAL_WRITE)
         end = datetime.fromisoformat(ends_at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
@@ -74,7 +75,13 @@ class ClusterConditionTrigger(BaseTrigger):
     async def _record(self, outcome: str, condition: Condition, began: float, error: str) -> None:
         ti = self.task_instance
         if ti is not None:
-            what = {"condition": condition.value, "node_id": self.node_id, "seconds": round(time.time() - began, 1), "error": error}
+            what = {
+                "condition": condition.value,
+                "node_id": self.node_id,
+                "began_at": datetime.fromtimestamp(began, UTC),
+                "seconds": round(time.time() - began, 1),
+                "error": error,
+            }
             await asyncio.to_thread(record_for, self.cluster, ti.dag_id, ti.run_id, ti.task_id, outcome, what)
             (state_directory() / "waits" / str(ti.id)).unlink(missing_ok=True)
 

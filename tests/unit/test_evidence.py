@@ -13,7 +13,7 @@ import pytest
 
 from kraft_runbook.clients.evidence_store import append_record, read_records
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.evidence import FIRST, EvidenceRecord, broken_link, make_record
+from kraft_runbook.evidence import FIRST, EvidenceRecord, find_break, make_record
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -30,14 +30,16 @@ def test_records_are_chained_and_survive_their_line() -> None:
     assert (first.sequence, first.previous, second.sequence, second.previous) == (0, FIRST, 1, first.digest)
     assert EvidenceRecord.from_line(second.to_line()) == second
     assert second.body["at"] == str(AT)
-    assert broken_link((first, second)) is None
+    assert find_break((first, second)) is None
 
 
 def test_an_altered_removed_or_reordered_record_is_found() -> None:
     a, b, c = chain({"n": 1}, {"n": 2}, {"n": 3})
-    assert broken_link((a, replace(b, body={"n": 9}), c)) == "record 1 was altered after it was written"
-    for others in ((a, c), (b, a, c), (b, c), (a, b, b)):
-        assert "does not follow the one before it" in (broken_link(others) or "")
+    assert str(find_break((a, replace(b, body={"n": 9}), c))) == "record 1 was altered after it was written"
+    for others, place in (((a, c), 1), ((b, a, c), 0), ((b, c), 0), ((a, b, b), 2)):
+        found = find_break(others)
+        assert found is not None and found.place == place
+        assert "does not follow the one before it" in found.problem
 
 
 def test_appending_keeps_what_is_there_and_reads_it_back(tmp_path: Path) -> None:

@@ -5,14 +5,35 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BufferedRandom
 from pathlib import Path
 from typing import Any
 
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.evidence import EvidenceRecord, broken_link, make_record
+from kraft_runbook.evidence import Break, EvidenceRecord, find_break, make_record
+
+WAY_OUT = "keep the file for an inquiry, and start the run anew"
+
+
+def evidence_directory(environment: Mapping[str, str]) -> Path:
+    """Where the runs' files lie: ``KRAFT_RUNBOOK_EVIDENCE`` where that is a directory, else ``evidence`` in the state directory.
+
+    Where it is a URL, an object store gets a copy of each record (the Airflow side does that) and the files stay in the state directory.
+    """
+    chosen = environment.get("KRAFT_RUNBOOK_EVIDENCE", "")
+    if chosen and "://" not in chosen:
+        return Path(chosen)
+    state = environment.get("KRAFT_RUNBOOK_STATE")
+    home = Path(environment.get("AIRFLOW_HOME") or Path.home() / "airflow")
+    return (Path(state) if state else home / "kraft-runbook") / "evidence"
+
+
+def file_name(text: str) -> str:
+    """``text`` as a file name: characters that a file system may not like become underscores."""
+    return re.sub(r"[^A-Za-z0-9_.\-]", "_", text)
 
 
 def append_record(directory: Path, run: str, body: Mapping[str, Any]) -> EvidenceRecord:
@@ -40,18 +61,81 @@ def read_records(directory: Path, run: str) -> tuple[EvidenceRecord, ...]:
     path = _file(directory, run)
     if not path.is_file():
         return ()
-    whole = path.read_bytes().rpartition(b"\n")[0]
-    records = tuple(_parse(line, path) for line in whole.splitlines())
-    broken = broken_link(records)
+    records = tuple(_parse(line, path) for line in _whole_lines(path))
+    broken = find_break(records)
     if broken:
-        raise RunbookError(f"the evidence in {path} can't be trusted: {broken}", way_out="keep the file for an inquiry, and start the run anew")
+        raise RunbookError(f"the evidence in {path} can't be trusted: {broken}", way_out=WAY_OUT)
     return records
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """All that can be read of a run, trustworthy or not. ``broken``: where trust ends, None where the chain is whole."""
+
+    run: str
+    records: tuple[EvidenceRecord, ...]
+    broken: Break | None
+
+
+def inspect_run(directory: Path, run: str) -> FoundRun:
+    """A run as an auditor reads it: from its file, or from a copy of its objects (``<run>/000000-<digest>.json``). Reads on as far as lines are records.
+
+    Raises RunbookError where the run has neither.
+    """
+    path, objects = _file(directory, run), directory / run
+    if path.is_file():
+        lines: Iterable[bytes] = _whole_lines(path)
+    elif objects.is_dir():
+        lines = (each.read_bytes() for each in sorted(objects.glob("*.json")))
+    else:
+        raise RunbookError(
+            f"{directory} holds no evidence of run {run}", way_out="kraft-runbook evidence lists the runs; --directory names where they lie, if elsewhere"
+        )
+    records: list[EvidenceRecord] = []
+    unreadable = None
+    for place, line in enumerate(lines):
+        try:
+            records.append(EvidenceRecord.from_line(line.decode()))
+        except ValueError as error:
+            unreadable = Break(place, f"can't be read: {error}")
+            break
+    return FoundRun(run, tuple(records), find_break(records) or unreadable)
+
+
+def runs_in(directory: Path) -> tuple[str, ...]:
+    """The runs that have evidence there. Raises RunbookError where there is no such directory."""
+    if not directory.is_dir():
+        raise RunbookError(
+            f"there is no evidence directory {directory}", way_out="name it by --directory, KRAFT_RUNBOOK_EVIDENCE, KRAFT_RUNBOOK_STATE or AIRFLOW_HOME"
+        )
+    files = {each.stem for each in directory.glob("*.jsonl")}
+    copies = {each.parent.name for each in directory.glob("*/000000-*.json")}
+    return tuple(sorted(files | copies))
+
+
+def find_run(directory: Path, wanted: str) -> str:
+    """The run that ``wanted`` means: its name here, or Airflow's run id. Raises RunbookError when that is none or several."""
+    name = file_name(wanted.replace("/", "__", 1))
+    known = runs_in(directory)
+    matching = [run for run in known if run == name] or [run for run in known if run.endswith(f"__{name}")]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise RunbookError(f"{wanted} is the id of {len(matching)} runs: {', '.join(matching)}", way_out="name one of them")
+    raise RunbookError(
+        f"{directory} holds no evidence of run {wanted}", way_out="kraft-runbook evidence lists the runs; --directory names where they lie, if elsewhere"
+    )
 
 
 def _file(directory: Path, run: str) -> Path:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", run):
         raise ValueError(f"{run!r} can't name an evidence file")
     return directory / f"{run}.jsonl"
+
+
+def _whole_lines(path: Path) -> list[bytes]:
+    """Every line that was written to its end."""
+    return path.read_bytes().rpartition(b"\n")[0].splitlines()
 
 
 def _end_at_a_whole_line(stream: BufferedRandom, path: Path) -> EvidenceRecord | None:
@@ -68,7 +152,7 @@ def _parse(line: bytes, path: Path) -> EvidenceRecord:
     try:
         return EvidenceRecord.from_line(line.decode())
     except ValueError as error:
-        raise RunbookError(f"{path} holds a line that is no evidence record: {error}", way_out="keep the file for an inquiry, and start the run anew") from None
+        raise RunbookError(f"{path} holds a line that is no evidence record: {error}", way_out=WAY_OUT) from None
 
 
 def _sync_directory(directory: Path) -> None:
