@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from types import TracebackType
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
@@ -20,6 +21,7 @@ from kraft_runbook.observation import BrokerMode, BrokerRegistration, Controller
 __all__ = [
     "ClusterRecords",
     "MetadataLogReader",
+    "QuorumConnection",
     "QuorumDescription",
     "broker_is_kraft",
     "broker_mode",
@@ -83,6 +85,28 @@ def describe_quorum(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 5.0
         f"no leader of the controller quorum was found: {'; '.join(sorted(reasons))}",
         way_out="start the controllers, or wait for their election; a majority must run and reach each other",
     )
+
+
+class QuorumConnection:
+    """One open connection to the controller that leads, for looks that must be quick. A context manager."""
+
+    def __init__(self, spec: ClusterSpec, leader_id: int, *, secrets: Secrets, timeout: float = 2.0) -> None:
+        self._connection = _controller(spec, spec.controller(leader_id), secrets, timeout)
+
+    def __enter__(self) -> QuorumConnection:
+        self._connection.__enter__()
+        self.high_watermark()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._connection.__exit__(kind, error, trace)
+
+    def high_watermark(self) -> int:
+        """What is committed now, as this controller says while it leads. Raises Unreachable when it does not (any more)."""
+        found = _describe(self._connection)
+        if found is None:
+            raise self._connection.unreachable("it does not lead the quorum any more")
+        return found.high_watermark
 
 
 def _describe(connection: KafkaConnection) -> QuorumDescription | None:

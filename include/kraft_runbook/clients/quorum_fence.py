@@ -38,6 +38,7 @@ class QuorumFence:
         self._broken: BaseException | None = None
         self._run = threading.Thread(target=self._work, name="leave-kraft", daemon=True)
         self._decided = False
+        self._reached: set[str] = set()
 
     def __enter__(self) -> QuorumFence:
         self._run.start()
@@ -56,6 +57,19 @@ class QuorumFence:
             raise StepFailed(f"{error}\nand the fence could not be lifted: {failure.problem}", way_out=failure.way_out) from error
         finally:
             self._words.cleanup()
+
+    def ready(self) -> None:
+        """Wait until ansible has reached every host, so that the words are acted on at once. Raises StepFailed where one can't be reached."""
+        while len(self._reached) < len(self._spec.controllers):
+            if not self._run.is_alive():
+                self._raise_failure()
+            time.sleep(0.01)
+
+    def _hear(self, line: str) -> None:
+        who, _, _ = line.partition(": ")
+        if who in self._reached:
+            self._tell(line)
+        self._reached.add(who)
 
     def raise_it(self) -> None:
         """Stop every controller but the active one, and see that they are gone. Raises StepFailed; then nothing was deleted."""
@@ -115,7 +129,7 @@ class QuorumFence:
                 timeout=3 * PATIENCE,
                 secret_text=None,
                 secret_values=[],
-                tell=self._tell,
+                tell=self._hear,
                 labels={c.service: f"controller {c.id}" for c in self._spec.controllers},
                 directory=None,
             )

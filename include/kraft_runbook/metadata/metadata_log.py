@@ -86,6 +86,17 @@ class LogReplay:
     def migration_state(self) -> ZkMigrationState | None:
         return self.image.migration_state
 
+    @property
+    def touched(self) -> frozenset[Key]:
+        """Every key that a record beyond ``start`` changed."""
+        return frozenset(self._history.values)
+
+    def latest_of(self, keys: Set[Key]) -> Iterator[Version]:
+        """What these keys say at the end of what was replayed; a key without a row says None."""
+        for key in keys:
+            for value in self.image.values_of(key) or (None,):
+                yield Version(*key, value, self.end, last=True)
+
     def versions_of(self, keys: Set[Key]) -> Iterator[Version]:
         """As ``versions``, of these keys alone; a key that never had a row has one version, None."""
         for key in keys - self._history.values.keys():

@@ -10,13 +10,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kraft_runbook.clients.decoding import PASSWORD_ENCODER_SECRET, encoder_secret
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import ClusterSpec, SecretRef
 from kraft_runbook.errors import SecretMissing
 from kraft_runbook.metadata.entities import Fingerprints
 from kraft_runbook.metadata.zookeeper_tree import Decoding
-
-PASSWORD_ENCODER_SECRET = "password.encoder.secret"  # noqa: S105 - the name of a property
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +31,9 @@ class Sealed:
     def of(cls, spec: ClusterSpec, *, secrets: Secrets, salt: bytes) -> Sealed:
         """Resolve what reading needs. Raises SecretMissing, except for password.encoder.secret, which only encoded configs need."""
         values = {str(ref): secrets(ref) for ref in _connection_secrets(spec)}
-        why = "password.encoder.secret is not named under 'secrets' in the cluster file"
-        encoder = spec.secrets.get(PASSWORD_ENCODER_SECRET)
+        encoder, why = encoder_secret(spec, secrets)
         if encoder is not None:
-            try:
-                values[str(encoder)] = secrets(encoder)
-            except SecretMissing as error:
-                why = f"password.encoder.secret could not be resolved: {error.problem}"
+            values[str(spec.secrets[PASSWORD_ENCODER_SECRET])] = encoder
         return cls(spec, salt, values, why)
 
     @property

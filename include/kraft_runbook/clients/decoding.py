@@ -1,0 +1,29 @@
+"""What decoding ZooKeeper's values needs of the secrets: the one that broker configs are encoded with."""
+
+from __future__ import annotations
+
+import secrets as random_bytes
+
+from kraft_runbook.clients.secrets import Secrets
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import SecretMissing
+from kraft_runbook.metadata.entities import Fingerprints
+from kraft_runbook.metadata.zookeeper_tree import Decoding
+
+PASSWORD_ENCODER_SECRET = "password.encoder.secret"  # noqa: S105 - the name of a property
+
+
+def encoder_secret(spec: ClusterSpec, secrets: Secrets) -> tuple[str | None, str]:
+    """The value of password.encoder.secret, or None and why there is none: only encoded configs need it."""
+    ref = spec.secrets.get(PASSWORD_ENCODER_SECRET)
+    if ref is None:
+        return None, "password.encoder.secret is not named under 'secrets' in the cluster file"
+    try:
+        return secrets(ref), ""
+    except SecretMissing as error:
+        return None, f"password.encoder.secret could not be resolved: {error.problem}"
+
+
+def decoding_of(spec: ClusterSpec, *, secrets: Secrets) -> Decoding:
+    """For one comparison: fingerprints of values that must not be shown are salted anew."""
+    return Decoding(Fingerprints(random_bytes.token_bytes(16)), *encoder_secret(spec, secrets))
