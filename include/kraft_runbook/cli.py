@@ -1,6 +1,7 @@
 """``kraft-runbook``: the same core without Airflow. Nothing here changes a cluster.
 
-Exit codes: 0 fine (parity: MATCH, preflight: passed) · 1 no (parity: MISMATCH, preflight: a blocking check failed) ·
+Exit codes: 0 fine (parity: MATCH, preflight: passed) · 1 no (parity: MISMATCH, preflight: a blocking check failed,
+evidence: a chain is broken) ·
 2 can't tell (parity: INCONCLUSIVE, preflight: a blocking check is UNKNOWN, observe and explain: the phase is UNKNOWN) ·
 3 error, with what to do about it · 4 wrong usage.
 """
@@ -15,6 +16,7 @@ from typing import Annotated
 import typer
 
 from kraft_runbook.checks import Verdict, render_catalogue, run_checks
+from kraft_runbook.cli_evidence import show_evidence
 from kraft_runbook.clients.observe import Scope, observe
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.cluster import ClusterSpec, load_cluster
@@ -113,6 +115,20 @@ def explain_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_j
     raise typer.Exit(CANT_TELL if explanation.phase is Phase.UNKNOWN else FINE)
 
 
+@app.command("evidence")
+def evidence_command(
+    run: Annotated[str | None, typer.Option("--run", help="The run: its name in the list, or Airflow's run id. Without it, the runs are listed.")] = None,
+    directory: Annotated[Path | None, typer.Option("--directory", help="Where the evidence lies. Default: where the environment's settings put it.")] = None,
+    anchor: Annotated[
+        str, typer.Option("--anchor", help="The digest of a record of this run that was noted elsewhere: shows whether a tail was cut off.")
+    ] = "",
+    html: Annotated[Path | None, typer.Option("--html", help="Also write one HTML page to file, which needs no other file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a run saw and did and who approved it, and verify that no record was changed since."""
+    raise typer.Exit(FINE if show_evidence(run, directory, anchor=anchor, html=html, as_json=as_json) else NO)
+
+
 @app.command("checks")
 def checks_command(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/checks.md.")] = False,
@@ -129,7 +145,7 @@ def checks_command(
 
 
 @app.command("schema")
-def schema_command(command: Annotated[str, typer.Argument(help="observe, preflight, parity, plan, explain or checks.")]) -> None:
+def schema_command(command: Annotated[str, typer.Argument(help="observe, preflight, parity, plan, explain, checks or evidence.")]) -> None:
     """Print the JSON schema of a command's --json output."""
     if command not in OUTPUTS:
         raise typer.BadParameter(f"no schema for {command}; there are {', '.join(OUTPUTS)}")

@@ -42,8 +42,9 @@ class EvidenceRecord:
         texts = (record.previous, record.at, record.digest)
         if not isinstance(record.sequence, int) or not isinstance(record.body, dict) or not all(isinstance(t, str) for t in texts):
             raise ValueError("not an evidence record: a field has the wrong type")
-        if datetime.fromisoformat(record.at).tzinfo is None:
-            raise ValueError("not an evidence record: its time has no zone")
+        when = datetime.fromisoformat(record.at)
+        if when.tzinfo is None or when.year < 2000:
+            raise ValueError("not an evidence record: its time is none")
         return record
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from kraft_runbook.checks import CHECKS, CheckResult, Verdict
+from kraft_runbook.evidence_report import RunReport
 from kraft_runbook.explain import Explanation
 from kraft_runbook.metadata.parity_report import ParityReport
 from kraft_runbook.observation import ClusterObservation
@@ -56,6 +58,29 @@ class ChecksOutput:
     checks: tuple[CheckEntry, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """One run that left evidence. ``problem``: why it can't be trusted; None where its chain is whole."""
+
+    run: str
+    cluster: str
+    began: datetime | None
+    ended: datetime | None
+    records: int
+    outcome: str
+    good: bool | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceOutput:
+    """``evidence``: the runs in a directory, or one of them with its report. Times are UTC."""
+
+    directory: str
+    runs: tuple[RunEntry, ...]
+    report: RunReport | None
+
+
 OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "observe": TypeAdapter(ObserveOutput),
     "preflight": TypeAdapter(PreflightOutput),
@@ -63,6 +88,7 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "plan": TypeAdapter(Plan),
     "explain": TypeAdapter(Explanation),
     "checks": TypeAdapter(ChecksOutput),
+    "evidence": TypeAdapter(EvidenceOutput),
 }
 """By command."""
 
