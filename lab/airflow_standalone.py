@@ -94,13 +94,14 @@ class Airflow:
             )
         (self.home / "standalone.pid").write_text(str(process.pid))
         ends = time.monotonic() + deadline
-        while not self._healthy():
+        while not self.healthy():
             if process.poll() is not None or time.monotonic() > ends:
                 self.stop()
                 raise RunbookError(f"Airflow did not come up within {deadline:.0f} s", way_out=f"read {self.home / 'standalone.log'}")
             time.sleep(0.5)
 
-    def _healthy(self) -> bool:
+    def healthy(self) -> bool:
+        """Whether the API answers and every component has sent its heartbeat lately."""
         try:
             health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
         except (httpx.HTTPError, ValueError):
@@ -209,6 +210,10 @@ class AirflowClient:
     def mark(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
         """Mark a task by hand, as the UI's button does."""
         self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}", json={"new_state": state})
+
+    def mark_run(self, dag_id: str, run_id: str, state: str) -> None:
+        """Mark a whole run by hand: what is under way is ended."""
+        self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", json={"state": state})
 
     def clear(self, dag_id: str, run_id: str, task_ids: list[str], *, downstream: bool = True) -> None:
         """Clear tasks of one run, as the UI's button does."""

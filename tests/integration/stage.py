@@ -8,14 +8,15 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from labs import Lab
 
 from lab import ROOT
-from lab.airflow_standalone import Airflow, AirflowClient
+from lab.airflow_standalone import USER, Airflow, AirflowClient
 
 MIGRATION = "zk_to_kraft_migration__lab"
 PARITY = "metadata_parity_check__lab"
@@ -24,11 +25,12 @@ ENDED = frozenset({"success", "failed", "upstream_failed", "skipped"})
 
 @dataclass
 class Stage:
-    """One lab, one Airflow, one logged-in operator."""
+    """One lab, one Airflow, one logged-in operator. ``given``: what Airflow's processes have in their environment besides."""
 
     lab: Lab
     airflow: Airflow
     client: AirflowClient
+    given: Mapping[str, str] = field(default_factory=dict)
 
     def start(self, dag_id: str, **params: Any) -> str:
         self.client.wait_for_dag(dag_id)
@@ -84,7 +86,7 @@ class Stage:
         """``kraft-runbook …`` as a user runs it, with the lab's environment."""
         return subprocess.run(
             [sys.executable, "-m", "kraft_runbook.cli", *arguments],
-            env=self.lab.environment,
+            env={**self.lab.environment, **self.given},
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -93,15 +95,15 @@ class Stage:
         )
 
 
-def open_stage(lab: Lab, home: Path) -> Stage:
-    """Start Airflow beside a lab that is up."""
+def open_stage(lab: Lab, home: Path, *, users: tuple[str, ...] = (USER,), further: Mapping[str, str] | None = None) -> Stage:
+    """Start Airflow beside a lab that is up. ``further``: variables for its processes besides the lab's own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    airflow = Airflow(home, "127.0.0.1", port)
-    given = {k: v for k, v in lab.environment.items() if k.startswith("KRB_")}
+    airflow = Airflow(home, "127.0.0.1", port, users)
+    given = {k: v for k, v in lab.environment.items() if k.startswith("KRB_")} | dict(further or {})
     airflow.start(given)
-    return Stage(lab, airflow, airflow.client())
+    return Stage(lab, airflow, airflow.client(), given)
 
 
 def start_workload(lab: Lab, report: Path) -> subprocess.Popen[bytes]:

@@ -1,0 +1,52 @@
+"""One lab and one Airflow for all fault cases, and the table at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fault_ground import Ground
+from fault_processes import Components
+from fault_table import Result, table
+from fault_world import World
+from labs import Lab, describe_new_lab
+from stage import open_stage
+
+from lab.layout import load
+
+RESULTS = pytest.StashKey[list[Result]]()
+
+
+@pytest.fixture(scope="session")
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    directory = Path(tempfile.mkdtemp(prefix="krb-f-"))
+    lab = Lab(load(), Path(os.environ["KRB_LAB_DIR"]), os.environ["KRB_LAB_NET"]) if "KRB_LAB_DIR" in os.environ else describe_new_lab()
+    ground = Ground(lab, directory)
+    temporary = directory / "tmp"
+    temporary.mkdir()
+    results = request.config.stash.setdefault(RESULTS, [])
+    components = None
+    try:
+        ground.open()
+        further = {"KRAFT_RUNBOOK_CLUSTERS": str(ground.clusters), "TMPDIR": str(temporary)}
+        stage = open_stage(lab, directory / "airflow", users=("operator", "stranger"), further=further)
+        components = Components(stage.airflow, dict(stage.given))
+        yield World(ground, stage, components, temporary, results)
+    finally:
+        if components is not None:
+            components.stop()
+        ground.close()
+        if not os.environ.get("KRB_FAULTS_KEEP"):
+            shutil.rmtree(directory)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    results = config.stash.get(RESULTS, [])
+    if results:
+        terminalreporter.section("fault matrix")
+        for line in table(results):
+            terminalreporter.write_line(line)

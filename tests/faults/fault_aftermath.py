@@ -1,0 +1,126 @@
+"""Gathers what a case left, for the invariants to judge: evidence, proofs, the workload's account, process starts, things left behind."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, ConfigResource
+from fault_invariants import Aftermath
+from fault_processes import MutatorWatch, playbooks
+from fault_scene import Scene
+from stage import start_workload
+
+from kraft_runbook.clients.evidence_store import read_records
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook_airflow.journal import run_file_name
+from lab import supervision
+from lab.layout import layout, nodes, starts
+
+THROTTLES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+)
+
+
+@dataclass
+class Workload:
+    """The workload of one case; ``account`` is there once it has ended."""
+
+    process: subprocess.Popen[bytes]
+    report: Path
+    account: dict[str, Any] | None = None
+
+    def settle(self) -> None:
+        """Stop producing, and let it read everything back."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=240)
+        self.account = json.loads(self.report.read_text()) if self.report.exists() else None
+
+
+@contextmanager
+def workload(scene: Scene, directory: Path) -> Iterator[Workload]:
+    """Producers and consumers all through a case."""
+    directory.mkdir(parents=True, exist_ok=True)
+    running = Workload(start_workload(scene.ground.lab, directory / "account.json"), directory / "account.json")
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.process.kill()
+            running.process.wait()
+
+
+def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWatch, account: dict[str, Any] | None, outcome: str) -> Aftermath:
+    """Everything the invariants look at."""
+    spec, state = scene.ground.spec, scene.stage.airflow.home / "kraft-runbook"
+    runs = [(dag, run) for dag, run in [(scene.dag, scene.run_id), *scene.other_runs] if run]
+    started = starts(scene.ground.lab.spec)
+    return Aftermath(
+        evidence={run: read_records(state / "evidence", run_file_name(dag, run)) for dag, run in runs},
+        proofs={file.stem: json.loads(file.read_text()) for file in (state / "proofs").glob("*.json")},
+        account=account,
+        starts={service: count - started_before[service] for service, count in started.items()},
+        expected_starts=scene.case.expected.starts,
+        mutators=watch.seen,
+        left_behind=list(left_behind(spec, state, scene.temporary)),
+        outcome=outcome,
+        states=scene.task_states() if scene.run_id else {},
+        valid_for=spec.approvals.valid_for,
+        allowed=frozenset(spec.approvals.users),
+    )
+
+
+def left_behind(spec: ClusterSpec, state: Path, temporary: Path) -> Iterator[str]:
+    """What should be gone once a run has ended."""
+    yield from (f"playbook {name} still runs (pid {p.pid})" for p, name in playbooks(temporary))
+    yield from (f"temporary directory {path}" for path in temporary.glob("kraft-runbook-run-*"))
+    for directory in {Path(node.config_file).parent for node in nodes(spec)}:
+        for path in directory.glob("*") if directory.exists() else ():
+            if path.name.endswith(".lock"):
+                if _is_held(path):
+                    yield f"lock {path} is held"
+            elif path.name.endswith(".new") or (path.is_file() and path.name.startswith(".")):
+                yield f"half-written file {path}"
+    yield from (f"half-written file {path}" for path in state.rglob("*.new"))
+    for lock in (state / "claims").glob("*.lock"):
+        if _is_held(lock):
+            yield f"lock {lock} is held"
+    for service, process in supervision.processes(layout(spec)).items():
+        if process.runs and _is_stopped(process.pid):
+            yield f"{service} is still paused"
+    yield from _throttles(spec)
+
+
+def _throttles(spec: ClusterSpec) -> Iterator[str]:
+    client = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
+    topics = [t for t in client.list_topics(timeout=20).topics if not t.startswith("scale-")]
+    resources = [ConfigResource(ConfigResource.Type.BROKER, str(b.id)) for b in spec.brokers] + [ConfigResource(ConfigResource.Type.TOPIC, t) for t in topics]
+    for resource, future in client.describe_configs(resources, request_timeout=20).items():
+        found = future.result()
+        yield from (f"throttle {key}={found[key].value} on {resource.name}" for key in THROTTLES if key in found and found[key].value)
+
+
+def _is_held(path: Path) -> bool:
+    handle = os.open(path, os.O_RDWR)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"

@@ -1,0 +1,111 @@
+"""A fault case as its file has it: where the cluster stands, what is broken and when, and what must come of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from kraft_runbook.phases import Phase
+
+CASES = Path(__file__).parent / "cases"
+
+TaskState = Literal["running", "deferred", "awaiting_input", "success", "failed"]
+
+
+class Strict(BaseModel):
+    """A part of a case file. A key that it does not know is an error, not a wish."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Start(Strict):
+    """Where the cluster stands before the run: a phase, and how far the next roll has come by then.
+
+    ``rolled``: brokers that a roll has already restarted (as hybrid in PRE_MIGRATION, in KRaft mode in HYBRID).
+    ``topics``: further topics of 10 partitions, so that the copy lasts. ``proxied``: the controllers reach ZooKeeper through
+    a proxy that a fault can close.
+    """
+
+    phase: Literal["ZOOKEEPER", "PRE_MIGRATION", "HYBRID", "DUAL_WRITE"]
+    rolled: tuple[int, ...] = ()
+    topics: int = 0
+    proxied: bool = False
+
+
+class When(Strict):
+    """The moment of a fault: as soon as all that is given holds. Nothing given: before the run is triggered.
+
+    ``playbook``: before the task's playbook runs; during it, once it has written the node's configuration; or right after its
+    end, before the task has recorded it. ``stopped``: the service that the task restarts is down. ``log``: a service's log has
+    gained this text.
+    """
+
+    task: str | None = None
+    state: TaskState = "running"
+    playbook: Literal["before", "during", "after"] | None = None
+    stopped: str | None = None
+    log: tuple[str, str] | None = None
+
+
+class Fault(Strict):
+    """What is broken. ``target`` is for the injector of that kind to read; ``seconds``: how long it lasts, where it ends by itself."""
+
+    kind: str
+    target: Any = None
+    seconds: float | None = None
+    when: When = When()
+
+
+class Until(Strict):
+    """The task and its state with which the case is proven; the run is ended there."""
+
+    task: str
+    state: TaskState
+
+
+class Expected(Strict):
+    """What must come of it.
+
+    ``fails``: the one task that fails (none: no task may fail). ``says``: words of its log or the closing report.
+    ``explain``: words of ``kraft-runbook explain`` while the fault lasts. ``resumes``: after the repair the failed task is cleared
+    and the run goes on to ``until``; otherwise the refusal is the end.
+    """
+
+    fails: str | None = None
+    says: tuple[str, ...] = ()
+    explain: tuple[str, ...] = ()
+    resumes: bool = True
+    until: Until | None = None
+    phase: Phase
+    starts: dict[str, int] = Field(default_factory=dict)
+
+
+class Case(Strict):
+    """One fault case. ``behind``: task groups that lie behind the start and are marked done by hand, to save their time."""
+
+    title: str
+    goal: str
+    tags: tuple[Literal["ci", "forward", "rollback"], ...]
+    start: Start
+    dag: str = "zk_to_kraft_migration__lab"
+    params: dict[str, Any] = Field(default_factory=dict)
+    behind: tuple[str, ...] = ()
+    faults: tuple[Fault, ...]
+    expected: Expected
+
+
+def load_case(path: Path) -> Case:
+    """Raises pydantic's ValidationError for a file that is no case."""
+    return Case.model_validate(yaml.safe_load(path.read_text()))
+
+
+def load_cases() -> dict[str, Case]:
+    """Every case by its file's name, in the order in which one leaves the cluster as the next needs it."""
+    found = {path.stem: load_case(path) for path in sorted(CASES.glob("*.yaml"))}
+    return dict(sorted(found.items(), key=lambda item: (_ORDER.index(item[1].start.phase), item[1].start.proxied, item[1].start.topics, item[1].start.rolled)))
+
+
+_ORDER = ("ZOOKEEPER", "PRE_MIGRATION", "HYBRID", "DUAL_WRITE")

@@ -1,0 +1,182 @@
+"""The one lab of all cases: brought to where a case starts, by hand, and kept in copies so that the next case gets there fast."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import yaml
+from fault_case import Start
+from fault_proxy import Proxy
+from labs import Lab
+
+from kraft_runbook.clients.observe import Scope, observe
+from kraft_runbook.cluster import ClusterSpec, load_cluster
+from kraft_runbook.observation import BrokerMode, ControllerMode, was_read
+from kraft_runbook.phases import Phase, detect_phase
+from lab import ROOT, lifecycle
+from lab.layout import zookeeper_address
+from lab.seed import seed
+
+KEPT = ("ZOOKEEPER", "HYBRID", "DUAL_WRITE")
+"""The phases that are kept as copies of the lab's directory, taken after a clean stop."""
+
+
+@dataclass
+class Ground:
+    """The lab, its cluster file (a copy of the project's, which cases may change) and its copies."""
+
+    lab: Lab
+    directory: Path
+    topics: int = 0
+    proxied: bool = False
+    proxy: Proxy | None = None
+    _stands: Start | None = field(default=None, repr=False)
+
+    @property
+    def clusters(self) -> Path:
+        """The directory for ``KRAFT_RUNBOOK_CLUSTERS``."""
+        return self.directory / "clusters"
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """The cluster file as it says now."""
+        return load_cluster("lab", directory=self.clusters, environment={**os.environ, "PROJECT_ROOT": str(ROOT), **self.lab.place})
+
+    def open(self) -> None:
+        """A fresh lab, seeded, in ZooKeeper mode, with its first copy."""
+        self.write_cluster_file({})
+        lifecycle.up(self.lab.spec)
+        seed(self.lab.spec)
+        self._keep("ZOOKEEPER")
+
+    def close(self) -> None:
+        """End the lab and remove it with its copies."""
+        if self.proxy is not None:
+            self.proxy.close()
+        lifecycle.down(self.lab.spec, purge=True)
+        for phase in KEPT:
+            shutil.rmtree(self._copy(phase), ignore_errors=True)
+
+    def write_cluster_file(self, changes: Mapping[str, Any]) -> None:
+        """The project's lab.yaml with these keys on top; ``brokers`` and ``controllers``: changes by id."""
+        declared = yaml.safe_load((ROOT / "include" / "clusters" / "lab.yaml").read_text())
+        further = {"controller_properties": {"zookeeper.connect": "{}:{}".format(*self.proxy.address)}} if self.proxied and self.proxy else {}
+        for key, value in {**further, **changes}.items():
+            if key in ("brokers", "controllers"):
+                declared[key] = [{**node, **value.get(node["id"], {})} for node in declared[key]]
+            else:
+                declared[key] = value
+        self.clusters.mkdir(parents=True, exist_ok=True)
+        fresh = self.clusters / "lab.yaml.new"
+        fresh.write_text(yaml.safe_dump(declared, sort_keys=False))
+        fresh.replace(self.clusters / "lab.yaml")
+
+    def bring_to(self, start: Start) -> str:
+        """Bring the lab to where a case starts; returns how, in words."""
+        if self._stands_at(start):
+            return "as the case before left it"
+        how = self._restore(start)
+        self._go_on(start)
+        return how
+
+    def _stands_at(self, start: Start) -> bool:
+        """Whether the lab is there already, whole and healthy, with the configuration that the runbook would write."""
+        if (self.topics, self.proxied) != (start.topics, start.proxied):
+            return False
+        seen = observe(self.spec, secrets=self.lab.secrets, scope=Scope.LIVE)
+        topics = seen.topics
+        if not was_read(topics) or topics.under_replicated_count or topics.offline_count:
+            return False
+        before, after = _MODES[start.phase]
+        modes = {b.id: b.mode for b in seen.brokers.values() if b.running is True}
+        if modes != {i: after if i in start.rolled else before for i in self.spec.broker_ids}:
+            return False
+        flagged = ControllerMode.MIGRATION
+        if start.phase == "ZOOKEEPER":
+            return detect_phase(seen).phase is Phase.ZOOKEEPER and not any(Path(c.log_dir).exists() for c in self.spec.controllers)
+        return all(c.running is True and c.mode == flagged for c in seen.controllers.values()) and detect_phase(seen).phase in _MAY_BE[start.phase]
+
+    def _restore(self, start: Start) -> str:
+        """Put the nearest copy in the lab's place and start it."""
+        lifecycle.down(self.lab.spec, purge=True)
+        self._use_proxy(start.proxied)
+        usable = KEPT[:1] if start.proxied or start.topics else KEPT[: _RANK[start.phase] + 1]
+        kept = next(phase for phase in reversed(usable) if self._copy(phase).exists())
+        subprocess.run(["cp", "-a", "--sparse=always", "--", str(self._copy(kept)), str(self.lab.directory)], check=True)
+        lifecycle.up(self.lab.spec)
+        self._at = kept
+        if start.topics:
+            seed(self.lab.spec, extra_topics=start.topics)
+        self.topics = start.topics
+        return f"from the copy in {kept}"
+
+    def _go_on(self, start: Start) -> None:
+        """From the copy on by hand, keeping further copies on the way."""
+        spec, secrets = self.spec, self.lab.secrets
+        at, may_keep = self._at, not (start.proxied or start.topics)
+        if at == "ZOOKEEPER" and start.phase != "ZOOKEEPER":
+            by_hand.provision_controllers(spec, by_hand.cluster_id(spec, secrets=secrets), secrets=secrets)
+            at = "PRE_MIGRATION"
+        if at == "PRE_MIGRATION" and start.phase in ("HYBRID", "DUAL_WRITE"):
+            by_hand.roll_brokers(spec, BrokerMode.HYBRID, secrets=secrets)
+            at = "HYBRID"
+            by_hand.await_dual_write(spec, secrets=secrets)
+            if may_keep:
+                self._keep(at)
+        if at == "HYBRID" and start.phase == "DUAL_WRITE":
+            by_hand.roll_brokers(spec, BrokerMode.KRAFT, secrets=secrets)
+            at = "DUAL_WRITE"
+            if may_keep:
+                self._keep(at)
+        if start.rolled:
+            part = spec.model_copy(update={"brokers": tuple(b for b in spec.brokers if b.id in start.rolled)})
+            by_hand.roll_brokers(part, _MODES[start.phase][1], secrets=secrets)
+        if start.phase in ("HYBRID", "DUAL_WRITE"):
+            by_hand.await_dual_write(spec, secrets=secrets)
+        by_hand.wait_until("every partition is in sync", self.in_sync)
+
+    def in_sync(self) -> bool:
+        """Whether every partition is in sync and every broker says so."""
+        topics = observe(self.spec, secrets=self.lab.secrets).topics
+        return (
+            was_read(topics) and not topics.under_replicated_count and not topics.offline_count and len(topics.topics_known_by_broker) == len(self.spec.brokers)
+        )
+
+    def _keep(self, phase: str) -> None:
+        """Stop the lab cleanly, copy it, and start it again."""
+        if self._copy(phase).exists():
+            return
+        lifecycle.down(self.lab.spec)
+        subprocess.run(["cp", "-a", "--sparse=always", "--", str(self.lab.directory), str(self._copy(phase))], check=True)
+        lifecycle.up(self.lab.spec)
+
+    def _copy(self, phase: str) -> Path:
+        return self.directory / f"kept-{phase}"
+
+    def _use_proxy(self, proxied: bool) -> None:
+        if proxied and self.proxy is None:
+            host, port = zookeeper_address(self.lab.spec)
+            self.proxy = Proxy((f"{host.rpartition('.')[0]}.2", port), (host, port))
+        self.proxied = proxied
+        self.write_cluster_file({})
+
+    _at: str = "ZOOKEEPER"
+
+
+_MODES = {
+    "ZOOKEEPER": (BrokerMode.ZOOKEEPER, BrokerMode.ZOOKEEPER),
+    "PRE_MIGRATION": (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID),
+    "HYBRID": (BrokerMode.HYBRID, BrokerMode.KRAFT),
+    "DUAL_WRITE": (BrokerMode.KRAFT, BrokerMode.KRAFT),
+}
+"""The brokers' mode in a phase before and after the next roll has reached them."""
+
+_RANK = {"ZOOKEEPER": 0, "PRE_MIGRATION": 0, "HYBRID": 1, "DUAL_WRITE": 2}
+_MAY_BE = {"PRE_MIGRATION": {Phase.PRE_MIGRATION}, "HYBRID": {Phase.HYBRID, Phase.DUAL_WRITE}, "DUAL_WRITE": {Phase.DUAL_WRITE}}

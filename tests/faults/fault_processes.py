@@ -1,0 +1,158 @@
+"""Airflow's processes and the playbooks they run, found in /proc: each by what it was started as."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from lab.airflow_standalone import Airflow
+
+READ_ONLY = "gather_host_facts"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process: its command line as words, and whose child it is."""
+
+    pid: int
+    parent: int
+    words: tuple[str, ...]
+
+    def playbook(self, below: Path) -> str | None:
+        """Which playbook this runs, where it is an ansible-playbook whose private directory lies below that path; its forks are none."""
+        if not any("ansible-playbook" in word for word in self.words[:3]) or not any(str(below) in word for word in self.words):
+            return None
+        return next((Path(word).stem for word in self.words if word.endswith(".yml") and "/playbooks/" in word), None)
+
+
+def processes() -> Iterator[Process]:
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            words = tuple((directory / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0"))
+            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+        if words != ("",):
+            yield Process(int(directory.name), parent, words)
+
+
+def playbooks(below: Path) -> list[tuple[Process, str]]:
+    """Every playbook that runs from a private directory below a path; ansible's own forks counted with their parent."""
+    found = [(p, name) for p in processes() if (name := p.playbook(below))]
+    pids = {p.pid for p, _ in found}
+    return [(p, name) for p, name in found if p.parent not in pids]
+
+
+def soon(find: Callable[[], T | None], what: str, *, within: float = 60, every: float = 0.05) -> T:
+    """What is found, as soon as it is. Raises AssertionError past ``within`` seconds."""
+    ends = time.monotonic() + within
+    while (found := find()) is None:
+        assert time.monotonic() < ends, f"{what}: not within {within:.0f} s"
+        time.sleep(every)
+    return found
+
+
+def task_process(ti_id: str) -> Process | None:
+    """The process that runs a task instance's own code; not the executor's worker that watches it."""
+    return next((p for p in processes() if any(ti_id in word and "airflow worker" in word and "LocalExecutor" not in word for word in p.words[:1])), None)
+
+
+def kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
+        os.kill(pid, signal.SIGKILL)
+
+
+@dataclass
+class Components:
+    """Airflow's components: killed one by one, and started again beside the rest."""
+
+    airflow: Airflow
+    given: dict[str, str]
+    _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def kill(self, component: str) -> None:
+        """SIGKILL a component (scheduler or triggerer) with all its children: as when its machine dies."""
+        everything = [p for p in processes() if self._is_ours(p.pid)]
+        roots = [p.pid for p in everything if component in p.words[:4] and any(word.endswith("/airflow") for word in p.words[:3])]
+        assert roots, f"no {component} runs"
+        doomed = set(roots)
+        for _ in everything:
+            doomed |= {p.pid for p in everything if p.parent in doomed}
+        for pid in sorted(doomed):
+            kill(pid)
+
+    def start(self, component: str) -> None:
+        """Start a component anew, and wait until Airflow counts it as healthy."""
+        with (self.airflow.home / "standalone.log").open("ab") as log:
+            self._started.append(
+                subprocess.Popen(
+                    [str(Path(sys.executable).parent / "airflow"), component],
+                    env=self.airflow.environment(self.given),
+                    stdout=log,
+                    stderr=log,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            )
+        soon(lambda: self.airflow.healthy() or None, f"Airflow with its {component}", within=120, every=0.5)
+
+    def restart_all(self) -> None:
+        """SIGKILL every process of this Airflow at once, and start it anew."""
+        for process in list(processes()):
+            if self._is_ours(process.pid):
+                kill(process.pid)
+        self.reap()
+        self.airflow.stop()
+        self.airflow.start(self.given)
+
+    def stop(self) -> None:
+        self.airflow.stop()
+        for process in self._started:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        self.reap()
+
+    def reap(self) -> None:
+        for process in self._started:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=5)
+
+    def _is_ours(self, pid: int) -> bool:
+        try:
+            return f"AIRFLOW_HOME={self.airflow.home}\0".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return False
+
+
+class MutatorWatch:
+    """Looks three times a second which playbooks change hosts, all through a case."""
+
+    def __init__(self, below: Path) -> None:
+        self._below = below
+        self._stop = threading.Event()
+        self.seen: list[frozenset[str]] = []
+        self._thread = threading.Thread(target=self._look, name="mutator-watch", daemon=True)
+
+    def __enter__(self) -> MutatorWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.3):
+            now = frozenset(f"{name} (pid {p.pid})" for p, name in playbooks(self._below) if name != READ_ONLY)
+            if now and now not in self.seen[-1:]:
+                self.seen.append(now)

@@ -1,0 +1,230 @@
+"""One case being played: its run under Airflow, the moments of its faults, and a person at the UI who approves and repairs."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fault_case import Case, Fault, When
+from fault_ground import Ground
+from fault_processes import Components
+from stage import Stage
+
+from kraft_runbook.errors import RunbookError
+from lab import supervision
+from lab.layout import layout
+
+Undo = Callable[[], None]
+Injector = Callable[["Scene", Fault], Undo | None]
+
+UNDER_WAY = frozenset({"scheduled", "queued", "running", "up_for_retry", "restarting"})
+ENDED = frozenset({"success", "failed"})
+
+
+class Unexpected(Exception):
+    """The case did not come out as its file says."""
+
+
+@dataclass
+class Scene:
+    """What the injectors see: the lab, Airflow, the run, and where a playbook's private directories lie."""
+
+    case: Case
+    ground: Ground
+    stage: Stage
+    components: Components
+    temporary: Path
+    run_id: str = ""
+    other_runs: list[tuple[str, str]] = field(default_factory=list)
+    repairs: list[Undo] = field(default_factory=list)
+    cleared: bool = False
+    _log_sizes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def dag(self) -> str:
+        return self.case.dag
+
+    def task_states(self) -> dict[str, str | None]:
+        return {t["task_id"]: t["state"] for t in self.stage.client.tasks(self.dag, self.run_id)}
+
+    def told(self) -> str:
+        """What the failed tasks and the closing report say."""
+        return self.stage.failures(self.dag, self.run_id)
+
+    # -- the play -------------------------------------------------------------------------------------------------------
+
+    def play(self, inject: Injector, *, within: float = 420) -> str:
+        """Play the case to its expected outcome; returns it in words. Raises Unexpected."""
+        pending = list(self.case.faults)
+        self._remember_logs(pending)
+        for fault in [f for f in pending if f.when == When()]:
+            self._inject(fault, inject)
+            pending.remove(fault)
+        self.run_id = self.stage.start(self.dag, **{"soak_minutes": 0.1, **self.case.params})
+        self._mark_what_lies_behind()
+        ends = time.monotonic() + within
+        expected = self.case.expected
+        while True:
+            if time.monotonic() > ends:
+                raise Unexpected(f"no outcome within {within:.0f} s; the tasks' states: {self._interesting()}")
+            states = self.task_states()
+            for fault in [f for f in pending if self._is_due(f.when, states)]:
+                self._inject(fault, inject)
+                pending.remove(fault)
+                states = self.task_states()
+            failed = [task for task, state in states.items() if state == "failed" and task != "closing_report"]
+            if failed and not pending:
+                if failed != [expected.fails]:
+                    raise Unexpected(f"{', '.join(failed)} failed: {self.told()[-1500:]}")
+                self._wait_for_the_end()
+                self._check_the_words()
+                if not expected.resumes:
+                    return "refused, with the reason"
+                self._repair_and_clear(expected.fails)
+                expected = expected.model_copy(update={"fails": None})
+            if not pending and expected.until and states.get(expected.until.task) == expected.until.state:
+                if expected.fails:
+                    raise Unexpected(f"{expected.fails} did not fail")
+                return "resumed after it was cleared" if self.case.expected.fails else "went on by itself"
+            if pending and self.case.expected.until and states.get(self.case.expected.until.task) == self.case.expected.until.state:
+                raise Unexpected(f"the moment of fault {pending[0].kind} never came")
+            self._approve(states)
+            time.sleep(0.4)
+
+    def finish(self) -> None:
+        """End every run of the case, as a person does: reject an open gate, else mark the run failed."""
+        for dag, run in [(self.dag, self.run_id), *self.other_runs]:
+            if run and self.stage.client.run_state(dag, run) not in ENDED:
+                gate = next((t["task_id"] for t in self.stage.client.tasks(dag, run) if t["state"] == "awaiting_input"), None)
+                if gate:
+                    self.stage.client.answer(dag, run, gate, "Reject")
+                else:
+                    self.stage.client.mark_run(dag, run, "failed")
+                self._until_ended(dag, run)
+
+    def repair(self) -> None:
+        """Undo what was broken, the last first."""
+        while self.repairs:
+            self.repairs.pop()()
+
+    # -- its parts ------------------------------------------------------------------------------------------------------
+
+    def _inject(self, fault: Fault, inject: Injector) -> None:
+        began = time.monotonic()
+        undo = inject(self, fault)
+        if undo is None:
+            return
+        self.repairs.append(undo)
+        if fault.seconds is not None:
+            if self.case.expected.explain and not self.case.expected.fails:
+                self._check_the_explanation()
+            time.sleep(max(0.0, fault.seconds - (time.monotonic() - began)))
+            self.repairs.remove(undo)
+            undo()
+
+    def _is_due(self, when: When, states: dict[str, str | None]) -> bool:
+        if when == When():
+            return True
+        if when.task:
+            state = states.get(when.task)
+            wanted = UNDER_WAY if when.playbook or when.stopped else {when.state}
+            if state not in wanted:
+                return False
+        if when.log:
+            service, text = when.log
+            return text in self._new_log(service)
+        return True
+
+    def _new_log(self, services: str) -> str:
+        """What the logs of these services have gained since the case began; ``controllers``: of all of them."""
+        text = []
+        for file in self._logs(services):
+            if file.exists():
+                with file.open("rb") as log:
+                    log.seek(self._log_sizes.get(file.stem, 0))
+                    text.append(log.read().decode(errors="replace"))
+        return "\n".join(text)
+
+    def _logs(self, services: str) -> list[Path]:
+        names = [c.service for c in self.ground.lab.spec.controllers] if services == "controllers" else [services]
+        return [layout(self.ground.lab.spec).logs / f"{name}.log" for name in names]
+
+    def _remember_logs(self, faults: list[Fault]) -> None:
+        for fault in faults:
+            for file in self._logs(fault.when.log[0]) if fault.when.log else ():
+                self._log_sizes[file.stem] = file.stat().st_size if file.exists() else 0
+
+    def _mark_what_lies_behind(self) -> None:
+        for task in sorted(self.task_states()):
+            if task.startswith(self.case.behind or "\0"):
+                self.stage.client.mark(self.dag, self.run_id, task, "success")
+
+    def _approve(self, states: dict[str, str | None]) -> None:
+        for task, state in states.items():
+            if state == "awaiting_input":
+                try:
+                    self.stage.client.answer(self.dag, self.run_id, task, "Approve")
+                except RunbookError as error:
+                    if " 409 " not in str(error):  # answered already: by the fault of this case
+                        raise
+
+    def _check_the_words(self) -> None:
+        told = self.told()
+        missing = [word for word in self.case.expected.says if word not in told]
+        if missing:
+            raise Unexpected(f"nothing says {missing}: {told[-2000:]}")
+        if self.case.expected.explain:
+            self._check_the_explanation()
+
+    def _check_the_explanation(self) -> None:
+        said = self.stage.command("explain", "--cluster", "lab")
+        missing = [word for word in self.case.expected.explain if word not in said.stdout]
+        if missing:
+            raise Unexpected(f"explain does not say {missing}: {said.stdout[-2000:]}{said.stderr[-500:]}")
+
+    def _repair_and_clear(self, task: str) -> None:
+        self.repair()
+        self.cleared = True
+        self.stage.client.clear(self.dag, self.run_id, [task])
+
+    def _wait_for_the_end(self) -> None:
+        self._until_ended(self.dag, self.run_id)
+
+    def _until_ended(self, dag: str, run: str, within: float = 90) -> None:
+        ends = time.monotonic() + within
+        while self.stage.client.run_state(dag, run) not in ENDED or any(t["state"] in UNDER_WAY for t in self.stage.client.tasks(dag, run)):
+            if time.monotonic() > ends:
+                raise Unexpected(f"run {run} has not ended after {within:.0f} s")
+            time.sleep(0.5)
+
+    def _interesting(self) -> dict[str, str | None]:
+        return {task: state for task, state in self.task_states().items() if state not in ("success", None)}
+
+    # -- for injectors --------------------------------------------------------------------------------------------------
+
+    def process(self, service: str) -> supervision.Process:
+        return supervision.processes(layout(self.ground.lab.spec))[service]
+
+    def start_service(self, service: str) -> None:
+        here = layout(self.ground.lab.spec)
+        if not supervision.processes(here)[service].runs:
+            supervision.start(here, service)
+
+    def kill_service(self, service: str) -> None:
+        supervision.begin_stop(layout(self.ground.lab.spec), service, signal="KILL")
+        ends = time.monotonic() + 15
+        while self.process(service).runs:
+            assert time.monotonic() < ends, f"{service} outlived SIGKILL"
+            time.sleep(0.05)
+
+    def call_quietly(self, act: Callable[[], object]) -> str:
+        """What Airflow answers to a person who may not; empty when it let them."""
+        with contextlib.suppress(IndexError):
+            try:
+                act()
+            except RunbookError as error:
+                return str(error)
+        return ""

@@ -1,0 +1,71 @@
+"""Every case of the fault matrix on a real cluster under a real Airflow, with the invariants checked after each."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from fault_aftermath import gather, workload
+from fault_case import Case, load_cases
+from fault_injectors import INJECTORS, inject
+from fault_invariants import violations
+from fault_processes import MutatorWatch
+from fault_scene import Scene, Unexpected
+from fault_table import Result, keep
+from fault_world import World
+
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.phases import detect_phase
+from lab.layout import starts
+
+
+def parameters() -> list[object]:
+    return [
+        pytest.param(name, case, id=name, marks=[pytest.mark.faults, *([] if "ci" in case.tags else [pytest.mark.long])]) for name, case in load_cases().items()
+    ]
+
+
+@pytest.mark.parametrize(("name", "case"), parameters())
+def test_fault(name: str, case: Case, world: World, tmp_path: Path) -> None:
+    began = time.monotonic()
+    how = world.ground.bring_to(case.start)
+    setup = time.monotonic() - began
+    scene = Scene(case, world.ground, world.stage, world.components, world.temporary)
+    before = starts(world.ground.lab.spec)
+    began = time.monotonic()
+    with MutatorWatch(world.temporary) as watch, workload(scene, tmp_path) as work:
+        outcome, wrong = "", ""
+        try:
+            outcome = scene.play(inject)
+            phase = detect_phase(observe(world.ground.spec, secrets=world.ground.lab.secrets)).phase
+            if phase is not case.expected.phase:
+                wrong = f"the cluster is in {phase}, not {case.expected.phase}"
+        except (Unexpected, AssertionError, RunbookError) as error:
+            wrong = str(error)
+        finally:
+            scene.repair()
+            scene.finish()
+        work.settle()
+    after = gather(scene, started_before=before, watch=watch, account=work.account, outcome=wrong)
+    broken = violations(after)
+    account = after.account or {}
+    result = Result(
+        name,
+        outcome or "not as expected",
+        round(time.monotonic() - began, 1),
+        round(setup, 1),
+        how,
+        broken,
+        account.get("acknowledged", 0),
+        account.get("longest_producer_stall_seconds", 0.0),
+    )
+    world.results.append(result)
+    keep(result)
+    assert not any(broken.values()), "\n".join(f"{name}: {found}" for name, each in broken.items() for found in each)
+
+
+def test_every_kind_of_fault_is_used_and_every_one_used_exists() -> None:
+    used = {fault.kind for case in load_cases().values() for fault in case.faults}
+    assert used == set(INJECTORS)
