@@ -1,6 +1,7 @@
 # make demo           a real cluster leaves ZooKeeper under a real Airflow (APPROVE=auto answers the gates); make demo-down ends it
 # make lab-up         the cluster alone; KRB_LAB_DIR and KRB_LAB_NET move it
 # make check test     what CI runs
+# make faults         every case of the fault matrix (docs/reliability.md)
 # Needed on the machine: Python 3.11+, Java 17+, Maven. Everything else is brought here, into .venv and build.
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ JARS := build/jars/.complete
 export PYTHONPATH := include:plugins
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: venv jars lab-up lab-down lab-status lab-seed lock check format test demo demo-down
+.PHONY: venv jars lab-up lab-down lab-status lab-seed lock check format test faults demo demo-down
 
 venv: $(VENV)
 
@@ -63,6 +64,10 @@ check: $(VENV)
 
 test: $(VENV) $(JARS)
 	$(BIN)/pytest
+
+# The whole fault matrix, with a table at the end (docs/reliability.md). One case or several: make faults CASES="zookeeper and hybrid"
+faults: $(VENV) $(JARS)
+	$(BIN)/pytest tests/faults -m faults -k "$(CASES)"
 
 demo: $(VENV) $(JARS)
 	$(BIN)/python -m lab.demo run --approve "$(APPROVE)"
