@@ -7,6 +7,7 @@ goes on from what is true.
 from kraft_runbook.gates import Gate
 from kraft_runbook.observation import BrokerMode
 from kraft_runbook_airflow.runbook import (
+    FORWARD,
     approve,
     await_metadata_copy,
     closing_report,
@@ -21,7 +22,7 @@ from kraft_runbook_airflow.runbook import (
 )
 
 for cluster in load_clusters():
-    with runbook_dag("zk_to_kraft_migration", cluster, doc=__doc__):
+    with runbook_dag("zk_to_kraft_migration", cluster, doc=__doc__, params=FORWARD):
         ready = preflight(cluster)
         start = approve(cluster, Gate.START)
         quorum = provision_controllers(cluster)

@@ -21,6 +21,7 @@ from kraft_runbook.observation import (
     ZookeeperState,
     was_read,
 )
+from kraft_runbook.phases import Phase, detect_phase
 
 CAUGHT_UP_WITHIN = 10
 """Records that a voter may lag and still count as caught up: NoOp records alone append two a second (measured on 3.9.2)."""
@@ -42,10 +43,12 @@ class Condition(StrEnum):
     """The waits of the runbook, by the name under which a sensor is given one."""
 
     QUORUM_READY = "quorum_ready"
+    QUORUM_LED = "quorum_led"
     QUORUM_WHOLE = "quorum_whole"
     CONTROLLER_CAUGHT_UP = "controller_caught_up"
     BROKER_REGISTERED_AS_MIGRATING = "broker_registered_as_migrating"
     BROKER_REGISTERED_IN_KRAFT = "broker_registered_in_kraft"
+    BROKER_BACK_IN_MIGRATION_MODE = "broker_back_in_migration_mode"
     BROKER_IN_ZOOKEEPER_MODE = "broker_in_zookeeper_mode"
     BROKER_IN_SYNC = "broker_in_sync"
     METADATA_COPIED = "metadata_copied"
@@ -58,10 +61,12 @@ class Condition(StrEnum):
 
 _PHRASES = {
     Condition.QUORUM_READY: "the controller quorum to be ready for the migration",
+    Condition.QUORUM_LED: "a majority of the controllers to run and elect a leader",
     Condition.QUORUM_WHOLE: "every controller to run and be caught up",
     Condition.CONTROLLER_CAUGHT_UP: "controller {id} to be caught up",
     Condition.BROKER_REGISTERED_AS_MIGRATING: "broker {id} to register with the quorum as migrating",
     Condition.BROKER_REGISTERED_IN_KRAFT: "broker {id} to register with the quorum in KRaft mode",
+    Condition.BROKER_BACK_IN_MIGRATION_MODE: "broker {id} to register with the quorum as migrating again",
     Condition.BROKER_IN_ZOOKEEPER_MODE: "broker {id} to run in ZooKeeper mode",
     Condition.BROKER_IN_SYNC: "broker {id} to be in every ISR",
     Condition.METADATA_COPIED: "the metadata to be copied and dual writes to flow",
@@ -76,6 +81,8 @@ def evaluate(
     match condition:
         case Condition.QUORUM_READY:
             return quorum_ready(seen, spec, earlier=earlier)
+        case Condition.QUORUM_LED:
+            return quorum_led(seen)
         case Condition.QUORUM_WHOLE:
             return quorum_whole(seen, spec, earlier=earlier)
         case Condition.METADATA_COPIED:
@@ -91,6 +98,8 @@ def evaluate(
             return broker_registered(seen, spec, node_id, BrokerMode.HYBRID, earlier=earlier)
         case Condition.BROKER_REGISTERED_IN_KRAFT:
             return broker_registered(seen, spec, node_id, BrokerMode.KRAFT, earlier=earlier)
+        case Condition.BROKER_BACK_IN_MIGRATION_MODE:
+            return broker_back_in_migration_mode(seen, spec, node_id, earlier=earlier)
         case Condition.BROKER_IN_ZOOKEEPER_MODE:
             return broker_registered(seen, spec, node_id, BrokerMode.ZOOKEEPER, earlier=earlier)
         case Condition.BROKER_IN_SYNC:
@@ -116,6 +125,15 @@ def quorum_ready(seen: ClusterObservation, spec: ClusterSpec, *, earlier: Cluste
     return _first(
         _unfinished_quorum(seen, spec), _states(seen, spec, {ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION, ZkMigrationState.POST_MIGRATION})
     )
+
+
+def quorum_led(seen: ClusterObservation) -> Progress:
+    """A leader answers: a majority runs."""
+    if was_read(seen.quorum):
+        return DONE
+    down = [c.id for c in seen.controllers.values() if c.running is not True]
+    told = f"waiting for a quorum leader: {seen.quorum.reason}"
+    return Progress(False, f"{told}; controller {_ids(down)} does not run" if down else told)
 
 
 def quorum_whole(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:
@@ -182,12 +200,14 @@ def _state(metrics: ControllerMetrics) -> str:
 # -- the brokers --------------------------------------------------------------------------------------------------------
 
 
-def broker_registered(seen: ClusterObservation, spec: ClusterSpec, node_id: int, mode: BrokerMode, *, earlier: ClusterObservation | None = None) -> Progress:
-    """The broker runs in the mode and the quorum knows it so, unfenced. On the way forward KRAFT counts as beyond HYBRID."""
+def broker_registered(
+    seen: ClusterObservation, spec: ClusterSpec, node_id: int, mode: BrokerMode, *, earlier: ClusterObservation | None = None, kraft_counts: bool = True
+) -> Progress:
+    """The broker runs in the mode and the quorum knows it so, unfenced. ``kraft_counts``: on the way forward KRAFT is beyond HYBRID."""
     lost = _exited_broker(seen, earlier, node_id)
     if lost:
         return lost
-    wanted = {BrokerMode.HYBRID: (BrokerMode.HYBRID, BrokerMode.KRAFT)}.get(mode, (mode,))
+    wanted = (mode, BrokerMode.KRAFT) if mode is BrokerMode.HYBRID and kraft_counts else (mode,)
     state = seen.brokers[node_id]
     if state.running is True and was_read(state.mode) and state.mode in wanted and _is_registered(seen, node_id, state.mode):
         return DONE
@@ -201,6 +221,13 @@ def broker_registered(seen: ClusterObservation, spec: ClusterSpec, node_id: int,
     elif not was_read(seen.quorum):
         now += f"; the quorum: {seen.quorum.reason}"
     return Progress(False, f"waiting for broker {node_id} to register {as_what}: {there} of {len(spec.brokers)} seen; {now}")
+
+
+def broker_back_in_migration_mode(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None) -> Progress:
+    """As ``broker_registered``, on the way back: KRaft mode does not count; further back does, and so does a cluster without a copy to come back from."""
+    if seen.brokers[node_id].mode == BrokerMode.ZOOKEEPER or detect_phase(seen).phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION):
+        return DONE
+    return broker_registered(seen, spec, node_id, BrokerMode.HYBRID, earlier=earlier, kraft_counts=False)
 
 
 def _is_registered(seen: ClusterObservation, node_id: int, mode: BrokerMode) -> bool:

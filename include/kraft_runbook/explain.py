@@ -9,7 +9,8 @@ from kraft_runbook.checks.registry import CHECKS, DUAL_WRITING, SOAK, Needs
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread
-from kraft_runbook.phases import Phase, RollbackPlan, back_from, detect_phase, forward_from, rollback_plan
+from kraft_runbook.phases import Phase, RollbackPlan, detect_phase, forward_from
+from kraft_runbook.way_back import render_estimate, way_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,10 @@ class Explanation:
         lines = [f"{self.cluster} is in {self.phase}.", f"  {self.means}", "  Seen: " + "; ".join(self.because)]
         lines += _section("It waits for", self.waits_for, "nothing")
         lines += _section("Forward, now", self.forward, "nothing can be done")
-        lines += _section("Back, now", self.back, self.rollback.why)
+        lines += ["", f"Can it go back to ZooKeeper: {'yes' if self.rollback.possible else 'no'}, {self.rollback.why}."]
+        lines += _section(
+            f"Back, now{render_estimate(self.rollback)}", self.back, "there is nothing to undo" if self.rollback.possible else "nothing can be done"
+        )
         lines += [f"    Risk: {risk}" for risk in self.rollback.risks]
         lines += _section("Problems", self.problems, "none seen in a quick look; kraft-runbook preflight looks deeper")
         return "\n".join(lines + (_section("Could not be read", self.unread, "") if self.unread else []))
@@ -60,7 +64,7 @@ def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
     """Put an observation into words. A LIVE one is enough."""
     reading = detect_phase(seen)
     checks = run_checks(seen, spec, reading.phase, gate=SOAK if reading.phase in DUAL_WRITING else None)
-    rollback = rollback_plan(reading.phase)
+    rollback = way_back(seen, spec)
     return Explanation(
         cluster=spec.name,
         phase=reading.phase,
@@ -68,7 +72,7 @@ def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
         means=MEANS[reading.phase],
         waits_for=_waits(seen, spec, reading.phase),
         forward=_forward(seen, reading.phase),
-        back=tuple(f"{edge.step.value}: {edge.does}" for edge in back_from(reading.phase)),
+        back=rollback.steps,
         rollback=rollback,
         problems=tuple(
             f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}"

@@ -15,30 +15,56 @@ from enum import StrEnum
 from typing import Any
 
 from kraft_runbook.checks.model import CheckResult, Verdict
-from kraft_runbook.observation import ClusterObservation, was_read
-from kraft_runbook.phases import Phase, RollbackPlan, Step, detect_phase
+from kraft_runbook.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.phases import Phase, RollbackPlan, Step, already_past, detect_phase
+from kraft_runbook.way_back import render_estimate
 
 
 class Gate(StrEnum):
-    """The three points where a person decides."""
+    """The points where a person decides: three on the way forward, one before the way back."""
 
     START = "start"
     DUAL_WRITE = "dual_write"
     FINALIZE = "finalize"
+    ROLLBACK = "rollback"
 
 
 MEANING: Mapping[Gate, str] = {
     Gate.START: "Approving starts the migration: controllers are provisioned, then every broker is restarted once in migration mode.",
     Gate.DUAL_WRITE: "Approving restarts every broker once more, in KRaft mode. ZooKeeper is still written, so the way back stays open.",
     Gate.FINALIZE: "Approving finalizes: the controllers leave migration mode and ZooKeeper is no longer written. **This cannot be undone.**",
+    Gate.ROLLBACK: "Approving takes the cluster back towards ZooKeeper by the steps below. Nothing that was acknowledged is lost: where that can't be proven, the run stops.",
 }
 
 GUARDED_STEP: Mapping[Gate, Step] = {
     Gate.START: Step.PROVISION_CONTROLLERS,
     Gate.DUAL_WRITE: Step.ROLL_BROKERS_TO_KRAFT,
     Gate.FINALIZE: Step.FINALIZE_CONTROLLERS,
+    Gate.ROLLBACK: Step.LEAVE_KRAFT,
 }
-"""The first step behind each gate."""
+"""The step that each gate's phase is judged by: when the cluster is beyond it, nobody is asked."""
+
+GATE_BEFORE: Mapping[Step, Gate] = {
+    Step.PROVISION_CONTROLLERS: Gate.START,
+    Step.ROLL_BROKERS_TO_HYBRID: Gate.START,
+    Step.ROLL_BROKERS_TO_KRAFT: Gate.DUAL_WRITE,
+    Step.FINALIZE_CONTROLLERS: Gate.FINALIZE,
+    Step.DEPROVISION_CONTROLLERS: Gate.ROLLBACK,
+    Step.ROLL_BROKERS_BACK_TO_HYBRID: Gate.ROLLBACK,
+    Step.LEAVE_KRAFT: Gate.ROLLBACK,
+    Step.ROLL_BROKERS_TO_ZOOKEEPER: Gate.ROLLBACK,
+    Step.SET_CONTROLLERS_ASIDE: Gate.ROLLBACK,
+}
+"""Whose signature each step needs."""
+
+
+def is_behind(gate: Gate, seen: ClusterObservation) -> bool:
+    """Whether nothing that this gate guards is left to do, so that nobody need be asked."""
+    phase = detect_phase(seen).phase
+    if gate is Gate.START and phase is Phase.HYBRID:
+        return not seen.brokers_in(BrokerMode.ZOOKEEPER) and not seen.brokers_of_unknown_mode()
+    return already_past(GUARDED_STEP[gate], phase)
+
 
 NEEDS_PARITY = frozenset({Gate.DUAL_WRITE, Gate.FINALIZE})
 
@@ -72,6 +98,8 @@ class Proof:
     def objections(self) -> tuple[str, ...]:
         """Why this proof can't be put before a person at all. Empty: it can."""
         found = [f"{c.code} {c.title}: {c.verdict}. {c.evidence}" for c in self.checks if c.blocks]
+        if self.gate is Gate.ROLLBACK and not self.rollback.possible and not self.rollback.steps:
+            found.append(f"the way back is not open: {self.rollback.why}")
         if self.gate in NEEDS_PARITY:
             if self.parity is None:
                 found.append("parity was not measured")
@@ -94,7 +122,7 @@ class Proof:
             fingerprint=data["fingerprint"],
             checks=tuple(CheckResult.from_dict(c) for c in data["checks"]),
             parity=ParitySummary(**parity) if parity else None,
-            rollback=RollbackPlan(rollback["possible"], rollback["why"], tuple(rollback["steps"]), tuple(rollback["risks"])),
+            rollback=RollbackPlan(**{**rollback, "steps": tuple(rollback["steps"]), "risks": tuple(rollback["risks"])}),
             digest=data["digest"],
         )
 
@@ -110,18 +138,26 @@ class Proof:
             f"- Parity: **{self.parity.verdict}** at metadata offset {self.parity.offset}, digest `{self.parity.digest}`"
             if self.parity
             else "- Parity: nothing to compare yet",
-            f"- Rollback now: **{'possible' if self.rollback.possible else 'not possible'}**: {self.rollback.why}",
+            f"- Rollback now: **{'possible' if self.rollback.possible else 'not possible'}**: {self.rollback.why}{render_estimate(self.rollback)}",
         ]
         if self.gate is Gate.FINALIZE:
             lines += ["- After this gate's step there is **no way back**"]
         lines += ["", "### The way back from here", "", *(f"{n}. {step}" for n, step in enumerate(self.rollback.steps, 1))]
         lines += [f"- Risk: {risk}" for risk in self.rollback.risks] if self.rollback.steps else ["Nothing has to be undone."]
+        if self.gate is Gate.ROLLBACK:
+            lines += ["", LOST_BY_A_ROLLBACK]
         if self.parity:
             lines += ["", "### ZooKeeper and KRaft compared", "", self.parity.rendered]
         lines += ["", "### Checks", "", "| check | verdict | evidence |", "|---|---|---|"]
         ranked = sorted(self.checks, key=lambda c: c.verdict is Verdict.PASS)
         lines += [f"| `{c.code}` {_cell(c.title)} | {_mark(c.verdict)} | {_cell(c.evidence)} |" for c in ranked]
         return "\n".join(lines)
+
+
+LOST_BY_A_ROLLBACK = (
+    "What is lost: nothing that ZooKeeper can hold. What only KRaft knows (configs of client metrics and of groups) stays behind in the controllers' "
+    "data, which is set aside."
+)
 
 
 def _cell(text: str) -> str:

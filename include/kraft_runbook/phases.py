@@ -40,23 +40,24 @@ class Step(StrEnum):
     DEPROVISION_CONTROLLERS = "deprovision_controllers"
     ROLL_BROKERS_BACK_TO_HYBRID = "roll_brokers_back_to_hybrid"
     LEAVE_KRAFT = "leave_kraft"
+    ROLL_BROKERS_TO_ZOOKEEPER = "roll_brokers_to_zookeeper"
+    SET_CONTROLLERS_ASIDE = "set_controllers_aside"
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """One edge. A step may start in ``source``, and resume in ``source``, ``target`` or a phase in ``resumes_in``."""
+    """One edge. A step may start in ``source``, and resume in ``source`` or ``target``."""
 
     step: Step
     source: Phase
     target: Phase
     does: str
     way_back: str
-    resumes_in: frozenset[Phase] = frozenset()
     reversible: bool = True
 
     @property
     def may_run_in(self) -> frozenset[Phase]:
-        return frozenset({self.source, self.target}) | self.resumes_in
+        return frozenset({self.source, self.target})
 
 
 TRANSITIONS: tuple[Transition, ...] = (
@@ -72,7 +73,7 @@ TRANSITIONS: tuple[Transition, ...] = (
         Phase.PRE_MIGRATION,
         Phase.HYBRID,
         does="restart each broker in migration mode, one by one; the last registration starts the copy of the metadata",
-        way_back="stop the controllers, delete /controller and /migration, wait until every broker knows its ZooKeeper controller, "
+        way_back="fence and stop the quorum, delete /controller and /migration, wait until every broker knows its ZooKeeper controller, "
         "then restart each broker without the migration keys",
     ),
     Transition(
@@ -94,8 +95,8 @@ TRANSITIONS: tuple[Transition, ...] = (
         Step.DEPROVISION_CONTROLLERS,
         Phase.PRE_MIGRATION,
         Phase.ZOOKEEPER,
-        does="roll hybrid brokers back, stop the controllers, set their data aside, delete their znodes",
-        way_back="provision the controllers again",
+        does="fence the quorum, see that the copy was not completed, stop it, delete /migration, and /controller where KRaft holds it",
+        way_back="provision the controllers again, with new data directories",
     ),
     Transition(
         Step.ROLL_BROKERS_BACK_TO_HYBRID,
@@ -108,12 +109,29 @@ TRANSITIONS: tuple[Transition, ...] = (
         Step.LEAVE_KRAFT,
         Phase.HYBRID,
         Phase.ZOOKEEPER,
-        does="fence the quorum, drain its writes to ZooKeeper, stop it, delete /controller and /migration, then restart each broker without the migration keys",
+        does="fence the quorum, drain and prove its writes to ZooKeeper, stop it, delete /controller and /migration, see every broker follow ZooKeeper's controller",
         way_back="provision the controllers again, with new data directories",
-        resumes_in=frozenset({Phase.PRE_MIGRATION}),
+    ),
+    Transition(
+        Step.ROLL_BROKERS_TO_ZOOKEEPER,
+        Phase.ZOOKEEPER,
+        Phase.ZOOKEEPER,
+        does="restart each broker that still has the migration keys without them, one by one, each once it knows its ZooKeeper controller",
+        way_back="none is needed: ZooKeeper holds the metadata",
+    ),
+    Transition(
+        Step.SET_CONTROLLERS_ASIDE,
+        Phase.ZOOKEEPER,
+        Phase.ZOOKEEPER,
+        does="give the controllers' data and configuration a name with the time, so that the migration can begin anew; nothing is deleted",
+        way_back="none is needed: ZooKeeper holds the metadata",
     ),
 )
-"""Every way a cluster may be changed. Reading order: forward, then back."""
+"""Every way a cluster may be changed. Reading order: forward, then back; the last two finish a rollback without changing the phase."""
+
+
+BEYOND_HYBRID = frozenset({Step.DEPROVISION_CONTROLLERS, Step.LEAVE_KRAFT, Step.ROLL_BROKERS_TO_ZOOKEEPER, Step.SET_CONTROLLERS_ASIDE})
+"""The steps that a rollback to HYBRID leaves out."""
 
 
 def transition(step: Step) -> Transition:
@@ -228,11 +246,12 @@ def _way_out(edge: Transition, phase: Phase) -> str:
         return "make readable what is named above (kraft-runbook explain says what is missing), then run the step again"
     if phase is Phase.FINALIZED:
         return "nothing is left to migrate; rollback is impossible after finalization (KIP-866)"
-    forward = _ORDER.index(edge.target) > _ORDER.index(edge.source)
-    ahead = _ORDER.index(phase) > _ORDER.index(edge.target)
-    if forward and ahead:
-        return f"this step's work is already done; continue with {' or '.join(t.step.value for t in forward_from(phase))}"
-    before = [t.step.value for t in TRANSITIONS if t.target is edge.source]
+    if already_past(edge.step, phase):
+        ahead = forward_from(phase) if _is_forward(edge) else back_from(phase)
+        return "this step's work is already done" + (f"; continue with {' or '.join(t.step.value for t in ahead)}" if ahead else "")
+    if not _is_forward(edge):
+        return f"from {phase} the way back begins with {', '.join(t.step.value for t in back_from(phase)) or 'nothing: ZooKeeper holds the metadata'}"
+    before = [t.step.value for t in TRANSITIONS if t.target is edge.source and t.source is not t.target]
     return f"first reach {edge.source}" + (f" ({' or '.join(before)})" if before else "")
 
 
@@ -248,26 +267,42 @@ def back_from(phase: Phase) -> tuple[Transition, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """Whether the cluster can go back to ZooKeeper now, and the steps in order. ``risks`` says what a person must know first."""
+    """Whether the cluster can go back to ZooKeeper now, and the steps in order. ``risks`` says what a person must know first.
+
+    ``seconds``: about how long it takes; ``window_seconds``: about how long of it no metadata can be changed. Both 0 where nothing is estimated.
+    """
 
     possible: bool
     why: str
     steps: tuple[str, ...]
     risks: tuple[str, ...] = ()
+    seconds: float = 0
+    window_seconds: float = 0
+
+
+REMAINS = (
+    "what remains: go forward (brokers that are not in KRaft mode are restarted in it), mirror into a new cluster, or restore from a backup; "
+    "ZooKeeper's tree is a frozen copy of the last moment before"
+)
 
 
 def rollback_plan(phase: Phase) -> RollbackPlan:
     """The way back from a phase, along the table (KIP-866, "Reversal in ZK"; order and risks as measured on 3.9.2)."""
     if phase is Phase.ZOOKEEPER:
-        return RollbackPlan(True, "the brokers run on ZooKeeper; nothing has to be undone", ())
+        return RollbackPlan(True, "ZooKeeper holds the metadata", ())
     if phase is Phase.FINALIZED:
-        return RollbackPlan(False, "a controller without the migration flag has led: ZooKeeper is no longer written and falls behind", ())
+        return RollbackPlan(False, f"a controller without the migration flag has led: ZooKeeper is no longer written and falls behind; {REMAINS}", ())
     if phase is Phase.UNKNOWN:
         return RollbackPlan(False, "the phase is unknown, so no way back can be promised", ())
-    steps = tuple(f"{edge.step.value}: {edge.does}" for edge in _way_to_zookeeper(phase))
-    risks = () if phase is Phase.PRE_MIGRATION else ("what the controllers have not yet written to ZooKeeper is lost if they are stopped before it drained",)
-    stale = "a /migration left behind makes fresh controllers erase every topic from ZooKeeper: it must be deleted before the next try"
-    return RollbackPlan(True, f"until finalization the cluster can leave {phase} for ZooKeeper", steps, (*risks, stale))
+    edges = (*_way_to_zookeeper(phase), *(edge for edge in TRANSITIONS if edge.source is edge.target))
+    steps = tuple(f"{edge.step.value}: {edge.does}" for edge in edges)
+    return RollbackPlan(True, f"until finalization the cluster can leave {phase} for ZooKeeper", steps, RISKS)
+
+
+RISKS = (
+    "while the controllers are fenced no topic, config, ACL or quota can be changed and no partition gets a new leader; producing and consuming go on",
+    "requests that time out in that window may still be carried out: look before you send one again",
+)
 
 
 def _way_to_zookeeper(phase: Phase) -> tuple[Transition, ...]:
@@ -276,5 +311,13 @@ def _way_to_zookeeper(phase: Phase) -> tuple[Transition, ...]:
 
 
 def already_past(step: Step, phase: Phase) -> bool:
-    """Whether the cluster lies beyond a forward step's target, so that nothing of the step is left to do."""
-    return phase in _ORDER and _ORDER.index(phase) > _ORDER.index(transition(step).target)
+    """Whether the cluster lies beyond the step's target, in the step's direction, so that nothing of it is left to do."""
+    if phase not in _ORDER:
+        return False
+    edge = transition(step)
+    here, target = _ORDER.index(phase), _ORDER.index(edge.target)
+    return here > target if _is_forward(edge) else here < target
+
+
+def _is_forward(edge: Transition) -> bool:
+    return _ORDER.index(edge.target) > _ORDER.index(edge.source)

@@ -10,6 +10,7 @@ from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.errors import Refused
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, Step, detect_phase, forward_from, rollback_plan, transition
+from kraft_runbook.way_back import way_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
             way_out="make readable what is named, or resolve the contradiction; kraft-runbook explain says more",
         )
     numbers = iter(range(1, 10_000))
-    return Plan(spec.name, reading.phase, reading.reasons, tuple(_steps(seen, spec, reading.phase, numbers)), rollback_plan(reading.phase))
+    return Plan(spec.name, reading.phase, reading.reasons, tuple(_steps(seen, spec, reading.phase, numbers)), way_back(seen, spec))
 
 
 _FORWARD = (Step.PROVISION_CONTROLLERS, Step.ROLL_BROKERS_TO_HYBRID, Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS)

@@ -10,11 +10,9 @@ from kraft_runbook.clients.playbooks import PlaybookResult
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import Refused
-from kraft_runbook.gates import Gate
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.phases import PhaseReading, Step
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
-from kraft_runbook_airflow.gates import require_approval
 from kraft_runbook_airflow.operators import HostStepOperator
 from kraft_runbook_airflow.waiting import wait_for
 
@@ -47,8 +45,6 @@ class FinalizeController(HostStepOperator):
             raise Refused(
                 f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer", way_out="bring it back, then clear this task"
             )
-        begun = any(c.mode == ControllerMode.KRAFT for c in seen.controllers.values())
-        require_approval(context, spec, Gate.FINALIZE, seen, resuming=begun)
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
         return playbooks.finalize_controller(spec, self.node, secrets=airflow_secrets(), check=check, on_event=self.log.info)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
-from kraft_runbook.checks import run_checks
+from kraft_runbook.checks import Verdict, run_checks
 from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.checks.model import CheckResult
+from kraft_runbook.checks.registry import DUAL_WRITING
 from kraft_runbook.clients.observe import Scope, observe
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.gates import GUARDED_STEP, NEEDS_PARITY, Gate, Proof, Signature, make_proof, refusal
+from kraft_runbook.gates import NEEDS_PARITY, Gate, is_behind, make_proof
 from kraft_runbook.observation import ClusterObservation
-from kraft_runbook.phases import already_past, detect_phase, rollback_plan, transition
-from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run, state_directory
+from kraft_runbook.phases import RollbackPlan, detect_phase
+from kraft_runbook.way_back import way_back
+from kraft_runbook_airflow.approvals import load_proof, require_approval, store_proof
+from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
 from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.operators import ClusterOperator
 from kraft_runbook_airflow.parity import load_summary
@@ -39,15 +40,15 @@ class ProveGate(ClusterOperator):
         self.parity_task = parity_task
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        seen, checks = examine(spec, self.gate)
+        seen, checks, back = examine(spec, self.gate)
         phase = detect_phase(seen).phase
         parity = load_summary(context, self.parity_task) if self.parity_task and not is_dry_run() else None
-        proof = make_proof(self.gate, seen, checks=checks, parity=parity, rollback=rollback_plan(phase), made_at=datetime.now(UTC))
+        proof = make_proof(self.gate, seen, checks=checks, parity=parity, rollback=back, made_at=datetime.now(UTC))
         self.log.info("%s", proof.render_markdown())
         if is_dry_run():
             self.log.info("Dry run: this gate would now wait for an approval")
             return {"digest": proof.digest, "markdown": proof.render_markdown(), "passed": False}
-        passed = already_past(GUARDED_STEP[self.gate], phase)
+        passed = is_behind(self.gate, seen)
         if proof.objections and not passed:
             raise Refused(
                 f"gate {self.gate.value} can't be put before a person:\n" + "\n".join(f"- {o}" for o in proof.objections),
@@ -64,16 +65,23 @@ class ProveGate(ClusterOperator):
         return {"digest": proof.digest, "markdown": proof.render_markdown(), "passed": passed}
 
 
-def examine(spec: ClusterSpec, gate: Gate) -> tuple[ClusterObservation, tuple[CheckResult, ...]]:
-    """Observe deeply and run the gate's checks; once dual writes should flow, look twice to see that they do."""
+def examine(spec: ClusterSpec, gate: Gate) -> tuple[ClusterObservation, tuple[CheckResult, ...], RollbackPlan]:
+    """Observe deeply, run the gate's checks, and find the way back; once dual writes should flow, look twice to see that they do."""
     secrets = airflow_secrets()
-    earlier = None
-    if gate in NEEDS_PARITY:
-        earlier = observe(spec, secrets=secrets)
+    earlier = observe(spec, secrets=secrets)
+    checks: list[CheckResult] = []
+    stopped = None
+    deep = gate is not Gate.ROLLBACK
+    if gate in NEEDS_PARITY or detect_phase(earlier).phase in DUAL_WRITING:
         time.sleep(LIVENESS_SECONDS)
-    seen = observe(spec, secrets=secrets, scope=Scope.FULL, with_hosts=True)
-    checks = tuple(run_checks(seen, spec, detect_phase(seen).phase, gate=gate.value).results)
-    return seen, (*checks, dual_write_liveness(earlier, seen)) if earlier else checks
+    seen = observe(spec, secrets=secrets, scope=Scope.FULL if deep else Scope.LIVE, with_hosts=deep)
+    phase = detect_phase(seen).phase
+    if gate in NEEDS_PARITY or phase in DUAL_WRITING:
+        alive = dual_write_liveness(earlier, seen)
+        checks.append(alive)
+        stopped = alive.evidence if alive.verdict is Verdict.FAIL else None
+    found = run_checks(seen, spec, phase, gate=gate.value).results
+    return seen, (*found, *checks), way_back(seen, spec, dual_write_stopped=stopped)
 
 
 class ApprovalGate(ApprovalOperator):
@@ -119,7 +127,7 @@ class ApprovalGate(ApprovalOperator):
         chosen = event.get("chosen_options") or []
         who = (event.get("responded_by_user") or {}).get("name")
         if chosen == [self.REJECT]:
-            plan = rollback_plan(load_proof(proof_digest).phase)
+            plan = load_proof(proof_digest).rollback
             way_back = "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or plan.why
             record(context, self.cluster, "rejected", {"gate": self.gate.value, "digest": proof_digest, "by": who, "answered_at": event.get("responded_at")})
             self.log.error("Rejected by %s. The run stops here; nothing further is changed.", who)
@@ -139,6 +147,7 @@ SUBJECTS = {
     Gate.START: "start the migration to KRaft?",
     Gate.DUAL_WRITE: "restart the brokers in KRaft mode?",
     Gate.FINALIZE: "finalize? This can't be undone",
+    Gate.ROLLBACK: "go back to ZooKeeper?",
 }
 
 
@@ -152,78 +161,14 @@ class ConfirmGate(ClusterOperator):
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any] | None:
         if is_dry_run():
             return None
-        seen, checks = examine(spec, self.gate)
+        seen, checks, _ = examine(spec, self.gate)
         phase = detect_phase(seen).phase
-        if already_past(GUARDED_STEP[self.gate], phase):
+        if is_behind(self.gate, seen):
             self.log.info("already done: the cluster is in %s", phase)
             return {"passed": True}
-        begun = phase is transition(GUARDED_STEP[self.gate]).target
         blocking = [c for c in checks if c.blocks]
-        if blocking and not begun:
+        if blocking:
             raise Refused("\n".join(f"{c.code} {c.title}: {c.evidence}" for c in blocking), way_out="; ".join(dict.fromkeys(c.fix for c in blocking)))
-        proof = require_approval(context, spec, self.gate, seen, resuming=begun)
+        proof = require_approval(context, spec, self.gate, seen, resuming=False)
         record(context, self.cluster, "confirmed", {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value})
         return {"digest": proof.digest, "phase": phase.value}
-
-
-def require_approval(context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterObservation, *, resuming: bool) -> Proof:
-    """The gate's proof, where signatures on record allow its step now. Raises Refused otherwise, saying why."""
-    ti = context["ti"]
-    group = f"gate_{gate.value}"
-    proven = ti.xcom_pull(task_ids=f"{group}.prove") or {}
-    signatures = list(_signatures(ti, group))
-    if not proven.get("digest"):
-        raise Refused(f"no proof is on record for gate {gate.value}", way_out=f"clear {group}.prove")
-    if gate is Gate.FINALIZE and (ti.xcom_pull(task_ids=f"{group}.parity_again") or {}).get("verdict") != "MATCH":
-        raise Refused(
-            "parity was not proven again after the last signature (a task marked successful by hand proves nothing)", way_out=f"clear {group}.parity_again"
-        )
-    proof = load_proof(proven["digest"])
-    why_not = refusal(
-        proof,
-        signatures,
-        seen,
-        needed=int(context["params"].get("approvals_needed", 1)),
-        valid_for=spec.approvals.valid_for,
-        allowed=spec.approvals.users,
-        now=datetime.now(UTC),
-        resuming=resuming,
-    )
-    if why_not:
-        raise Refused(
-            f"gate {gate.value} does not allow this step: {why_not}",
-            way_out=f"clear {group}.prove with its downstream tasks: the gate is proven anew and asks again",
-        )
-    return proof
-
-
-def _signatures(ti: Any, group: str) -> Iterator[Signature]:
-    """The approvals on record. A gate that was marked successful by hand left none."""
-    for task in ("approve", "approve_second"):
-        answer = ti.xcom_pull(task_ids=f"{group}.{task}") or {}
-        if answer.get("chosen_options") == [ApprovalOperator.APPROVE] and answer.get("approved_by"):
-            yield Signature(answer["proof_digest"], answer["approved_by"], datetime.fromisoformat(answer["approved_at"]))
-
-
-def _proof_file(digest: str) -> Path:
-    return state_directory() / "proofs" / f"{digest}.json"
-
-
-def store_proof(proof: Proof) -> None:
-    """Keep the proof under its digest."""
-    file = _proof_file(proof.digest)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps(proof.to_dict(), indent=1, default=str))
-    fresh.replace(file)
-
-
-def load_proof(digest: str) -> Proof:
-    """The stored proof. Raises Refused where it is gone."""
-    file = _proof_file(digest)
-    if not file.is_file():
-        raise Refused(
-            f"the proof {digest[:12]} is not in the state directory",
-            way_out="clear the gate's 'prove' task; if workers run on several machines, let them share KRAFT_RUNBOOK_STATE",
-        )
-    return Proof.from_dict(json.loads(file.read_text()))

@@ -14,8 +14,10 @@ from kraft_runbook.clients.observe import Scope, observe
 from kraft_runbook.clients.playbooks import PlaybookResult
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.gates import GATE_BEFORE
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
-from kraft_runbook.phases import PhaseReading, Step, already_past, detect_phase, require
+from kraft_runbook.phases import BEYOND_HYBRID, Phase, PhaseReading, Step, already_past, detect_phase, require
+from kraft_runbook_airflow.approvals import require_confirmation
 from kraft_runbook_airflow.claims import hold_claim
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run, state_directory
 from kraft_runbook_airflow.journal import record, require_mirrored
@@ -79,6 +81,13 @@ class PreflightOperator(ClusterOperator):
         return {"phase": reading.phase.value, "passed": sum(c.verdict is Verdict.PASS for c in report.results)}
 
 
+def not_asked_for(context: Any, step: Step) -> str | None:
+    """Why this run leaves the step out; None when it does not."""
+    if step in BEYOND_HYBRID and context["params"].get("goal") == Phase.HYBRID.value:
+        return "not asked for: the goal of this run is HYBRID"
+    return None
+
+
 class HostStepOperator(ClusterOperator):
     """One playbook on one node, guarded by the table of transitions. Safe to kill and clear at any point."""
 
@@ -91,6 +100,10 @@ class HostStepOperator(ClusterOperator):
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         secrets = airflow_secrets()
+        unasked = not_asked_for(context, self.step)
+        if unasked:
+            self.log.info("%s", unasked)
+            return {"changed": [], "not_asked_for": unasked}
         if is_dry_run():
             result = self.play(spec, observe(spec, secrets=secrets), check=True)
             self._show_plan(result)
@@ -104,6 +117,7 @@ class HostStepOperator(ClusterOperator):
             record(context, self.cluster, "already_done", {"phase": reading.phase.value, "step": self.step.value, "node_id": self.node, "why": done})
             return {"changed": [], "already_done": done}
         require(self.step, reading)
+        require_confirmation(context, spec, GATE_BEFORE[self.step], seen)
         self.guard(context, spec, seen)
         result = self.play(spec, seen, check=False)
         self.log.info("%s on node %d: %s", result.playbook, self.node, ", ".join(result.changed) or "nothing to change")
@@ -140,6 +154,23 @@ class ProvisionController(HostStepOperator):
             return f"controller {self.node} runs in migration mode"
         return super().already_done(spec, seen, reading)
 
+    def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
+        if was_read(seen.quorum) or not was_read(seen.zookeeper):
+            return
+        stale = seen.zookeeper.migration
+        if stale is not None and not stale.is_blank:
+            raise Refused(
+                f"/migration of a former try is left (offset {stale.kraft_metadata_offset}): fresh controllers that find it erase every topic from ZooKeeper",
+                way_out=f"trigger zk_to_kraft_rollback__{self.cluster}, which ends the former try, then clear this task",
+            )
+        migrating = seen.brokers_in(BrokerMode.HYBRID)
+        running = [c.id for c in seen.controllers.values() if c.running is True]
+        if migrating and not running:
+            raise Refused(
+                f"broker {', '.join(map(str, migrating))} is still in migration mode of a former quorum: it would shut itself down when fresh controllers start",
+                way_out=f"trigger zk_to_kraft_rollback__{self.cluster}, which restarts it in ZooKeeper mode, then clear this task",
+            )
+
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
         if not was_read(seen.zookeeper) or seen.zookeeper.cluster_id is None:
             raise Refused("the cluster's id could not be read from ZooKeeper", way_out="make ZooKeeper reachable and clear this task")
@@ -151,9 +182,9 @@ class ProvisionController(HostStepOperator):
 class RestartBroker(HostStepOperator):
     """Render the configuration of the wanted mode and restart the broker once, if it does not run with it already."""
 
-    def __init__(self, *, mode: BrokerMode, **kwargs: Any) -> None:
-        step = Step.ROLL_BROKERS_TO_KRAFT if mode is BrokerMode.KRAFT else Step.ROLL_BROKERS_TO_HYBRID
-        super().__init__(step=step, **kwargs)
+    def __init__(self, *, mode: BrokerMode, step: Step | None = None, **kwargs: Any) -> None:
+        forward = Step.ROLL_BROKERS_TO_KRAFT if mode is BrokerMode.KRAFT else Step.ROLL_BROKERS_TO_HYBRID
+        super().__init__(step=step or forward, **kwargs)
         self.mode = mode
 
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
@@ -58,10 +58,11 @@ class ParityOperator(SparkSubmitOperator):
             return None
         reading = detect_phase(observe(cluster_spec(self.cluster), secrets=airflow_secrets()))
         if reading.phase not in COMPARABLE:
-            self._say_nothing_to_compare(reading)
+            return self.nothing_to_compare(reading)
         return self.compare(context, reading.phase)
 
-    def _say_nothing_to_compare(self, reading: PhaseReading) -> NoReturn:
+    def nothing_to_compare(self, reading: PhaseReading) -> None:
+        """End the task where there are no two stores: skipped for the scheduled check, failed in a runbook that relies on the proof."""
         why = f"cluster {self.cluster} is in {reading.phase} ({'; '.join(reading.reasons)}): there are no two stores to compare"
         if self.standalone and reading.phase is not Phase.UNKNOWN:
             raise AirflowSkipException(why)

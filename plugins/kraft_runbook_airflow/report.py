@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -9,7 +10,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.observation import BrokerMode
-from kraft_runbook.phases import Phase, detect_phase, rollback_plan
+from kraft_runbook.phases import Phase, RollbackPlan, detect_phase
+from kraft_runbook.way_back import way_back
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
 from kraft_runbook_airflow.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.operators import ClusterOperator
@@ -18,7 +20,14 @@ BAD = frozenset({"failed", "upstream_failed"})
 
 
 class ClosingReport(ClusterOperator):
-    """Runs whatever happened before it. Succeeds only where the whole run did, so a stopped run shows as failed."""
+    """Runs whatever happened before it. Succeeds only where the whole run did, so a stopped run shows as failed.
+
+    ``goal``: the phase in which a run of this DAG ends; the run's own parameter of that name comes first.
+    """
+
+    def __init__(self, *, goal: Phase, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.goal = goal
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         ti = context["ti"]
@@ -30,13 +39,14 @@ class ClosingReport(ClusterOperator):
             return {"dry_run": True}
         seen = observe(spec, secrets=airflow_secrets())
         phase = detect_phase(seen).phase
-        text = _finished(spec) if phase is Phase.FINALIZED and not unfinished else self._stopped(context, phase, failed)
+        goal = Phase(context["params"].get("goal", self.goal))
+        succeeded = not unfinished and (phase is goal or (goal is Phase.HYBRID and phase in (Phase.PRE_MIGRATION, Phase.ZOOKEEPER)))
+        text = ENDS[goal](spec) if succeeded else self._stopped(context, way_back(seen, spec), phase, failed)
         in_kraft = len(seen.brokers_in(BrokerMode.KRAFT))
-        succeeded = phase is Phase.FINALIZED and not unfinished
         closed = record(context, self.cluster, "closed", {"phase": phase.value, "succeeded": succeeded, "failed": failed, "brokers_in_kraft": in_kraft})
         self.log.info("%s", text)
         require_mirrored(context)
-        if unfinished or phase is not Phase.FINALIZED:
+        if not succeeded:
             raise AirflowFailException(f"the run stopped in {phase}; this task's log says where, and the way on and back")
         return {"phase": phase.value, "report": text, "proofs": self._proofs(context), "evidence_digest": closed.digest}
 
@@ -46,14 +56,30 @@ class ClosingReport(ClusterOperator):
     def _proofs(self, context: Any) -> dict[str, str]:
         return {r["gate"]: r["digest"] for r in self._records(context) if r["outcome"] == "proven"}
 
-    def _stopped(self, context: Any, phase: Phase, failed: list[str]) -> str:
+    def _stopped(self, context: Any, plan: RollbackPlan, phase: Phase, failed: list[str]) -> str:
         reasons = {r["task"]: r.get("error") for r in self._records(context) if r["outcome"] in {"failed", "refused", "gave_up"}}
         lines = [f"The run stopped. Cluster {self.cluster} is in {phase}."]
         lines += [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
-        plan = rollback_plan(phase)
-        lines += ["To go on: correct what is named above and clear the failed task.", f"To go back: {plan.why}."]
+        lines += ["To go on: correct what is named above and clear the failed task.", f"To go back (trigger zk_to_kraft_rollback__{self.cluster}): {plan.why}."]
         lines += [f"{n}. {step}" for n, step in enumerate(plan.steps, 1)]
         return "\n".join(lines)
+
+
+def _back_in_zookeeper(spec: ClusterSpec) -> str:
+    return "\n".join(
+        [
+            f"Cluster {spec.name} is back in ZooKeeper mode. Nothing that was acknowledged was lost: what the controllers had touched last was proven in ZooKeeper before they were stopped.",
+            "The controllers' data and configuration were set aside on their hosts (names that end in set-aside and the time): keep them until you need them no more.",
+            f"The migration can begin anew at once: trigger zk_to_kraft_migration__{spec.name}.",
+        ]
+    )
+
+
+def _back_in_hybrid(spec: ClusterSpec) -> str:
+    return (
+        f"No broker of cluster {spec.name} is in KRaft mode any more. To go on, trigger zk_to_kraft_migration__{spec.name}; "
+        f"to leave KRaft altogether, trigger zk_to_kraft_rollback__{spec.name} with goal ZOOKEEPER."
+    )
 
 
 def _finished(spec: ClusterSpec) -> str:
@@ -66,3 +92,7 @@ def _finished(spec: ClusterSpec) -> str:
             "Next: upgrade metadata.version and the software to Kafka 4 when you are ready.",
         ]
     )
+
+
+ENDS: Mapping[Phase, Callable[[ClusterSpec], str]] = {Phase.FINALIZED: _finished, Phase.ZOOKEEPER: _back_in_zookeeper, Phase.HYBRID: _back_in_hybrid}
+"""What is said at each goal."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -14,6 +14,7 @@ from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.gates import Gate
 from kraft_runbook.observation import BrokerMode
+from kraft_runbook.phases import Phase, Step
 from kraft_runbook_airflow.environment import clusters_directory
 from kraft_runbook_airflow.finalization import FinalizeActiveController, FinalizeController
 from kraft_runbook_airflow.gates import ApprovalGate, ConfirmGate, ProveGate
@@ -21,6 +22,7 @@ from kraft_runbook_airflow.operators import ClaimOperator, PreflightOperator, Pr
 from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.problems import problem_dag
 from kraft_runbook_airflow.report import ClosingReport
+from kraft_runbook_airflow.rollback import LeaveKraft, PlanRollback, ProveBeforeLeaving, RestartBrokerBack, RestoreQuorum, SetControllerAside, VerifyRollback
 from kraft_runbook_airflow.sensors import ClusterSensor
 from kraft_runbook_airflow.soak import SoakOperator
 
@@ -36,8 +38,28 @@ def load_clusters() -> Iterator[ClusterSpec]:
             problem_dag(path.stem, str(error))
 
 
+FORWARD = {
+    "soak_minutes": Param(
+        60,
+        type="number",
+        minimum=0,
+        title="Soak time in minutes",
+        description="How long all brokers run in KRaft mode, watched and proven, before the finalize gate",
+    ),
+}
+BACK = {
+    "goal": Param(
+        Phase.ZOOKEEPER.value,
+        type="string",
+        enum=[Phase.ZOOKEEPER.value, Phase.HYBRID.value],
+        title="Where to",
+        description="ZOOKEEPER: leave KRaft altogether. HYBRID: bring the brokers back into migration mode only; KRaft stays the controller",
+    ),
+}
+
+
 @contextmanager
-def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None) -> Iterator[DAG]:
+def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Mapping[str, Param]) -> Iterator[DAG]:
     """A DAG that changes one cluster: no catch-up, no retries (a person decides), the trigger form's parameters.
 
     Several runs may be triggered: the claim lets one of them change the cluster and refuses the others by name.
@@ -55,13 +77,7 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None) -> Iterator
             "dry_run": Param(
                 False, type="boolean", title="Dry run", description="Play every step, show the exact ordered plan with configuration diffs, change nothing"
             ),
-            "soak_minutes": Param(
-                60,
-                type="number",
-                minimum=0,
-                title="Soak time in minutes",
-                description="How long all brokers run in KRaft mode, watched and proven, before the finalize gate",
-            ),
+            **params,
             "approvals_needed": Param(
                 1, type="integer", minimum=1, maximum=2, title="Approvals needed", description="How many different people must sign each gate"
             ),
@@ -146,9 +162,65 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
     return group
 
 
-def closing_report(cluster: ClusterSpec) -> BaseOperator:
+def closing_report(cluster: ClusterSpec, goal: Phase = Phase.FINALIZED) -> BaseOperator:
     """Say what was proven and what may be decommissioned, or where the run stopped and why. Always runs."""
-    return ClosingReport(task_id="closing_report", cluster=cluster.name, trigger_rule="all_done")
+    return ClosingReport(task_id="closing_report", cluster=cluster.name, goal=goal, trigger_rule="all_done")
+
+
+# -- the way back -------------------------------------------------------------------------------------------------------
+
+
+def plan_rollback(cluster: ClusterSpec) -> TaskGroup:
+    """Claim the cluster for this run, then show the way back, or refuse where there is none."""
+    with TaskGroup("plan") as group:
+        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PlanRollback(task_id="way_back", cluster=cluster.name)
+    return group
+
+
+def restore_quorum(cluster: ClusterSpec) -> BaseOperator:
+    """Start controllers that should lead and do not, so that what they acknowledged reaches ZooKeeper."""
+    return RestoreQuorum(task_id="restore_quorum", cluster=cluster.name)
+
+
+def roll_brokers_back(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
+    """Restart each broker one mode back, one by one; those that are back already are left alone."""
+    step, back = {
+        BrokerMode.HYBRID: (Step.ROLL_BROKERS_BACK_TO_HYBRID, Condition.BROKER_BACK_IN_MIGRATION_MODE),
+        BrokerMode.ZOOKEEPER: (Step.ROLL_BROKERS_TO_ZOOKEEPER, Condition.BROKER_IN_ZOOKEEPER_MODE),
+    }[to]
+    with TaskGroup(step.value) as group:
+        steps: list[BaseOperator] = []
+        for broker in cluster.brokers:
+            with TaskGroup(f"broker_{broker.id}"):
+                steps += [
+                    RestartBrokerBack(task_id="restart", cluster=cluster.name, node=broker.id, mode=to, step=step),
+                    _wait(cluster, "back", back, cluster.deadlines.registration, broker.id, step=step),
+                    _wait(cluster, "in_sync", Condition.BROKER_IN_SYNC, cluster.deadlines.in_sync, broker.id, step=step),
+                ]
+        chain(*steps)
+    return group
+
+
+def prove_before_leaving(cluster: ClusterSpec) -> ParityOperator:
+    """The last full parity; what is touched after it is proven again while nothing can be written."""
+    return ProveBeforeLeaving(task_id="parity_before_leaving", cluster=cluster.name)
+
+
+def leave_kraft(cluster: ClusterSpec, *, proven: ParityOperator) -> BaseOperator:
+    """Fence the quorum, drain it, prove, stop it, give the office back to ZooKeeper, see every broker follow."""
+    return LeaveKraft(task_id="leave_kraft", cluster=cluster.name, parity_task=proven.task_id)
+
+
+def set_controllers_aside(cluster: ClusterSpec) -> TaskGroup:
+    """Give the controllers' data and configuration a name with the time, so that the migration can begin anew."""
+    with TaskGroup("set_controllers_aside") as group:
+        chain(*(SetControllerAside(task_id=f"controller_{c.id}", cluster=cluster.name, node=c.id) for c in cluster.controllers))
+    return group
+
+
+def verify_rollback(cluster: ClusterSpec) -> BaseOperator:
+    """See that the cluster is where it was to go; in ZooKeeper, that a migration could begin anew."""
+    return VerifyRollback(task_id="verify", cluster=cluster.name)
 
 
 def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
@@ -168,5 +240,5 @@ def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     return dag
 
 
-def _wait(cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node: int | None = None) -> ClusterSensor:
-    return ClusterSensor(task_id=task_id, cluster=cluster.name, condition=condition, deadline=deadline, node=node)
+def _wait(cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node: int | None = None, step: Step | None = None) -> ClusterSensor:
+    return ClusterSensor(task_id=task_id, cluster=cluster.name, condition=condition, deadline=deadline, node=node, step=step)

@@ -9,10 +9,11 @@ from airflow.sdk import BaseSensorOperator
 from airflow.triggers.base import StartTriggerArgs
 
 from kraft_runbook.conditions import Condition
+from kraft_runbook.phases import BEYOND_HYBRID, Phase, Step
 
 
 class ClusterSensor(BaseSensorOperator):
-    """Waits until a condition holds, with a deadline and a message that says who or what is missing."""
+    """Waits until a condition holds, with a deadline and a message that says who or what is missing. ``step``: the step it belongs to, where a run may leave that out."""
 
     template_fields: Sequence[str] = ("rehearse",)
     ui_color = "#dfe8f6"
@@ -21,13 +22,14 @@ class ClusterSensor(BaseSensorOperator):
     )
     start_from_trigger = True
 
-    def __init__(self, *, cluster: str, condition: Condition, deadline: float, node: int | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, cluster: str, condition: Condition, deadline: float, node: int | None = None, step: Step | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.cluster = cluster
         self.condition = condition.value
         self.deadline = deadline
         self.node = node
-        self.rehearse = "{{ params.dry_run }}"
+        left_out = f" or params.goal == '{Phase.HYBRID.value}'" if step in BEYOND_HYBRID else ""
+        self.rehearse = f"{{{{ params.dry_run{left_out} }}}}"
         self.start_trigger_args = StartTriggerArgs(
             trigger_cls="kraft_runbook_airflow.triggers.ClusterConditionTrigger",
             next_method="execute_complete",

@@ -181,7 +181,9 @@ MAY_RUN = {
     Step.FINALIZE_CONTROLLERS: {Phase.DUAL_WRITE, Phase.FINALIZED},
     Step.DEPROVISION_CONTROLLERS: {Phase.PRE_MIGRATION, Phase.ZOOKEEPER},
     Step.ROLL_BROKERS_BACK_TO_HYBRID: {Phase.DUAL_WRITE, Phase.HYBRID},
-    Step.LEAVE_KRAFT: {Phase.HYBRID, Phase.ZOOKEEPER, Phase.PRE_MIGRATION},
+    Step.LEAVE_KRAFT: {Phase.HYBRID, Phase.ZOOKEEPER},
+    Step.ROLL_BROKERS_TO_ZOOKEEPER: {Phase.ZOOKEEPER},
+    Step.SET_CONTROLLERS_ASIDE: {Phase.ZOOKEEPER},
 }
 
 WAYS_OUT = {
@@ -196,11 +198,18 @@ WAYS_OUT = {
     (Step.FINALIZE_CONTROLLERS, Phase.ZOOKEEPER): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
     (Step.FINALIZE_CONTROLLERS, Phase.PRE_MIGRATION): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
     (Step.FINALIZE_CONTROLLERS, Phase.HYBRID): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
-    (Step.DEPROVISION_CONTROLLERS, Phase.HYBRID): "first reach PRE_MIGRATION (provision_controllers)",
-    (Step.DEPROVISION_CONTROLLERS, Phase.DUAL_WRITE): "first reach PRE_MIGRATION (provision_controllers)",
-    (Step.ROLL_BROKERS_BACK_TO_HYBRID, Phase.ZOOKEEPER): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
-    (Step.ROLL_BROKERS_BACK_TO_HYBRID, Phase.PRE_MIGRATION): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
-    (Step.LEAVE_KRAFT, Phase.DUAL_WRITE): "first reach HYBRID (roll_brokers_to_hybrid or roll_brokers_back_to_hybrid)",
+    (Step.DEPROVISION_CONTROLLERS, Phase.HYBRID): "from HYBRID the way back begins with leave_kraft",
+    (Step.DEPROVISION_CONTROLLERS, Phase.DUAL_WRITE): "from DUAL_WRITE the way back begins with roll_brokers_back_to_hybrid",
+    (Step.ROLL_BROKERS_BACK_TO_HYBRID, Phase.ZOOKEEPER): "this step's work is already done",
+    (Step.ROLL_BROKERS_BACK_TO_HYBRID, Phase.PRE_MIGRATION): "this step's work is already done; continue with deprovision_controllers",
+    (Step.LEAVE_KRAFT, Phase.PRE_MIGRATION): "from PRE_MIGRATION the way back begins with deprovision_controllers",
+    (Step.LEAVE_KRAFT, Phase.DUAL_WRITE): "from DUAL_WRITE the way back begins with roll_brokers_back_to_hybrid",
+    (Step.ROLL_BROKERS_TO_ZOOKEEPER, Phase.PRE_MIGRATION): "from PRE_MIGRATION the way back begins with deprovision_controllers",
+    (Step.ROLL_BROKERS_TO_ZOOKEEPER, Phase.HYBRID): "from HYBRID the way back begins with leave_kraft",
+    (Step.ROLL_BROKERS_TO_ZOOKEEPER, Phase.DUAL_WRITE): "from DUAL_WRITE the way back begins with roll_brokers_back_to_hybrid",
+    (Step.SET_CONTROLLERS_ASIDE, Phase.PRE_MIGRATION): "from PRE_MIGRATION the way back begins with deprovision_controllers",
+    (Step.SET_CONTROLLERS_ASIDE, Phase.HYBRID): "from HYBRID the way back begins with leave_kraft",
+    (Step.SET_CONTROLLERS_ASIDE, Phase.DUAL_WRITE): "from DUAL_WRITE the way back begins with roll_brokers_back_to_hybrid",
 }
 
 
@@ -234,13 +243,16 @@ def test_the_way_forward_reaches_finalized_and_every_way_back_zookeeper() -> Non
     assert back_from(Phase.FINALIZED) == ()
 
 
+SETTLING = ["roll_brokers_to_zookeeper", "set_controllers_aside"]
+
+
 @pytest.mark.parametrize(
     ("phase", "possible", "steps"),
     [
         (Phase.ZOOKEEPER, True, []),
-        (Phase.PRE_MIGRATION, True, ["deprovision_controllers"]),
-        (Phase.HYBRID, True, ["leave_kraft"]),
-        (Phase.DUAL_WRITE, True, ["roll_brokers_back_to_hybrid", "leave_kraft"]),
+        (Phase.PRE_MIGRATION, True, ["deprovision_controllers", *SETTLING]),
+        (Phase.HYBRID, True, ["leave_kraft", *SETTLING]),
+        (Phase.DUAL_WRITE, True, ["roll_brokers_back_to_hybrid", "leave_kraft", *SETTLING]),
         (Phase.FINALIZED, False, []),
         (Phase.UNKNOWN, False, []),
     ],
@@ -249,9 +261,10 @@ def test_rollback_is_known_from_every_phase(phase: Phase, possible: bool, steps:
     plan = rollback_plan(phase)
     assert plan.possible is possible
     assert [s.partition(":")[0] for s in plan.steps] == steps
-    assert not steps or any("/migration left behind" in risk for risk in plan.risks)
+    assert not steps or any("fenced" in risk for risk in plan.risks)
 
 
 def test_a_step_is_past_only_beyond_its_target() -> None:
     assert [p for p in Phase if already_past(Step.ROLL_BROKERS_TO_HYBRID, p)] == [Phase.DUAL_WRITE, Phase.FINALIZED]
     assert not already_past(Step.PROVISION_CONTROLLERS, Phase.UNKNOWN)
+    assert [p for p in Phase if already_past(Step.ROLL_BROKERS_BACK_TO_HYBRID, p)] == [Phase.ZOOKEEPER, Phase.PRE_MIGRATION]

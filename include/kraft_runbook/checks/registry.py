@@ -25,6 +25,10 @@ SOAK = "soak"
 """The gate name under which the soak runs the checks every few seconds."""
 
 
+ROLLBACK = "rollback"
+"""The gate of the way back. Only the checks that name it run there: what keeps a cluster from going on must not keep it from going back."""
+
+
 READ_IT = "make readable what is named, and look again"
 """The way out of an UNKNOWN whose check gives no better one."""
 
@@ -54,6 +58,8 @@ class Check:
     def applies(self, phase: Phase, gate: str | None) -> bool:
         if gate == SOAK and self.needs is not Needs.LIVE:
             return False
+        if gate == ROLLBACK:
+            return phase in self.phases and gate in self.gates
         return phase in self.phases and (not self.gates or gate in self.gates)
 
     def run(self, seen: ClusterObservation, spec: ClusterSpec) -> CheckResult:

@@ -61,6 +61,14 @@ def leave_kraft(spec: ClusterSpec, plan: FencePlan, *, proven_since: int | None,
         return see_brokers_follow(spec, zookeeper, moments, secrets=secrets, tell=tell, known_within=known_within)
 
 
+def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, known_within: float) -> Departure:
+    """Where ZooKeeper holds the office already and no controller runs: remove a /migration that is left, and see every broker follow."""
+    with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+        office = read_office(zookeeper)
+        deleted = () if office.held_by_kraft else leave_office(zookeeper, office)
+        return see_brokers_follow(spec, zookeeper, Departure(began_at=_now(), deleted=deleted), secrets=secrets, tell=tell, known_within=known_within)
+
+
 def see_brokers_follow(spec: ClusterSpec, zookeeper: ZookeeperReader, moments: Departure, *, secrets: Secrets, tell: Tell, known_within: float) -> Departure:
     """Wait for ZooKeeper's election and for every broker to know who won."""
     elected = await_election(zookeeper, spec, within=30.0)

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from kraft_runbook.clients.ansible_runs import RunReport, Tell, run_ansible
 from kraft_runbook.clients.observe import accepts
-from kraft_runbook.clients.playbooks import AGAIN, node_variables, playbook_directory
+from kraft_runbook.clients.playbooks import AGAIN, host_name, node_variables, playbook_directory
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.leaving import FencePlan
@@ -114,7 +114,7 @@ class QuorumFence:
     def _work(self) -> None:
         inventory = {}
         for controller in self._spec.controllers:
-            inventory[controller.service] = {
+            inventory[host_name(controller)] = {
                 **node_variables(self._spec, controller),
                 "part": "active" if controller.id == self._plan.active else "fenced",
                 "words": self._words.name,
@@ -130,7 +130,7 @@ class QuorumFence:
                 secret_text=None,
                 secret_values=[],
                 tell=self._hear,
-                labels={c.service: f"controller {c.id}" for c in self._spec.controllers},
+                labels={host_name(c): f"controller {c.id}" for c in self._spec.controllers},
                 directory=None,
             )
         except BaseException as error:

@@ -1,0 +1,41 @@
+"""Take a cluster back to ZooKeeper from any phase before finalization (KIP-866), losing nothing that was acknowledged.
+
+It starts from any half-done state and leaves alone what is back already. Any task can be cleared: it looks at the cluster first and
+goes on from what is true.
+"""
+
+from kraft_runbook.gates import Gate
+from kraft_runbook.observation import BrokerMode
+from kraft_runbook.phases import Phase
+from kraft_runbook_airflow.runbook import (
+    BACK,
+    approve,
+    closing_report,
+    leave_kraft,
+    load_clusters,
+    plan_rollback,
+    prove_before_leaving,
+    restore_quorum,
+    roll_brokers_back,
+    runbook_dag,
+    set_controllers_aside,
+    verify_rollback,
+)
+
+for cluster in load_clusters():
+    with runbook_dag("zk_to_kraft_rollback", cluster, doc=__doc__, params=BACK):
+        plan = plan_rollback(cluster)
+        agreed = approve(cluster, Gate.ROLLBACK)
+        quorum = restore_quorum(cluster)
+        hybrid = roll_brokers_back(cluster, to=BrokerMode.HYBRID)
+
+        proven = prove_before_leaving(cluster)
+        left = leave_kraft(cluster, proven=proven)
+
+        zookeeper = roll_brokers_back(cluster, to=BrokerMode.ZOOKEEPER)
+        cleared = set_controllers_aside(cluster)
+        verified = verify_rollback(cluster)
+
+        plan >> agreed >> quorum >> hybrid
+        hybrid >> proven >> left >> zookeeper
+        zookeeper >> cleared >> verified >> closing_report(cluster, goal=Phase.ZOOKEEPER)

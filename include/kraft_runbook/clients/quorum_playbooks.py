@@ -1,0 +1,43 @@
+"""The playbooks of the way back as functions: controllers started with the files they have, and one that is set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraft_runbook.clients.ansible_runs import Tell, run_ansible
+from kraft_runbook.clients.playbooks import AGAIN, Guard, PlaybookResult, guarded_controllers, host_name, playbook_directory, run_playbook
+from kraft_runbook.clients.secrets import Secrets
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import StepFailed
+
+
+def start_controllers(spec: ClusterSpec, ids: Sequence[int], *, secrets: Secrets, tell: Tell) -> tuple[int, ...]:
+    """Start these controllers as they are configured, once all are proven to be in migration mode; one without its data is left out.
+
+    Returns those that were started. Raises StepFailed, naming each that was refused or did not stay up.
+    """
+    guarded = guarded_controllers(spec, Guard.PROVISIONING, but=None, secrets=secrets, check=False)
+    names = {i: host_name(spec.controller(i)) for i in spec.controller_ids}
+    report = run_ansible(
+        playbook_directory() / "start_controllers.yml",
+        guarded,
+        check=False,
+        timeout=spec.deadlines.registration * 2,
+        secret_text=None,
+        secret_values=[],
+        tell=tell,
+        labels={name: f"controller {i}" for i, name in names.items()},
+        directory=None,
+        groups={"guarded": list(guarded), "starting": [names[i] for i in ids]},
+    )
+    failed = [(i, report.hosts[name].failure) for i, name in names.items()]
+    said = [f"controller {i}: {failure[1]}" for i, failure in failed if failure]
+    if said or report.status != "successful":
+        ways = [failure[2] for _, failure in failed if failure and failure[2]]
+        raise StepFailed(f"the controllers were not started: {'; '.join(said) or report.output}", way_out="; ".join(dict.fromkeys(ways)) or AGAIN)
+    return tuple(i for i in ids if report.hosts[names[i]].changed)
+
+
+def set_controller_aside(spec: ClusterSpec, node_id: int, *, check: bool = False, on_event: Tell | None = None) -> PlaybookResult:
+    """Stop a controller where it runs, and rename its data and its configuration; nothing is deleted. Raises StepFailed."""
+    return run_playbook(spec, "set_controller_aside", node_id=node_id, variables={}, secrets=None, check=check, on_event=on_event)

@@ -1,0 +1,122 @@
+"""Can this cluster still go back to ZooKeeper? Yes or no, why, by which steps, in about what time. Pure.
+
+``rollback_plan`` answers for a phase; this answers for a cluster as it was seen. It turns to no when something would be lost, which is
+before anyone needs the way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.leaving import why_no_fence
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
+from kraft_runbook.phases import Phase, RollbackPlan, Step, detect_phase, rollback_plan, transition
+
+BROKER_SECONDS = 20.0
+"""About what one broker's restart takes until it is in every ISR (measured on a lab of 501 partitions; grows with the partitions)."""
+PARITY_SECONDS = 40.0
+LEAVING_SECONDS = 15.0
+CONTROLLER_SECONDS = 5.0
+WINDOW_SECONDS = 3.0
+"""The bound of benchmarks/rollback_window.py right after a burst of 300 topics."""
+
+
+RESTORE = (
+    "restore_quorum: start the controllers as they are configured, all of them proven to be in migration mode, so that a leader writes the rest to ZooKeeper",
+    "then the way back from the phase that shows",
+)
+"""The steps where no quorum leads: not yet a way back, but the way to one."""
+
+
+def way_back(seen: ClusterObservation, spec: ClusterSpec, *, dual_write_stopped: str | None = None) -> RollbackPlan:
+    """The way back from where the cluster was seen. ``dual_write_stopped``: what shows that ZooKeeper is not written any more, where two looks showed it.
+
+    Not possible, but with steps: the quorum has to be brought back first, which the rollback does.
+    """
+    phase = detect_phase(seen).phase
+    plan = rollback_plan(phase)
+    if phase is Phase.FINALIZED:
+        return plan
+    if phase is Phase.UNKNOWN:
+        lost = quorum_is_lost(seen)
+        return RollbackPlan(False, f"{lost}: a majority of the controllers must run first", RESTORE, plan.risks) if lost else plan
+    if phase is Phase.ZOOKEEPER:
+        steps = tuple(_settling(seen, spec))
+        return replace(plan, steps=steps, seconds=_seconds(seen, spec, phase)) if steps else plan
+    obstacles = list(_obstacles(seen, spec, phase, dual_write_stopped))
+    if obstacles:
+        return RollbackPlan(False, "; ".join(obstacles), (), plan.risks)
+    named = tuple(_named(text, seen) for text in plan.steps)
+    return replace(plan, steps=named, seconds=_seconds(seen, spec, phase), window_seconds=WINDOW_SECONDS)
+
+
+def render_estimate(plan: RollbackPlan) -> str:
+    """The estimate in brackets, or nothing where there is none."""
+    if not plan.seconds:
+        return ""
+    window = f", about {plan.window_seconds:g} s of it without metadata changes" if plan.window_seconds else ""
+    return f" (about {max(1, round(plan.seconds / 60)):d} min{window})"
+
+
+def quorum_is_lost(seen: ClusterObservation) -> str | None:
+    """What shows that controllers of a migration should run and none leads: the office is KRaft's, or brokers are. None where nothing does."""
+    if was_read(seen.quorum):
+        return None
+    if was_read(seen.zookeeper) and seen.zookeeper.controller is not None and seen.zookeeper.controller.kraft_controller_epoch >= 0:
+        return f"/controller is held by KRaft controller {seen.zookeeper.controller.broker_id}, and no quorum leads"
+    in_kraft = seen.brokers_in(BrokerMode.KRAFT)
+    return f"broker {_ids(in_kraft)} is in KRaft mode, and no quorum leads" if in_kraft else None
+
+
+def _obstacles(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, dual_write_stopped: str | None) -> Iterable[str]:
+    """Each reason for a no."""
+    if isinstance(seen.zookeeper, Unread):
+        yield f"ZooKeeper can't be read ({seen.zookeeper.reason})"
+    fence = why_no_fence(seen, spec)
+    if fence:
+        yield fence
+    unflagged = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
+    if unflagged:
+        yield (
+            f"controller {_ids(unflagged)} runs without the migration flag: the first time it leads, the migration is final; "
+            "restart it with zookeeper.metadata.migration.enable=true"
+        )
+    if phase is not Phase.PRE_MIGRATION:
+        lost = quorum_is_lost(seen)
+        if lost:
+            yield f"{lost}: what it acknowledged last may not be in ZooKeeper; start a majority of the controllers"
+        if dual_write_stopped:
+            yield f"ZooKeeper is not written any more, so what was acknowledged since would be lost: {dual_write_stopped}"
+
+
+def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:
+    """What a rollback that was interrupted has left to do once ZooKeeper holds the office."""
+    left = [b.id for b in seen.brokers.values() if b.mode == BrokerMode.HYBRID]
+    if left:
+        yield f"{Step.ROLL_BROKERS_TO_ZOOKEEPER.value}: broker {_ids(left)}: {transition(Step.ROLL_BROKERS_TO_ZOOKEEPER).does}"
+        yield f"{Step.SET_CONTROLLERS_ASIDE.value}: {transition(Step.SET_CONTROLLERS_ASIDE).does}"
+
+
+def _named(step: str, seen: ClusterObservation) -> str:
+    """The step with the brokers that it would restart."""
+    name, _, does = step.partition(": ")
+    match name:
+        case Step.ROLL_BROKERS_BACK_TO_HYBRID.value:
+            brokers = seen.brokers_in(BrokerMode.KRAFT)
+        case Step.ROLL_BROKERS_TO_ZOOKEEPER.value:
+            brokers = tuple(b.id for b in seen.brokers.values() if b.mode != BrokerMode.ZOOKEEPER)
+        case _:
+            return step
+    return f"{name}: broker {_ids(brokers)}: {does}" if brokers else f"{name}: nothing to do"
+
+
+def _seconds(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> float:
+    restarts = len(seen.brokers_in(BrokerMode.KRAFT)) + sum(b.mode != BrokerMode.ZOOKEEPER for b in seen.brokers.values())
+    proof = PARITY_SECONDS if phase in (Phase.HYBRID, Phase.DUAL_WRITE) else 0
+    return restarts * BROKER_SECONDS + proof + (LEAVING_SECONDS if phase is not Phase.ZOOKEEPER else 0) + len(spec.controllers) * CONTROLLER_SECONDS
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(ids)))

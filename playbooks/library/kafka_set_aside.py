@@ -1,0 +1,73 @@
+"""Set a stopped controller's data and configuration aside under a name with the time, so that it can be provisioned anew. Nothing is deleted."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.kafka_host import HostError, host_lock, why
+from ansible.module_utils.service_manager import ABSENT, STOPPED, service_manager
+
+DOCUMENTATION = """
+module: kafka_set_aside
+short_description: Set a stopped controller's data and configuration aside
+options:
+  name: {description: The service., type: str, required: true}
+  manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
+  socket: {description: The serverurl of supervisor., type: str}
+  config_file: {description: The controller's configuration., type: path, required: true}
+  log_dir: {description: The directory that holds its metadata log., type: path, required: true}
+"""
+
+SECONDS = 60.0
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
+            "socket": {"type": "str"},
+            "config_file": {"type": "path", "required": True},
+            "log_dir": {"type": "path", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    asked = module.params
+    found = [path for path in (asked["log_dir"], asked["config_file"]) if os.path.lexists(path)]
+    if not found:
+        module.exit_json(changed=False, said="nothing is left to set aside")
+    if module.check_mode:
+        module.exit_json(changed=True, said=f"would set {' and '.join(found)} aside")
+    try:
+        with host_lock(asked["config_file"], SECONDS):
+            status = service_manager(asked["manager"], asked["name"], asked["socket"], SECONDS).status()
+            if status.state not in (ABSENT, STOPPED):
+                raise HostError(f"{asked['name']} is {status.detail}: its data is in use", "stop it, then run this step again")
+            suffix = time.strftime("set-aside-%Y%m%dT%H%M%SZ", time.gmtime())
+            moved = [set_aside(path, suffix) for path in found]
+        module.exit_json(changed=True, said=f"set aside: {', '.join(moved)}")
+    except HostError as error:
+        module.fail_json(msg=error.problem, way_out=error.way_out)
+    except OSError as error:
+        module.fail_json(msg=f"{asked['log_dir']} could not be set aside ({why(error)})", way_out="see docs/hosts.md for what a host must allow")
+
+
+def set_aside(path: str, suffix: str) -> str:
+    target = f"{path.rstrip('/')}.{suffix}"
+    try:
+        os.rename(path, target)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EXDEV):
+            raise
+        raise HostError(
+            f"{path} is a mount point and can't be renamed",
+            f"move what it holds into a directory beside it that you name with '{suffix}' (delete nothing), then run this step again",
+        ) from None
+    return target
+
+
+if __name__ == "__main__":
+    main()

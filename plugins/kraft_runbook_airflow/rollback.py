@@ -1,0 +1,216 @@
+"""The way back: from any phase before finalization to ZooKeeper, or to HYBRID, leaving alone what is back already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from kraft_runbook.clients import quorum_playbooks
+from kraft_runbook.clients.controller_knowledge import knows_controller
+from kraft_runbook.clients.departure import leave_kraft, settle_in_zookeeper
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.clients.playbooks import PlaybookResult
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.conditions import Condition
+from kraft_runbook.errors import Refused
+from kraft_runbook.gates import GATE_BEFORE, Gate
+from kraft_runbook.leaving import Departure, fence_plan, why_no_fence
+from kraft_runbook.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.phases import Phase, PhaseReading, Step, detect_phase, require
+from kraft_runbook.way_back import quorum_is_lost, render_estimate, way_back
+from kraft_runbook_airflow.approvals import require_confirmation
+from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
+from kraft_runbook_airflow.journal import record
+from kraft_runbook_airflow.operators import ClusterOperator, HostStepOperator, PreflightOperator, RestartBroker, not_asked_for
+from kraft_runbook_airflow.parity import ParityOperator
+from kraft_runbook_airflow.waiting import wait_for
+
+KNOWN_WITHIN = 120.0
+"""Seconds that UpdateMetadata of the elected ZooKeeper controller may take to reach every broker (measured: below 1, once 47)."""
+
+
+class PlanRollback(ClusterOperator):
+    """Show the way back from here. Refuses where there is none, saying what remains possible."""
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        seen = observe(spec, secrets=airflow_secrets())
+        reading = detect_phase(seen)
+        plan = way_back(seen, spec)
+        goal = context["params"].get("goal", Phase.ZOOKEEPER.value)
+        self.log.info("%s is in %s (%s); the goal is %s", self.cluster, reading.phase, "; ".join(reading.reasons), goal)
+        if not plan.possible and not plan.steps:
+            raise Refused(f"there is no way back now: {plan.why}", way_out="see docs/rollback.md; kraft-runbook explain says what stands in the way")
+        self.log.info(
+            "The way back%s:\n%s", render_estimate(plan), "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or "nothing is left to do"
+        )
+        record(context, self.cluster, "planned", {"phase": reading.phase.value, "goal": goal, "steps": list(plan.steps), "risks": list(plan.risks)})
+        return {"phase": reading.phase.value, "steps": list(plan.steps)}
+
+
+class RestoreQuorum(ClusterOperator):
+    """Where controllers should lead and none does, start those that are down, with the files they have, once all are proven to be in migration mode."""
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        seen = observe(spec, secrets=airflow_secrets())
+        lost = quorum_is_lost(seen)
+        if not lost:
+            self.log.info("already done: the quorum leads, or none is needed")
+            return {"started": []}
+        if is_dry_run():
+            self.log.info("Dry run: would start the controllers: %s", lost)
+            return {"dry_run": True}
+        self.claim(context)
+        require_confirmation(context, spec, Gate.ROLLBACK, seen)
+        down = [c.id for c in seen.controllers.values() if c.running is not True]
+        started = list(quorum_playbooks.start_controllers(spec, down, secrets=airflow_secrets(), tell=self.log.info))
+        wait_for(spec, Condition.QUORUM_LED, deadline=spec.deadlines.quorum, say=self.log.info)
+        record(context, self.cluster, "restored", {"phase": detect_phase(seen).phase.value, "why": lost, "started": started})
+        return {"started": started}
+
+
+class RestartBrokerBack(RestartBroker):
+    """Restart a broker one mode back. Into ZooKeeper mode only once it knows its ZooKeeper controller: else it would hang for five minutes."""
+
+    def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
+        if self.mode is BrokerMode.HYBRID and seen.brokers[self.node].mode == BrokerMode.ZOOKEEPER:
+            return f"broker {self.node} is in ZooKeeper mode, further back"
+        return super().already_done(spec, seen, reading)
+
+    def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
+        super().guard(context, spec, seen)
+        if self.mode is not BrokerMode.ZOOKEEPER:
+            return
+        if not was_read(seen.zookeeper) or seen.zookeeper.controller is None:
+            raise Refused("ZooKeeper names no controller", way_out="clear this task once a broker was elected (kraft-runbook observe)")
+        controller = seen.zookeeper.controller.broker_id
+        unknowing = knows_controller(spec, spec.broker(self.node), controller, secrets=airflow_secrets(), within=KNOWN_WITHIN)
+        if unknowing:
+            raise Refused(unknowing, way_out="stop no broker that does not know its controller: it would hang for five minutes. Clear this task to look again")
+
+
+class ProveBeforeLeaving(ParityOperator):
+    """The last full parity. Left out where there are no two stores to compare: before the copy, and after the cluster left KRaft."""
+
+    def execute(self, context: Any) -> Any:
+        unasked = not_asked_for(context, Step.LEAVE_KRAFT)
+        if unasked:
+            self.log.info("%s", unasked)
+            return None
+        return super().execute(context)
+
+    def nothing_to_compare(self, reading: PhaseReading) -> Any:
+        if reading.phase in (Phase.PRE_MIGRATION, Phase.ZOOKEEPER):
+            self.log.info("%s: ZooKeeper is the only store, there is nothing to compare", reading.phase)
+            return None
+        return super().nothing_to_compare(reading)
+
+
+class LeaveKraft(ClusterOperator):
+    """Give the controller's office back to ZooKeeper: fence, drain, prove, stop, delete, see every broker follow. Safe to kill and clear anywhere."""
+
+    ui_color = "#f6d5d5"
+
+    def __init__(self, *, parity_task: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.parity_task = parity_task
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        unasked = not_asked_for(context, Step.LEAVE_KRAFT)
+        if unasked:
+            self.log.info("%s", unasked)
+            return {"not_asked_for": unasked}
+        seen = observe(spec, secrets=airflow_secrets())
+        reading = detect_phase(seen)
+        if is_dry_run():
+            self.log.info("Dry run: would fence %s", fence_plan(seen))
+            return {"dry_run": True}
+        self.claim(context)
+        if reading.phase is Phase.ZOOKEEPER:
+            departure = settle_in_zookeeper(spec, secrets=airflow_secrets(), tell=self.log.info, known_within=KNOWN_WITHIN)
+            self.log.info("already done: broker %s holds the office, and every broker knows it", departure.controller)
+            return {"already_done": "ZooKeeper holds the office"}
+        step = Step.DEPROVISION_CONTROLLERS if reading.phase is Phase.PRE_MIGRATION else Step.LEAVE_KRAFT
+        require(step, reading)
+        require_confirmation(context, spec, GATE_BEFORE[step], seen)
+        self._guard(spec, seen)
+        departure = leave_kraft(
+            spec,
+            fence_plan(seen),
+            proven_since=self._proven_since(context) if step is Step.LEAVE_KRAFT else None,
+            secrets=airflow_secrets(),
+            tell=self.log.info,
+            known_within=KNOWN_WITHIN,
+        )
+        return self._report(context, reading.phase, departure)
+
+    def _guard(self, spec: ClusterSpec, seen: ClusterObservation) -> None:
+        fence = why_no_fence(seen, spec)
+        if fence:
+            raise Refused(f"the quorum can't be fenced: {fence}", way_out="docs/rollback.md says what can be done; nothing was changed")
+        wrong = [f"broker {b.id}" for b in seen.brokers.values() if b.mode not in (BrokerMode.HYBRID, BrokerMode.ZOOKEEPER)]
+        if wrong:
+            raise Refused(
+                f"{', '.join(wrong)} is not proven to run in migration or ZooKeeper mode",
+                way_out="bring it back into migration mode first (the roll before this task)",
+            )
+        if not was_read(seen.zookeeper):
+            raise Refused(f"ZooKeeper can't be read: {seen.zookeeper.reason}", way_out="make it reachable and clear this task")
+        absent = [b.id for b in spec.brokers if b.id not in seen.zookeeper.brokers]
+        if absent:
+            raise Refused(
+                f"broker {', '.join(map(str, absent))} is not in /brokers/ids: a ZooKeeper controller would take it for dead",
+                way_out="wait until it is, then clear this task",
+            )
+
+    def _proven_since(self, context: Any) -> int:
+        compared = context["ti"].xcom_pull(task_ids=self.parity_task) or {}
+        if compared.get("verdict") != "MATCH":
+            raise Refused("no full parity of this run is on record (a task marked successful by hand proves nothing)", way_out=f"clear {self.parity_task}")
+        return int(compared["offset"])
+
+    def _report(self, context: Any, phase: Phase, departure: Departure) -> dict[str, Any]:
+        told = departure.to_dict()
+        self.log.info(
+            "No metadata could be changed for %s s; ZooKeeper was written up to offset %s, %s touched keys were proven",
+            *(told[k] for k in ("window_seconds", "migration_offset", "touched_keys")),
+        )
+        record(context, self.cluster, "left_kraft", {"phase": phase.value, **told})
+        return told
+
+
+class SetControllerAside(HostStepOperator):
+    """Stop a controller where it runs, and give its data and configuration a name with the time. Only once every broker is back in ZooKeeper mode."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(step=Step.SET_CONTROLLERS_ASIDE, **kwargs)
+
+    def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
+        not_back = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.ZOOKEEPER]
+        if not_back:
+            raise Refused(
+                f"broker {', '.join(map(str, not_back))} is not proven to be back in ZooKeeper mode",
+                way_out="finish its restart first; the controllers' data may still be needed",
+            )
+
+    def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
+        return quorum_playbooks.set_controller_aside(spec, self.node, check=check, on_event=self.log.info)
+
+
+class VerifyRollback(PreflightOperator):
+    """The cluster is where the run was to take it; back in ZooKeeper it passes every check that a new migration begins with."""
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        goal = Phase(context["params"].get("goal", Phase.ZOOKEEPER.value))
+        if is_dry_run():
+            self.log.info("Dry run: would see that the cluster is in %s", goal)
+            return {"dry_run": True}
+        if goal is Phase.HYBRID:
+            reading = detect_phase(observe(spec, secrets=airflow_secrets()))
+            if reading.phase in (Phase.DUAL_WRITE, Phase.UNKNOWN):
+                raise AirflowFailException(f"the cluster is in {reading.phase}, not in HYBRID: {'; '.join(reading.reasons)}")
+            return {"phase": reading.phase.value}
+        found = super().act(context, spec)
+        if found["phase"] != goal.value:
+            raise AirflowFailException(f"the cluster is in {found['phase']}, not in {goal}")
+        return found
