@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from kraft_runbook.cluster import ClusterSpec, parse_cluster
+from kraft_runbook.configuration import controller_properties, render_properties
+from kraft_runbook.observation import ControllerMode
 
 SECRET = "planted{{ 7 * 7 }}\\secret"
 CLUSTER_ID = "-AbCdEfGhIjKlMnOpQrStU"
@@ -57,6 +59,19 @@ class Node:
     spec: ClusterSpec
     text: str
     ports: Mapping[str, int] = field(default_factory=dict)
+
+    def configure_controller(self, **changes: str | None) -> Path:
+        """Lay down the controller's file as a provisioned one has it, with keys (``__`` for a dot) changed, or left out (None). Nothing is started."""
+        controller = self.spec.controller(101)
+        properties = controller_properties(self.spec, controller, ControllerMode.MIGRATION)
+        for name, value in changes.items():
+            properties[name.replace("__", ".")] = value or ""
+            if value is None:
+                del properties[name.replace("__", ".")]
+        file = Path(controller.config_file)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(render_properties(properties, header="Controller 101 of cluster standin"))
+        return file
 
     def behave(self, words: str) -> None:
         """How the stand-in behaves from its next start: ``open=<s>`` before the port, ``stop=<s>`` for a stop, ``exit=<code>`` at once."""

@@ -50,6 +50,12 @@ class Watch:
                     self.found.add(str(path))
 
 
+@pytest.fixture(autouse=True)
+def a_provisioned_controller(node: Node) -> None:
+    """Without one, no broker is restarted into hybrid or KRaft mode."""
+    node.configure_controller()
+
+
 def test_a_planted_secret_is_in_the_secrets_file_alone(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_TOKEN", "planted-in-the-environment")
     lines: list[str] = []

@@ -21,6 +21,12 @@ exec /bin/sh -c "$last"
 """
 
 
+@pytest.fixture(autouse=True)
+def a_provisioned_controller(node: Node) -> None:
+    """Without one, no broker is restarted into hybrid or KRaft mode."""
+    node.configure_controller()
+
+
 def test_the_same_playbooks_run_over_ssh(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ssh = tmp_path / "ssh"
     ssh.write_text(SSH.format(directory=tmp_path))

@@ -29,9 +29,10 @@ if verb != "show":
     with open(here / "systemctl.log", "a") as log:
         log.write(f"{{verb}} {{unit}}\\n")
 if verb == "show":
-    state = "active" if pid() else "inactive"
-    load = "loaded" if unit == "broker-1" else "not-found"
-    print(f"LoadState={{load}}\\nActiveState={{state}}\\nSubState=x\\nMainPID={{pid()}}\\nResult=success")
+    own = pid() if unit == "broker-1" else 0
+    state = "active" if own else "inactive"
+    load = "loaded" if unit in ("broker-1", "controller-101") else "not-found"
+    print(f"LoadState={{load}}\\nActiveState={{state}}\\nSubState=x\\nMainPID={{own}}\\nResult=success")
 elif verb == "start":
     process = subprocess.Popen({command!r}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     pid_file.write_text(str(process.pid))
@@ -46,6 +47,7 @@ elif verb == "stop":
 @pytest.fixture
 def unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     node = lay_out(tmp_path, manager="{kind: systemd, stop_timeout: 60}")
+    node.configure_controller()
     monkeypatch.setenv("PLANTED_SECRET", SECRET)
     tools = tmp_path / "tools"
     tools.mkdir()

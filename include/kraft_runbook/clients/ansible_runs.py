@@ -79,9 +79,11 @@ def run_ansible(
     tell: Tell,
     labels: Mapping[str, str],
     directory: Path | None,
+    groups: Mapping[str, Sequence[str]] | None = None,
 ) -> RunReport:
     """Run one playbook on the inventory's hosts (name → variables) and wait for its end, at most ``timeout`` seconds.
 
+    ``groups`` names some of the hosts together, for playbooks whose plays differ in their hosts; ``labels`` may leave those out.
     ``secret_text`` is what the playbooks read from ``secrets_channel``; ``secret_values`` are blanked in everything reported.
     An exception in the calling thread (a task being killed, Ctrl-C) ends ansible before it goes on. Raises StepFailed when
     the private directory can't be removed.
@@ -89,7 +91,7 @@ def run_ansible(
     hide = _hider(secret_values)
     with _private_directory(directory) as private, _in_memory(secret_text) as channel:
         given = {name: {**variables, **({"secrets_channel": channel} if channel else {})} for name, variables in inventory.items()}
-        (private / "hosts.yml").write_text(_inventory_text(given, private))
+        (private / "hosts.yml").write_text(_inventory_text(given, groups or {}, private))
         fold = _Fold(labels, tell, hide)
         status = _run(playbook, private, check=check, timeout=timeout, fold=fold)
     return RunReport(status, fold.reports(), fold.output())
@@ -189,12 +191,13 @@ def _literal(value: Any) -> Any:
     return value
 
 
-def _inventory_text(inventory: Mapping[str, Mapping[str, Any]], private: Path) -> str:
+def _inventory_text(inventory: Mapping[str, Mapping[str, Any]], groups: Mapping[str, Sequence[str]], private: Path) -> str:
     hosts = {}
     for name, variables in inventory.items():
         local = {"ansible_remote_tmp": str(private / "tmp")} if variables.get("ansible_connection") == "local" else {}
         hosts[name] = {key: _literal(value) for key, value in {**variables, **local}.items()}
-    return str(yaml.dump({"all": {"hosts": hosts}}, Dumper=_Dumper, sort_keys=False, width=1000))
+    children: dict[str, Any] = {group: {"hosts": {name: {} for name in names}} for group, names in groups.items()}
+    return str(yaml.dump({"all": {"hosts": hosts, "children": children}}, Dumper=_Dumper, sort_keys=False, width=1000))
 
 
 @contextlib.contextmanager

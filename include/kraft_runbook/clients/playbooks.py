@@ -10,22 +10,35 @@ import difflib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from kraft_runbook.clients.ansible_runs import HostReport, RunReport, Tell, run_ansible
+from kraft_runbook.clients.metadata_quorum import controller_mode
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
 from kraft_runbook.configuration import broker_properties, controller_properties, render_secrets
-from kraft_runbook.errors import StepFailed
+from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.observation import BrokerMode, ControllerMode, HostState, Unread
 
 AGAIN = "correct what is named above, then run this step again: it goes on from what it finds on the host"
 _MARGIN = 300.0
 """Seconds beyond the stop and the start that a run may last: two waits for the node's lock, formatting, ansible itself."""
 _FACTS_SECONDS = 120.0
+_MODE_SECONDS = 3.0
+"""What a controller may take to show its mode before a step."""
+
+
+class Guard(Enum):
+    """What a step demands of the controllers' hosts first, so that no election can finalize the migration unasked (KAFKA-20960)."""
+
+    NONE = "nothing: there is no way back to protect, or the step is finalization itself"
+    PROVISIONED = "every controller is in migration mode, on disk and running"
+    PROVISIONING = "the same, but for one that is not provisioned yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +79,23 @@ def provision_controller(
     on_event: Tell | None = None,
     state_dir: Path | None = None,
 ) -> PlaybookResult:
-    """Render a migration controller's files, format its directory with the cluster's id, start it. A formatted directory is left alone."""
+    """Render a migration controller's files, format its directory with the cluster's id, start it. A formatted directory is left alone.
+
+    Raises Refused, before anything is touched, where another controller is not proven to be in migration mode.
+    """
     properties = controller_properties(spec, spec.controller(node_id), ControllerMode.MIGRATION)
     given = {"properties": properties, "cluster_id": cluster_id}
-    return run_playbook(spec, "provision_controller", node_id=node_id, variables=given, secrets=secrets, check=check, on_event=on_event, state_dir=state_dir)
+    return run_playbook(
+        spec,
+        "provision_controller",
+        node_id=node_id,
+        variables=given,
+        secrets=secrets,
+        check=check,
+        on_event=on_event,
+        state_dir=state_dir,
+        guard=Guard.PROVISIONING,
+    )
 
 
 def restart_broker(
@@ -81,10 +107,26 @@ def restart_broker(
     check: bool = False,
     on_event: Tell | None = None,
     state_dir: Path | None = None,
+    finalized: bool = False,
 ) -> PlaybookResult:
-    """Bring a broker to run in a mode: render its files; restart it where its process is older than them; wait for its port."""
+    """Bring a broker to run in a mode: render its files; restart it where its process is older than them; wait for its port.
+
+    Raises Refused, before anything is touched, where a controller is not proven to be in migration mode. That is not asked for
+    ZooKeeper mode, and not where the migration is ``finalized``: then KRaft mode is the only way left for a broker.
+    """
     given = {"properties": broker_properties(spec, spec.broker(node_id), mode), "mode": mode.value}
-    return run_playbook(spec, "restart_broker", node_id=node_id, variables=given, secrets=secrets, check=check, on_event=on_event, state_dir=state_dir)
+    unguarded = mode is BrokerMode.ZOOKEEPER or (finalized and mode is BrokerMode.KRAFT)
+    return run_playbook(
+        spec,
+        "restart_broker",
+        node_id=node_id,
+        variables=given,
+        secrets=secrets,
+        check=check,
+        on_event=on_event,
+        state_dir=state_dir,
+        guard=Guard.NONE if unguarded else Guard.PROVISIONED,
+    )
 
 
 def finalize_controller(
@@ -105,28 +147,34 @@ def run_playbook(
     check: bool = False,
     on_event: Tell | None = None,
     state_dir: Path | None = None,
+    guard: Guard = Guard.NONE,
 ) -> PlaybookResult:
     """Run ``playbooks/<playbook>.yml`` on one node and wait for its end.
 
     ``variables`` come on top of the node's own; ``secrets`` resolves the values of the host's secrets file (None: it is not
     written); ``on_event`` gets a line whenever there is news; ``state_dir`` is where the run's private directory is made
-    (default: the system's temporary directory). Raises StepFailed, or SecretMissing before anything is touched.
+    (default: the system's temporary directory); ``guard`` is what must be true of the other controllers' hosts, for playbooks that
+    import ``prove_migration_mode.yml``. Raises Refused where it is not, before anything is touched; StepFailed; SecretMissing
+    before anything is touched.
     """
     node = _node(spec, node_id)
     values = {key: secrets(ref) for key, ref in spec.secrets.items()} if secrets else {}
     began = datetime.now(UTC)
+    guarded = guarded_controllers(spec, guard, but=node_id, secrets=secrets, check=check)
     report = run_ansible(
         playbook_directory() / f"{playbook}.yml",
-        {node.service: {**node_variables(spec, node), **variables}},
+        {**guarded, host_name(node): {**node_variables(spec, node), **variables, "must_be_proven": list(guarded)}},
         check=check,
         timeout=spec.service_manager.stop_timeout + spec.deadlines.registration + _MARGIN,
         secret_text=render_secrets(values) if values else None,
         secret_values=list(values.values()),
         tell=on_event or _silent,
-        labels={node.service: _label(node)},
+        labels={host_name(node): _label(node)},
         directory=state_dir,
+        groups={"guarded": list(guarded)},
     )
-    host = report.hosts[node.service]
+    _raise_unless_proven(f"{playbook} on {_label(node)}", guarded, report)
+    host = report.hosts[host_name(node)]
     _raise_unless_successful(playbook, node, report, host)
     diffs = tuple(ConfigDiff(*each) for each in host.diffs)
     return PlaybookResult(playbook, node_id, host.changed, diffs, host.ok, host.facts, began, datetime.now(UTC))
@@ -143,21 +191,59 @@ def gather_host_facts(spec: ClusterSpec, node_ids: Sequence[int] | None = None, 
         return {}
     report = run_ansible(
         playbook_directory() / "gather_host_facts.yml",
-        {node.service: node_variables(spec, node) for node in nodes},
+        {host_name(node): node_variables(spec, node) for node in nodes},
         check=False,
         timeout=_FACTS_SECONDS,
         secret_text=None,
         secret_values=[],
         tell=_silent,
-        labels={node.service: _label(node) for node in nodes},
+        labels={host_name(node): _label(node) for node in nodes},
         directory=state_dir,
     )
-    return {node.id: _host_state(node.id, report.hosts[node.service], report) for node in nodes}
+    return {node.id: _host_state(node.id, report.hosts[host_name(node)], report) for node in nodes}
 
 
 def playbook_directory() -> Path:
     """Where the playbooks lie: ``KRAFT_RUNBOOK_PLAYBOOKS``, or ``playbooks`` beside ``include``."""
     return Path(os.environ.get("KRAFT_RUNBOOK_PLAYBOOKS") or Path(__file__).resolve().parents[3] / "playbooks")
+
+
+# -- the guard ----------------------------------------------------------------------------------------------------------
+
+
+def guarded_controllers(spec: ClusterSpec, guard: Guard, *, but: int | None, secrets: Secrets | None, check: bool) -> dict[str, dict[str, Any]]:
+    """The hosts, by name, and their variables, that a playbook's import of ``prove_migration_mode.yml`` looks at: the group ``guarded``.
+
+    Every controller but ``but`` (the one that the step itself writes and starts), with the mode that its process shows at this moment.
+    """
+    if guard is Guard.NONE:
+        return {}
+    others = [each for each in spec.controllers if each.id != but]
+    with ThreadPoolExecutor(max_workers=max(1, len(others)), thread_name_prefix="guard") as pool:
+        shown = pool.map(lambda each: _shown_mode(spec, each, secrets), others)
+    # A dry run shows the whole way, also before any controller is provisioned.
+    provisioning = check or guard is Guard.PROVISIONING
+    return {
+        host_name(each): {**node_variables(spec, each), "controller": _label(each), "provisioning": provisioning, **mode}
+        for each, mode in zip(others, shown, strict=True)
+    }
+
+
+def _shown_mode(spec: ClusterSpec, controller: Controller, secrets: Secrets | None) -> dict[str, str]:
+    if secrets is None:
+        return {"shown": "", "not_shown": "it was not asked"}
+    try:
+        return {"shown": controller_mode(spec, controller, secrets=secrets, timeout=_MODE_SECONDS).value, "not_shown": ""}
+    except RunbookError as error:
+        return {"shown": "", "not_shown": error.problem}
+
+
+def _raise_unless_proven(where: str, guarded: Mapping[str, Mapping[str, Any]], report: RunReport) -> None:
+    found = [(guarded[name]["controller"], host.failure) for name, host in report.hosts.items() if name in guarded and host.failure]
+    if found:
+        said = "; ".join(message if who in message else f"{who}: {message}" for who, (_, message, _) in found)
+        ways = dict.fromkeys(way_out or AGAIN for _, (_, _, way_out) in found)
+        raise Refused(f"{where} was refused before anything was touched: {said}", way_out="; ".join(ways))
 
 
 # -- what a node's playbook is given ------------------------------------------------------------------------------------
@@ -169,6 +255,11 @@ def _node(spec: ClusterSpec, node_id: int) -> Broker | Controller:
 
 def _label(node: Broker | Controller) -> str:
     return f"{'broker' if isinstance(node, Broker) else 'controller'} {node.id}"
+
+
+def host_name(node: Broker | Controller) -> str:
+    """What ansible calls the node. Not its service: that may have the same name on every host."""
+    return _label(node).replace(" ", "-")
 
 
 def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:

@@ -1,0 +1,123 @@
+"""Prove, and change nothing: this controller runs in migration mode where it runs, and its next start will be in migration mode."""
+
+from __future__ import annotations
+
+import os
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.kafka_host import HostError, changed_since, started_at_ns, why
+from ansible.module_utils.migration_mode import lacking
+from ansible.module_utils.properties_text import read
+from ansible.module_utils.service_manager import STOPPED, service_manager, settled
+
+DOCUMENTATION = """
+module: kafka_migration_mode
+short_description: Prove that a controller is in migration mode, on disk and in its process
+description:
+  - The file on disk decides the next start, whoever causes it; the process shows what the last start was. Both must be right.
+  - A running process proves its mode itself (C(shown)); where it did not answer, by having begun after its file's last change.
+options:
+  controller: {description: What to call it, type: str, required: true}
+  name: {description: The service., type: str, required: true}
+  manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
+  socket: {description: The serverurl of supervisor., type: str}
+  config_file: {description: The controller's configuration., type: path, required: true}
+  log_dir: {description: The controller's log directory., type: path, required: true}
+  shown: {description: The mode that the process showed in its ApiVersions; empty where it did not answer., type: str, choices: [migration, kraft, ""], default: ""}
+  not_shown: {description: Why it showed none., type: str, default: it was not asked}
+  provisioning: {description: "Whether a controller that can't start yet (no file, or not formatted) is fine.", type: bool, default: false}
+"""
+
+CALL_SECONDS = 20.0
+MEANING = "the first time this controller leads, the migration is final, whatever mode the brokers are in. Nothing was changed"
+AGAIN = "then run this step again"
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "controller": {"type": "str", "required": True},
+            "name": {"type": "str", "required": True},
+            "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
+            "socket": {"type": "str"},
+            "config_file": {"type": "path", "required": True},
+            "log_dir": {"type": "path", "required": True},
+            "shown": {"type": "str", "choices": ["migration", "kraft", ""], "default": ""},
+            "not_shown": {"type": "str", "default": "it was not asked"},
+            "provisioning": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    asked = module.params
+    try:
+        module.exit_json(changed=False, proven=True, said=prove(asked))
+    except HostError as error:
+        module.fail_json(msg=error.problem, way_out=error.way_out)
+    except (OSError, UnicodeDecodeError) as error:
+        said = why(error) if isinstance(error, OSError) else f"{asked['config_file']}: {error}"
+        module.fail_json(
+            msg=f"whether {asked['controller']} is in migration mode could not be read ({said}); if it is not, {MEANING}",
+            way_out=f"let the user that Ansible becomes on the host read what is named (docs/hosts.md), {AGAIN}",
+        )
+
+
+def prove(asked: dict) -> str:
+    """What proves it, in a few words. Raises HostError where something speaks against it, or can't be seen."""
+    who, path = asked["controller"], asked["config_file"]
+    if asked["shown"] == "kraft":
+        raise HostError(
+            f"{who} runs without the migration flag (its ApiVersions say so): {MEANING}",
+            f"see that {path} holds zookeeper.metadata.migration.enable=true and zookeeper.connect, restart {who} before it is elected, and restart no other "
+            f"controller before that; {AGAIN}",
+        )
+    found = properties(path)
+    service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS)
+    status = settled(service, CALL_SECONDS)
+    runs = status.state != STOPPED or asked["shown"] == "migration"
+    if asked["provisioning"] and not runs and (found is None or not formatted(asked["log_dir"])):
+        return "not provisioned yet"
+    if found is None:
+        raise HostError(
+            f"{who} has no file {path}, so what its next start would be can't be proven; without the migration flag, {MEANING}",
+            f"put the file back as the cluster file renders it (kraft-runbook preflight names its keys), {AGAIN}",
+        )
+    wrong = lacking(found)
+    if wrong:
+        raise HostError(
+            f"{who} would not start in migration mode: in {path} {'; '.join(wrong)}. Once it is restarted by anybody: {MEANING}",
+            f"put that back into {path} before anybody restarts {who} (kraft-runbook preflight names every key that differs), {AGAIN}",
+        )
+    return f"in migration mode: {path} says so, and {_process(service, status, asked) if runs else 'it does not run'}"
+
+
+def properties(path: str) -> dict | None:
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return read(stream.read())
+    except FileNotFoundError:
+        return None
+
+
+def formatted(log_dir: str) -> bool:
+    """A controller never starts on a directory without meta.properties, so it can't lead."""
+    return os.path.exists(os.path.join(log_dir, "meta.properties"))
+
+
+def _process(service: object, status: object, asked: dict) -> str:
+    if asked["shown"] == "migration":
+        return "its process shows it"
+    who, path = asked["controller"], asked["config_file"]
+    silent = f"and the process does not show its mode itself ({asked['not_shown']})"
+    way_out = f"let {who} answer at its listener, or restart it now that its file is right; {AGAIN}"
+    began = started_at_ns(status.pid) if status.pid else None
+    if began is None:
+        raise HostError(
+            f"{who} is {status.detail}, but its main process ({status.pid}) can't be seen, {silent}; if it has no migration flag, {MEANING}", way_out
+        )
+    if changed_since(began, [path]):
+        raise HostError(f"{who}'s process {status.pid} began before {path} was last changed, {silent}; if it began without the flag, {MEANING}", way_out)
+    return f"process {status.pid} began with it"
+
+
+if __name__ == "__main__":
+    main()
