@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from kraft_runbook.evidence import EvidenceRecord
 from kraft_runbook.evidence_proofs import describe
@@ -15,8 +17,9 @@ from kraft_runbook.evidence_report import Entry, RunReport
 
 WIDTH, LABELS, LANE, BAND = 1000.0, 210.0, 19.0, 26.0
 """Of the drawing, in its own units: all, the lane's names, a lane's height, the phase band's."""
-STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800)
-"""Seconds between two ticks: the first that makes at most nine."""
+STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
+"""Seconds between two ticks: the first that makes at most nine; else whole days."""
+DAY = 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,9 @@ def render_page(report: RunReport, records: Sequence[EvidenceRecord], *, made_at
     environment = Environment(
         loader=PackageLoader("kraft_runbook"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    environment.filters.update(clock=_clock, day=_day, duration=_duration, genuine=describe)
+    environment.filters.update(breakable=_breakable, clock=_clock, day=_day, duration=_duration, genuine=describe)
     bodies = [json.dumps(record.body, indent=2, sort_keys=True) for record in records]
-    return environment.get_template("evidence.html").render(r=report, chart=lay_out(report), bodies=bodies, made_at=made_at)
+    return environment.get_template("evidence.html").render(r=report, chart=lay_out(report), kinds=_kinds(report), bodies=bodies, made_at=made_at)
 
 
 def lay_out(report: RunReport) -> Chart | None:
@@ -98,12 +101,22 @@ def _lane(entry: Entry) -> str:
 
 
 def _ticks(began: datetime, total: float, x: Callable[[datetime], float]) -> tuple[Tick, ...]:
-    step = next((s for s in STEPS if total / s <= 9), STEPS[-1] * 52)
+    step = next((s for s in STEPS if total / s <= 9), DAY * math.ceil(total / DAY / 9))
     first = began.replace(hour=0, minute=0, second=0, microsecond=0)
     count = int((began - first).total_seconds() // step) + 1
     marks = [first + timedelta(seconds=step * n) for n in range(count, count + 10)]
-    form = "%H:%M:%S" if step < 60 else "%H:%M" if total < 86400 else "%m-%d %H:%M"
+    form = "%H:%M:%S" if step < 60 else "%H:%M" if total < DAY else "%m-%d %H:%M"
     return tuple(Tick(x(at), at.strftime(form)) for at in marks if (at - began).total_seconds() <= total)
+
+
+def _kinds(report: RunReport) -> tuple[str, ...]:
+    """Every kind that a comparison counted, in the order of their first mention."""
+    return tuple(dict.fromkeys(count.kind for parity in report.parity for count in parity.counts))
+
+
+def _breakable(text: str) -> Markup:
+    """A task's or kind's name that may be broken where its words end."""
+    return Markup(str(escape(text)).replace("_", "_<wbr>").replace(".", ".<wbr>"))  # noqa: S704 - escaped first
 
 
 def _clock(at: datetime) -> str:

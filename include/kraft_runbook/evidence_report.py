@@ -13,8 +13,13 @@ from kraft_runbook.evidence_proofs import GateProof, ParityRun, gate_proofs, par
 BAD_OUTCOMES = frozenset({"refused", "failed", "gave_up", "rejected"})
 RESTART = "Stop the service if its process is older than its files"
 """The playbooks' task (playbooks/tasks/restart.yml) that a restart changes and a first start does not."""
+OBSERVED_BEFORE = frozenset({"played", "left_kraft"})
+"""Outcomes whose record carries the phase that was observed before the step, not after it."""
 MOMENTS = ("began_at", "fenced_at", "drained_at", "proven_at", "stopped_at", "deleted_at", "elected_at", "known_at")
 """The moments of leaving KRaft, in their order."""
+LEADING_FIGURES = ("acknowledged", "read_back", "lost", "duplicated")
+HIDDEN = frozenset({"cluster", "dag", "run", "task", "outcome", "phase"})
+"""What the journal puts into every body: shown elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,12 +266,11 @@ def _summary(body: Body) -> str:
             return f"no controller for {text(body, 'window_seconds')} s"
         case "workload":
             return ", ".join(f"{name} {text(body, name)}" for name in ("acknowledged", "lost", "duplicated") if name in body)
-    known = {"cluster", "dag", "run", "task", "outcome", "phase"}
-    return _reason(body) or "; ".join(f"{clean(k)} {text(body, k)}" for k in body if k not in known)[:300]
+    return _reason(body) or "; ".join(f"{clean(k)} {text(body, k)}" for k in body if k not in HIDDEN)[:300]
 
 
 def _phases(entries: Sequence[Entry]) -> tuple[PhaseSpan, ...]:
-    seen = sorted((e.began if e.outcome == "played" else e.at, e.phase) for e in entries if e.phase)
+    seen = sorted((e.began if e.outcome in OBSERVED_BEFORE else e.at, e.phase) for e in entries if e.phase)
     if not seen:
         return ()
     starts = [each for place, each in enumerate(seen) if place == 0 or seen[place - 1][1] != each[1]]
@@ -312,8 +316,8 @@ def _window(record: EvidenceRecord) -> ControllerlessWindow:
 def _workload(record: EvidenceRecord) -> Workload:
     body = record.body
     account = part(body, "workload") or body
-    hidden = {"cluster", "dag", "run", "task", "outcome", "phase"}
-    figures = tuple(Figure(clean(name).replace("_", " "), text(account, name)) for name in account if name not in hidden and account[name] not in ([], None))
+    names = [name for name in dict.fromkeys((*LEADING_FIGURES, *account)) if name in account and name not in HIDDEN and account[name] not in ([], None)]
+    figures = tuple(Figure(clean(name).replace("_", " "), text(account, name)) for name in names)
     acknowledged, lost, duplicated = (whole(account, name) for name in ("acknowledged", "lost", "duplicated"))
     good = None if lost is None or duplicated is None or not acknowledged else lost == 0 and duplicated == 0
     return Workload(datetime.fromisoformat(record.at), good, figures)

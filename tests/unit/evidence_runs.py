@@ -12,6 +12,7 @@ from kraft_runbook.checks import CheckResult, Severity, Verdict
 from kraft_runbook.evidence import EvidenceRecord, make_record
 from kraft_runbook.gates import Gate, ParitySummary, make_proof
 from kraft_runbook.metadata import parity_report
+from kraft_runbook.metadata.entities import Kind
 from kraft_runbook.metadata.parity_report import KindCount, Obstacle, ParityReport
 from kraft_runbook.phases import Phase, rollback_plan
 
@@ -20,7 +21,7 @@ STOP, GO = "Stop the service if its process is older than its files", "Start the
 CHECKS = tuple(
     CheckResult(f"KRB-PRE-0{n:02}", f"Check number {n} holds", Severity.BLOCKING, Verdict.PASS, f"seen: {n} of {n}", "do this") for n in range(1, 13)
 )
-COUNTS = (KindCount("topic", 50), KindCount("partition", 501), KindCount("config", 23), KindCount("acl", 12), KindCount("quota", 7), KindCount("scram", 4))
+COUNTS = tuple(KindCount(kind.value, 3 * n + 501 * (kind is Kind.PARTITION_STATE)) for n, kind in enumerate(Kind, 1) if kind is not Kind.UNREADABLE)
 
 
 class Run:
