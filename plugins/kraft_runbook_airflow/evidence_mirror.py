@@ -42,7 +42,7 @@ def mirror(directory: Path, run: str) -> int:
     missing = [r for r in records if held.get(_name(r)) != len(_content(r))]
     for record in missing:
         try:
-            (place / _name(record)).write_bytes(_content(record))
+            place.fs.pipe_file((place / _name(record)).path, _content(record))
         except Exception as error:
             raise _failed(url, run, error) from error
     return len(missing)
@@ -50,12 +50,13 @@ def mirror(directory: Path, run: str) -> int:
 
 def _held(place: ObjectStoragePath) -> dict[str, int]:
     """Names and sizes in bytes of what the store holds of a run. Object stores have no directories to make; a file system does."""
+    files = place.fs  # Airflow's, with the connection's credentials
     if place.protocol in ("file", "local"):
-        place.mkdir(parents=True, exist_ok=True)
-    place.fs.invalidate_cache()
-    if not place.exists():
+        files.makedirs(place.path, exist_ok=True)
+    files.invalidate_cache()
+    if not files.exists(place.path):
         return {}
-    return {each["name"].rpartition("/")[2]: int(each["size"]) for each in place.fs.ls(place.path, detail=True)}
+    return {each["name"].rpartition("/")[2]: int(each["size"]) for each in files.ls(place.path, detail=True)}
 
 
 def _refuse_another_past(held: dict[str, int], records: tuple[EvidenceRecord, ...], url: str, run: str) -> None:
