@@ -72,6 +72,22 @@ def controller_properties(spec: ClusterSpec, controller: Controller, mode: Contr
     return properties | _secrets(spec) | dict(spec.controller_properties) | dict(controller.properties)
 
 
+def lacking_migration_mode(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """What keeps a controller started with these properties from being in migration mode, one phrase a key; empty: it would be (KIP-866).
+
+    The hosts apply the same rule before each step (``playbooks/module_utils/migration_mode.py``).
+    """
+    found = []
+    flag, roles = properties.get(MIGRATION_FLAG), properties.get("process.roles")
+    if flag is None or flag.strip().lower() != "true":
+        found.append(f"{MIGRATION_FLAG} is {'missing' if flag is None else flag or 'empty'}, not true")
+    if not properties.get("zookeeper.connect", "").strip():
+        found.append("zookeeper.connect is missing")
+    if roles is None or roles.strip() != "controller":
+        found.append(f"process.roles is {'missing' if roles is None else roles or 'empty'}, not controller")
+    return tuple(found)
+
+
 def _zookeeper(spec: ClusterSpec) -> dict[str, str]:
     return {"zookeeper.connect": spec.zookeeper.connect} | dict(spec.zookeeper.properties)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,7 @@ from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.checks.registry import Needs
 from kraft_runbook.checks.software import java_release
 from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.configuration import MIGRATION_FLAG, lacking_migration_mode
 from kraft_runbook.observation import (
     BrokerMetrics,
     BrokerMode,
@@ -154,10 +158,32 @@ FAILS: dict[str, list[Case]] = {
         (Z, None, on_host(1, config=None), "broker 1 has no file "),
     ],
     "KRB-PRE-047": [
-        (D, None, config(102, zookeeper__metadata__migration__enable=None), "controller 102's file lacks zookeeper.metadata.migration.enable=true"),
-        (H, None, config(102, zookeeper__connect="elsewhere:2181"), "controller 102: zookeeper.connect (file: elsewhere:2181"),
+        (
+            D,
+            None,
+            config(102, zookeeper__metadata__migration__enable=None),
+            "controller-102/controller.properties: zookeeper.metadata.migration.enable is missing, not true",
+        ),
+        (D, "finalize", config(102, zookeeper__metadata__migration__enable="false"), "zookeeper.metadata.migration.enable is false, not true"),
+        (H, "dual_write", config(102, zookeeper__connect=None), "zookeeper.connect is missing"),
+        (H, None, config(102, zookeeper__connect="elsewhere:2181"), "zookeeper.connect is elsewhere:2181, the cluster file's is "),
+        (P, None, config(103, process__roles="broker,controller"), "process.roles is broker,controller, not controller"),
+        (H, None, both(on_host(103, config=None), a_controller(103, running=False)), "controller 103 has no file "),
+        (P, None, on_host(103, config=None), "controller 103 has no file "),
+        (P, None, both(on_host(103, config=None), a_controller(103, running=WHY)), "controller 103 has no file "),
     ],
-    "KRB-PRE-048": [(H, None, a_controller(102, mode=ControllerMode.KRAFT), "controller 102 runs without the migration flag")],
+    "KRB-PRE-053": [
+        (
+            H,
+            None,
+            config(102, controller__quorum__voters="9@x:1", password__encoder__secret=None, ssl__key__password="hunter2"),
+            "controller 102: controller.quorum.voters (file: 9@x:1, rendered: ",
+        ),
+    ],
+    "KRB-PRE-048": [
+        (phase, gate, a_controller(102, mode=ControllerMode.KRAFT), "controller 102 runs without the migration flag")
+        for phase, gate in ((P, None), (H, None), (H, "dual_write"), (D, "finalize"), (D, "soak"))
+    ],
     "KRB-PRE-049": [(Z, None, config(1, authorizer__class__name="com.example.Mine"), "broker 1 has com.example.Mine, which this runbook can't carry over")],
     "KRB-PRE-050": [
         (
@@ -180,6 +206,14 @@ FAILS: dict[str, list[Case]] = {
     "KRB-GATE-007": [
         (F, None, broker(2, mode=BrokerMode.HYBRID), "broker 2 is in hybrid mode"),
         (F, "soak", gauges(101, migrating_zk_broker_count=1), "controller 101 counts 1 migrating brokers"),
+        (
+            H,
+            None,
+            with_quorum(migration_state_record=ZkMigrationState.POST_MIGRATION),
+            "is 3 (POST_MIGRATION) on the metadata log, but broker 1 is in hybrid mode",
+        ),
+        (F, None, both(broker(2, mode=WHY), registration(2, is_migrating_zk_broker=True)), "broker 2 is registered as migrating"),
+        (F, None, both(broker(2, mode=WHY), broker(3, mode=BrokerMode.HYBRID)), "Topics created from now on are not in ZooKeeper"),
     ],
     "KRB-GATE-008": [
         (H, "dual_write", with_quorum(registrations={}), "broker 1 is not registered; broker 2 is not registered; broker 3 is not registered"),
@@ -237,6 +271,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-046": (Z, None, on_host(2, config=WHY), "broker 2"),
     "KRB-PRE-047": (H, None, on_host(101, config=WHY), "controller 101"),
     "KRB-PRE-048": (H, None, a_controller(102, mode=WHY), "controller 102"),
+    "KRB-PRE-053": (H, None, on_host(101, config=WHY), "controller 101"),
     "KRB-PRE-049": (Z, None, NO_HOSTS, ""),
     "KRB-PRE-050": (Z, None, on_host(2, config=WHY), "broker 2"),
     "KRB-PRE-051": (Z, None, on_host(101, unreachable_addresses=WHY), "controller 101"),
@@ -327,6 +362,48 @@ def test_a_fresh_migration_znode_is_not_stale_and_neither_is_the_living_one() ->
         zookeeper(migration=MigrationZnode(300, 101, 4, 4), controller=ControllerZnode(101, 4)), with_quorum(migration_state_record=ZkMigrationState.MIGRATION)
     )(observation(P))
     assert answer("KRB-PRE-021", just_copied, P, None).passed
+
+
+def test_a_controller_without_a_file_is_fine_only_while_controllers_are_provisioned_and_it_does_not_run() -> None:
+    unprovisioned = both(on_host(103, config=None), a_controller(103, running=False))
+    assert answer("KRB-PRE-047", unprovisioned(observation(P)), P, None).passed
+    assert not answer("KRB-PRE-047", unprovisioned(observation(D)), D, None).passed
+
+
+def test_a_controller_s_file_that_differs_warns_without_showing_a_secret() -> None:
+    result = answer("KRB-PRE-053", config(102, ssl__key__password="hunter2", log__dirs="/elsewhere")(observation(H)), H, None)
+    assert result.severity is Severity.WARNING and result.verdict is Verdict.FAIL
+    assert "ssl.key.password (only in the file)" in result.evidence and "log.dirs (file: /elsewhere" in result.evidence
+    assert "hunter2" not in result.evidence
+
+
+def test_the_alarm_says_what_is_lost_what_does_not_help_and_the_way_forward() -> None:
+    result = answer("KRB-GATE-007", broker(2, mode=BrokerMode.HYBRID)(observation(F)), F, None)
+    assert result.blocks
+    assert result.evidence.startswith(
+        "THE MIGRATION WAS FINALIZED TOO EARLY: ZkMigrationState is 3 (POST_MIGRATION) on controller 101, controller 102, controller 103"
+    )
+    assert "Putting the migration flag back does not help" in result.fix
+    assert "in KRaft mode now" in result.fix
+
+
+def test_the_hosts_and_the_checks_ask_the_same_of_a_controller_s_file() -> None:
+    flag = MIGRATION_FLAG
+    whole = {flag: "true", "zookeeper.connect": "a:1", "process.roles": "controller"}
+    samples: list[dict[str, str]] = [
+        whole,
+        {},
+        {**whole, flag: " TRUE "},
+        {**whole, flag: ""},
+        {**whole, flag: "${file:/x:y}"},
+        {**whole, "zookeeper.connect": " "},
+    ]
+    samples += [{k: v for k, v in whole.items() if k != key} for key in whole] + [{**whole, "process.roles": "broker"}]
+    program = "import json, sys; from migration_mode import lacking; print(json.dumps([lacking(each) for each in json.load(sys.stdin)]))"
+    on_the_host = Path(__file__).resolve().parents[2] / "playbooks" / "module_utils"
+    done = subprocess.run([sys.executable, "-c", program], cwd=on_the_host, input=json.dumps(samples), capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [list(lacking_migration_mode(each)) for each in samples]
+    assert [lacking_migration_mode(each) == () for each in samples[:3]] == [True, False, True]
 
 
 def test_declared_znode_acls_are_fine() -> None:

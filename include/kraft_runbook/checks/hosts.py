@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kraft_runbook.checks.model import SAMPLE, Finding, Severity, settle, unknown
-from kraft_runbook.checks.registry import DUAL_WRITING, UNTIL_FINALIZED, Needs, check
+from kraft_runbook.checks.registry import UNTIL_FINALIZED, Needs, check
 from kraft_runbook.checks.software import host_part
 from kraft_runbook.cluster import ClusterSpec, is_sensitive
-from kraft_runbook.configuration import KRAFT_AUTHORIZER, MIGRATION_FLAG, ZOOKEEPER_AUTHORIZER, broker_properties, controller_properties
+from kraft_runbook.configuration import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, broker_properties, controller_properties
 from kraft_runbook.observation import ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.phases import Phase
 
@@ -160,7 +160,7 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
         elif isinstance(config, Mapping):
             differences = differing_keys(config, broker_properties(spec, broker, mode))
             if differences:
-                wrong.append(f"broker {broker.id} ({mode}): {_capped(differences)}")
+                wrong.append(f"broker {broker.id} ({mode}): {capped(differences)}")
     return settle(wrong, unread, "all are")
 
 
@@ -175,35 +175,6 @@ def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> t
         elif not is_sensitive(key) and on_disk[key] != rendered[key]:
             found.append(f"{key} (file: {on_disk[key]}, rendered: {rendered[key]})")
     return tuple(found)
-
-
-@check(
-    "KRB-PRE-047",
-    severity=BLOCKING,
-    fix="put the flag back into the file before that controller is restarted by anybody: the first time it leads without it, the migration is final",
-    phases={Phase.PRE_MIGRATION, *DUAL_WRITING},
-    needs=Needs.HOSTS,
-)
-def controller_files_keep_the_migration_flag(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every controller's file holds the migration flag, and is what the cluster file renders.
-
-    A controller restarted without the flag finalizes when it is elected (KAFKA-20960).
-    """
-    wrong, unread = [], []
-    for controller in spec.controllers:
-        config = host_part(seen, controller.id, "config")
-        if isinstance(config, Unread):
-            unread.append(f"controller {controller.id}: {config.reason}")
-        elif config is None:
-            if seen.controllers[controller.id].running is True:
-                wrong.append(f"controller {controller.id} has no file {controller.config_file}")
-        elif isinstance(config, Mapping):
-            differences = differing_keys(config, controller_properties(spec, controller, ControllerMode.MIGRATION))
-            if config.get(MIGRATION_FLAG) != "true":
-                wrong.append(f"controller {controller.id}'s file lacks {MIGRATION_FLAG}=true")
-            elif differences:
-                wrong.append(f"controller {controller.id}: {_capped(differences)}")
-    return settle(wrong, unread, "all do")
 
 
 @check(
@@ -304,5 +275,6 @@ def _nodes(spec: ClusterSpec) -> Iterable[int]:
     return (*spec.broker_ids, *spec.controller_ids)
 
 
-def _capped(items: tuple[str, ...]) -> str:
+def capped(items: tuple[str, ...]) -> str:
+    """The first few items and how many more there are."""
     return ", ".join(items[: 2 * SAMPLE]) + (f" and {len(items) - 2 * SAMPLE} more" if len(items) > 2 * SAMPLE else "")

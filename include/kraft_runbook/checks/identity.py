@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.checks.registry import ANY_PHASE, BEFORE_THE_COPY, DURING_MIGRATION, UNTIL_FINALIZED, check
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.observation import ClusterObservation, ControllerMode, ZkMigrationState, was_read
+from kraft_runbook.observation import ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.phases import Phase, detect_phase
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
@@ -173,22 +173,6 @@ def metrics_can_be_read(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     unread = [f"broker {b.id}: {b.metrics.reason}" for b in seen.brokers.values() if b.running is not False and not was_read(b.metrics)]
     unread += [f"controller {c.id}: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
     return settle([], unread, "all answered")
-
-
-@check(
-    "KRB-PRE-048",
-    severity=BLOCKING,
-    fix="restart the controller with zookeeper.metadata.migration.enable=true before it is elected: the first time it leads, the migration is final",
-    phases=DURING_MIGRATION,
-)
-def no_controller_runs_without_the_flag(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No controller runs without the migration flag before finalization.
-
-    The first controller without the flag that becomes active finalizes the migration at once, whatever mode the brokers are in (KAFKA-20960).
-    """
-    wrong = [f"controller {c.id} runs without the migration flag" for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
-    unread = [f"controller {c.id}: {c.mode.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.mode)]
-    return settle(wrong, unread, "every running controller has it")
 
 
 def _ids(ids: object) -> str:

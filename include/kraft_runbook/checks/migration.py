@@ -6,7 +6,7 @@ No single metric says that the copy is done and alive; all of these together do 
 from __future__ import annotations
 
 from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle, unknown
-from kraft_runbook.checks.registry import ANY_PHASE, SOAK, check
+from kraft_runbook.checks.registry import SOAK, check
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import CAUGHT_UP_WITHIN, one_controller
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerState, Unread, ZkMigrationState, was_read
@@ -109,34 +109,6 @@ def one_controller_on_both_sides(seen: ClusterObservation, spec: ClusterSpec) ->
         return unknown(seen.quorum)
     wrong = list(one_controller(seen.zookeeper, seen.quorum))
     return failed("; ".join(wrong)) if wrong else passed(f"controller {seen.quorum.leader_id}")
-
-
-@check(
-    "KRB-GATE-007",
-    severity=BLOCKING,
-    fix="roll the brokers that are left into KRaft mode as soon as possible: new topics no longer reach ZooKeeper, and there is no way back",
-    phases=ANY_PHASE,
-)
-def no_broker_was_left_behind(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No broker is in migration mode once the migration is final.
-
-    The first election of a controller without the flag finalizes, whatever the brokers are; those left behind diverge silently.
-    """
-    final = [c for c in seen.controllers.values() if was_read(c.metrics) and c.metrics.zk_migration_state is ZkMigrationState.POST_MIGRATION]
-    unread = [f"controller {c.id}: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
-    left = [f"broker {b.id} is in {b.mode} mode" for b in seen.brokers.values() if was_read(b.mode) and b.mode is not BrokerMode.KRAFT]
-    counted = [
-        f"controller {c.id} counts {c.metrics.migrating_zk_broker_count} migrating brokers"
-        for c in final
-        if was_read(c.metrics) and c.metrics.migrating_zk_broker_count
-    ]
-    if final:
-        return settle(
-            [*left, *counted],
-            [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)],
-            "every broker is in KRaft mode",
-        )
-    return settle([], unread, "the migration is not final")
 
 
 @check("KRB-GATE-008", severity=BLOCKING, fix="restart the broker in its mode and wait until it is registered and unfenced", gates=COPIED)

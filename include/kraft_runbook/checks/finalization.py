@@ -1,0 +1,140 @@
+"""Nothing may finalize the migration but the runbook's last step: what the controllers run with, what they would start with, and the alarm.
+
+Any controller that becomes active without the migration flag finalizes at once, while brokers may still be in migration mode (KAFKA-20960).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kraft_runbook.checks.hosts import capped, differing_keys
+from kraft_runbook.checks.model import Finding, Severity, failed, settle
+from kraft_runbook.checks.registry import ANY_PHASE, DURING_MIGRATION, Needs, check
+from kraft_runbook.checks.software import host_part
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.configuration import controller_properties, lacking_migration_mode
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, was_read
+from kraft_runbook.phases import Phase, detect_phase
+
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+ON_DISK = ("KRB-PRE-047",)
+"""The blocking checks of what lies on the controllers' hosts, for a watch that reads those alone."""
+
+
+@check(
+    "KRB-PRE-047",
+    severity=BLOCKING,
+    fix="put back what is named before anybody restarts that controller: the first time it leads without it, the migration is final",
+    phases=DURING_MIGRATION,
+    needs=Needs.HOSTS,
+)
+def controller_files_are_in_migration_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every controller's configuration on disk is in migration mode.
+
+    The file decides the controller's next start, whoever causes it: the migration flag is true, zookeeper.connect is the cluster file's, process.roles is controller.
+    A controller restarted without the flag finalizes when it is elected (KAFKA-20960). One that is not provisioned yet has no file.
+    """
+    provisioning = detect_phase(seen).phase is Phase.PRE_MIGRATION
+    wrong, unread = [], []
+    for controller in spec.controllers:
+        config = host_part(seen, controller.id, "config")
+        if isinstance(config, Unread):
+            unread.append(f"controller {controller.id}: {config.reason}")
+        elif config is None:
+            if seen.controllers[controller.id].running is not False or not provisioning:
+                wrong.append(f"controller {controller.id} has no file {controller.config_file}")
+        elif isinstance(config, Mapping):
+            lacks = [*lacking_migration_mode(config), *_another_zookeeper(config, spec)]
+            if lacks:
+                wrong.append(f"in controller {controller.id}'s file {controller.config_file}: {', '.join(lacks)}")
+    return settle(wrong, unread, "all are")
+
+
+def _another_zookeeper(config: Mapping[str, str], spec: ClusterSpec) -> Iterator[str]:
+    found = config.get("zookeeper.connect")
+    if found and found != spec.zookeeper.connect:
+        yield f"zookeeper.connect is {found}, the cluster file's is {spec.zookeeper.connect}"
+
+
+@check(
+    "KRB-PRE-053",
+    severity=WARNING,
+    fix="bring the cluster file's properties in line with what lies on the host, or correct the host's file; finalization writes the file whole",
+    phases=DURING_MIGRATION,
+    needs=Needs.HOSTS,
+)
+def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every controller's configuration file is what the cluster file renders for migration mode.
+
+    A difference is a hand at work beside the runbook. Values of secrets are not compared.
+    """
+    wrong, unread = [], []
+    for controller in spec.controllers:
+        config = host_part(seen, controller.id, "config")
+        if isinstance(config, Unread):
+            unread.append(f"controller {controller.id}: {config.reason}")
+        elif isinstance(config, Mapping):
+            differences = differing_keys(config, controller_properties(spec, controller, ControllerMode.MIGRATION))
+            if differences:
+                wrong.append(f"controller {controller.id}: {capped(differences)}")
+    return settle(wrong, unread, "all that are there are")
+
+
+@check(
+    "KRB-PRE-048",
+    severity=BLOCKING,
+    fix="restart that controller with zookeeper.metadata.migration.enable=true before it is elected, and restart no other controller before that: the first "
+    "time it leads, the migration is final",
+    phases=DURING_MIGRATION,
+)
+def no_controller_runs_without_the_flag(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No controller runs without the migration flag before finalization.
+
+    The process shows what it was started with (ApiVersions), whatever its file says now. The first controller without the flag that becomes active finalizes
+    the migration at once, whatever mode the brokers are in (KAFKA-20960).
+    """
+    wrong = [f"controller {c.id} runs without the migration flag" for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
+    unread = [f"controller {c.id}: {c.mode.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.mode)]
+    return settle(wrong, unread, "every running controller has it")
+
+
+@check(
+    "KRB-GATE-007",
+    severity=BLOCKING,
+    fix="restart each broker that is left in KRaft mode now, one by one (docs/finalization.md): it is the only way left. Putting the migration flag back does not "
+    "help, the state stays final and ZooKeeper is never written again; do not restart a broker in migration mode, it may not be able to register; do not go back "
+    "to ZooKeeper, it lacks every change made since",
+    phases=ANY_PHASE,
+)
+def no_broker_was_left_behind(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No broker is in migration mode once the migration is final.
+
+    The first election of a controller without the flag finalizes, whatever the brokers are. Those left behind go on serving, and nothing logs an error, but
+    what is created from then on is not in ZooKeeper (measured on 3.9.2).
+    """
+    final = [f"controller {c.id}" for c in seen.controllers.values() if was_read(c.metrics) and c.metrics.zk_migration_state is ZkMigrationState.POST_MIGRATION]
+    if was_read(seen.quorum) and seen.quorum.migration_state_record is ZkMigrationState.POST_MIGRATION:
+        final.append("the metadata log")
+    if not final:
+        unread = [f"controller {c.id}: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
+        return settle([], unread, "the migration is not final")
+    left = list(_left_behind(seen))
+    if left:
+        return failed(
+            f"THE MIGRATION WAS FINALIZED TOO EARLY: ZkMigrationState is 3 (POST_MIGRATION) on {', '.join(final)}, but {'; '.join(left)}. "
+            "Topics created from now on are not in ZooKeeper, without any error anywhere"
+        )
+    return settle([], [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)], "every broker is in KRaft mode")
+
+
+def _left_behind(seen: ClusterObservation) -> Iterator[str]:
+    shown = [b for b in seen.brokers.values() if was_read(b.mode) and b.mode is not BrokerMode.KRAFT]
+    yield from (f"broker {b.id} is in {b.mode} mode" for b in shown)
+    if was_read(seen.quorum):
+        known = {b.id for b in shown}
+        registered = [i for i, r in seen.quorum.registrations.items() if r.is_migrating_zk_broker and i not in known]
+        yield from (f"broker {i} is registered as migrating" for i in sorted(registered))
+    for controller in seen.controllers.values():
+        if was_read(controller.metrics) and controller.metrics.migrating_zk_broker_count:
+            yield f"controller {controller.id} counts {controller.metrics.migrating_zk_broker_count} migrating brokers"
