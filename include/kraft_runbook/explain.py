@@ -8,7 +8,7 @@ from kraft_runbook.checks import run_checks
 from kraft_runbook.checks.registry import CHECKS, DUAL_WRITING, SOAK, Needs
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, detect_phase, forward_from
 from kraft_runbook.way_back import render_estimate, way_back
 
@@ -69,7 +69,7 @@ def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
         cluster=spec.name,
         phase=reading.phase,
         because=reading.reasons,
-        means=MEANS[reading.phase],
+        means=_means(seen, reading.phase),
         waits_for=_waits(seen, spec, reading.phase),
         forward=_forward(seen, reading.phase),
         back=rollback.steps,
@@ -83,7 +83,28 @@ def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
     )
 
 
+def _means(seen: ClusterObservation, phase: Phase) -> str:
+    left = _left_behind(seen, phase)
+    if not left:
+        return MEANS[phase]
+    return (
+        f"The migration was made final too early, by a controller without the migration flag: broker {left} is not in KRaft mode. It goes on serving, but what "
+        "is created from then on is not in ZooKeeper, and putting the flag back does not help."
+    )
+
+
+def _left_behind(seen: ClusterObservation, phase: Phase) -> str:
+    """The brokers that a finalized migration left in another mode; empty: none."""
+    return ", ".join(str(b.id) for b in seen.brokers.values() if phase is Phase.FINALIZED and was_read(b.mode) and b.mode is not BrokerMode.KRAFT)
+
+
+def _unflagged(seen: ClusterObservation) -> str:
+    return ", ".join(str(c.id) for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT)
+
+
 def _waits(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
+    if phase in (Phase.PRE_MIGRATION, Phase.HYBRID) and _unflagged(seen):
+        return (f"an operator: restart controller {_unflagged(seen)} with the migration flag before it is elected, or the migration is final",)
     match phase:
         case Phase.PRE_MIGRATION:
             ready = quorum_ready(seen, spec)
@@ -95,16 +116,13 @@ def _waits(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[s
             return _missing(metadata_copied(seen, seen, spec)) or ("an operator: the dual_write gate, then the brokers' roll into KRaft mode",)
         case Phase.DUAL_WRITE:
             left = [broker_registered(seen, spec, i, BrokerMode.KRAFT) for i in spec.broker_ids]
-            unflagged = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
-            return (
-                (_missing(*left) or _missing(finalized(seen, spec))) if unflagged else (_missing(*left) or ("an operator: the finalize gate, after the soak",))
-            )
+            return _missing(*left) or (_missing(finalized(seen, spec)) if _unflagged(seen) else ("an operator: the finalize gate, after the soak",))
         case Phase.ZOOKEEPER:
             return ("an operator: preflight, then the start gate",)
         case Phase.UNKNOWN:
             return ("an operator: what is named under Seen",)
         case Phase.FINALIZED:
-            return _missing(finalized(seen, spec))
+            return _missing(*(broker_registered(seen, spec, i, BrokerMode.KRAFT) for i in spec.broker_ids), finalized(seen, spec))
 
 
 def _missing(*progress: Progress) -> tuple[str, ...]:
@@ -115,6 +133,9 @@ def _forward(seen: ClusterObservation, phase: Phase) -> tuple[str, ...]:
     not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if phase is Phase.DUAL_WRITE and not_yet:
         return (f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",)
+    left = _left_behind(seen, phase)
+    if left:
+        return (f"restart broker {left} in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart in migration mode before that",)
     return tuple(f"{edge.step.value}: {edge.does}" + ("" if edge.reversible else " (can not be undone)") for edge in forward_from(phase))
 
 

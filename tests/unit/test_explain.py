@@ -42,6 +42,24 @@ def test_finalizing_is_not_offered_while_a_broker_is_in_migration_mode() -> None
     assert told.forward == ("roll_brokers_to_kraft: go on with broker 2; finalize_controllers comes after that",)
 
 
+@pytest.mark.parametrize("phase", [Phase.PRE_MIGRATION, Phase.HYBRID])
+def test_a_controller_without_the_flag_is_what_is_waited_for(phase: Phase) -> None:
+    told = explain(a_controller(102, mode=ControllerMode.KRAFT)(observation(phase)), SPEC)
+    assert told.waits_for == ("an operator: restart controller 102 with the migration flag before it is elected, or the migration is final",)
+
+
+def test_a_premature_finalization_is_told_with_the_only_way_that_is_left() -> None:
+    seen = broker(1, mode=BrokerMode.HYBRID)(broker(2, mode=BrokerMode.HYBRID)(observation(Phase.FINALIZED)))
+    told = explain(seen, SPEC)
+    assert "made final too early" in told.means and "broker 1, 2 is not in KRaft mode" in told.means and "may be decommissioned" not in told.means
+    assert told.forward == (
+        "restart broker 1, 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart in migration mode before that",
+    )
+    assert [w.partition(" to register")[0] for w in told.waits_for] == ["broker 1", "broker 2"]
+    assert told.rollback.possible is False and told.back == ()
+    assert any("KRB-GATE-007" in p and "THE MIGRATION WAS FINALIZED TOO EARLY" in p for p in told.problems)
+
+
 def test_what_could_not_be_read_is_listed_with_its_reason() -> None:
     told = explain(part(zookeeper=WHY)(observation(Phase.ZOOKEEPER)), SPEC)
     assert told.phase is Phase.UNKNOWN
