@@ -211,6 +211,10 @@ class AirflowClient:
         """Mark a task by hand, as the UI's button does."""
         self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}", json={"new_state": state})
 
+    def pause(self, dag_id: str, paused: bool) -> None:
+        """Pause a DAG: what runs ends, nothing begins. ``wait_for_dag`` unpauses it."""
+        self._call("PATCH", f"/dags/{dag_id}", json={"is_paused": paused})
+
     def mark_run(self, dag_id: str, run_id: str, state: str) -> None:
         """Mark a whole run by hand: what is under way is ended."""
         self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", json={"state": state})

@@ -5,8 +5,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,14 +17,13 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, ConfigResource
 from fault_invariants import Aftermath
-from fault_processes import MutatorWatch, playbooks
+from fault_processes import MutatorWatch, playbooks, soon
 from fault_scene import Scene
-from stage import start_workload
 
 from kraft_runbook.clients.evidence_store import read_records
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook_airflow.journal import run_file_name
-from lab import supervision
+from lab import ROOT, supervision
 from lab.layout import layout, nodes, starts
 
 THROTTLES = (
@@ -51,9 +52,11 @@ class Workload:
 @contextmanager
 def workload(scene: Scene, directory: Path) -> Iterator[Workload]:
     """Producers and consumers all through a case."""
-    directory.mkdir(parents=True, exist_ok=True)
-    running = Workload(start_workload(scene.ground.lab, directory / "account.json"), directory / "account.json")
+    report, status = directory / "account.json", directory / "status"
+    command = [sys.executable, "-m", "lab", "workload", "--report", str(report), "--status", str(status)]
+    running = Workload(subprocess.Popen(command, cwd=ROOT, env=scene.ground.lab.environment), report)
     try:
+        soon(lambda: (status.exists() and re.search(r"acknowledged [1-9]", status.read_text())) or None, "the workload's first record", every=0.5)
         yield running
     finally:
         if running.process.poll() is None:
@@ -105,10 +108,11 @@ def left_behind(spec: ClusterSpec, state: Path, temporary: Path) -> Iterator[str
 def _throttles(spec: ClusterSpec) -> Iterator[str]:
     client = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
     topics = [t for t in client.list_topics(timeout=20).topics if not t.startswith("scale-")]
-    resources = [ConfigResource(ConfigResource.Type.BROKER, str(b.id)) for b in spec.brokers] + [ConfigResource(ConfigResource.Type.TOPIC, t) for t in topics]
-    for resource, future in client.describe_configs(resources, request_timeout=20).items():
-        found = future.result()
-        yield from (f"throttle {key}={found[key].value} on {resource.name}" for key in THROTTLES if key in found and found[key].value)
+    asked = [[ConfigResource(ConfigResource.Type.BROKER, str(b.id))] for b in spec.brokers] + [[ConfigResource(ConfigResource.Type.TOPIC, t) for t in topics]]
+    for resources in asked:  # a call takes one broker at most
+        for resource, future in client.describe_configs(resources, request_timeout=20).items():
+            found = future.result()
+            yield from (f"throttle {key}={found[key].value} on {resource.name}" for key in THROTTLES if key in found and not found[key].is_default)
 
 
 def _is_held(path: Path) -> bool:

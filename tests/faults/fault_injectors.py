@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from fault_case import Fault
 from fault_processes import Process, kill, playbooks, soon, task_process
@@ -243,8 +244,18 @@ def pending_deletion(scene: Scene, fault: Fault) -> Undo:
     broker = scene.ground.spec.brokers[-1]
     scene.kill_service(broker.service)
     _until_gone_from_zookeeper(scene, broker.id)
-    next(iter(AdminClient({"bootstrap.servers": scene.ground.spec.bootstrap_servers[0]}).delete_topics([str(fault.target)]).values())).result(30)
+    servers = ",".join(scene.ground.spec.bootstrap_servers[:-1])
+    soon(lambda: _delete(servers, str(fault.target)), f"{fault.target} is deleted", every=1)
     return lambda: _start_and_wait(scene, broker.service)
+
+
+def _delete(servers: str, topic: str) -> bool | None:
+    """Whether a controller took the deletion; none does while a new one is elected."""
+    try:
+        next(iter(AdminClient({"bootstrap.servers": servers}).delete_topics([topic]).values())).result(30)
+    except KafkaException:
+        return None
+    return True
 
 
 @injector("pending_reassignment")

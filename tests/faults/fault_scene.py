@@ -52,7 +52,8 @@ class Scene:
 
     def told(self) -> str:
         """What the failed tasks and the closing report say."""
-        return self.stage.failures(self.dag, self.run_id)
+        failed = [task for task, state in self.task_states().items() if state == "failed"]
+        return "\n".join(f"--- {task}\n{self.stage.log(self.dag, self.run_id, task)}" for task in failed)
 
     # -- the play -------------------------------------------------------------------------------------------------------
 
@@ -91,11 +92,18 @@ class Scene:
                 return "resumed after it was cleared" if self.case.expected.fails else "went on by itself"
             if pending and self.case.expected.until and states.get(self.case.expected.until.task) == self.case.expected.until.state:
                 raise Unexpected(f"the moment of fault {pending[0].kind} never came")
+            if not pending and expected.until and states.get(expected.until.task) in ("running", "deferred") and not expected.fails:
+                self.stage.client.pause(self.dag, True)  # nothing begins behind the task with which the case is proven
             self._approve(states)
             time.sleep(0.4)
 
     def finish(self) -> None:
-        """End every run of the case, as a person does: reject an open gate, else mark the run failed."""
+        """End every run of the case, as a person does: reject an open gate, else mark the run failed, once nothing is under way."""
+        ends = time.monotonic() + 60
+        while self.run_id and self.stage.client.run_state(self.dag, self.run_id) not in ENDED and "running" in self.task_states().values():
+            if time.monotonic() > ends:
+                break  # what a run that hangs leaves behind is for the invariants to name
+            time.sleep(0.3)
         for dag, run in [(self.dag, self.run_id), *self.other_runs]:
             if run and self.stage.client.run_state(dag, run) not in ENDED:
                 gate = next((t["task_id"] for t in self.stage.client.tasks(dag, run) if t["state"] == "awaiting_input"), None)
