@@ -60,13 +60,18 @@ class RestoreQuorum(ClusterOperator):
         if is_dry_run():
             self.log.info("Dry run: would start the controllers: %s", lost)
             return {"dry_run": True}
+        return {"started": self.restore(context, spec, seen, lost)}
+
+    def restore(self, context: Any, spec: ClusterSpec, seen: ClusterObservation, lost: str) -> list[int]:
+        """Start what is down and wait for a leader. Raises Refused without the gate's signature, StepFailed where no majority comes up."""
         self.claim(context)
         require_confirmation(context, spec, Gate.ROLLBACK, seen)
+        self.log.info("%s: starting the controllers that are down", lost)
         down = [c.id for c in seen.controllers.values() if c.running is not True]
         started = list(quorum_playbooks.start_controllers(spec, down, secrets=airflow_secrets(), tell=self.log.info))
         wait_for(spec, Condition.QUORUM_LED, deadline=spec.deadlines.quorum, say=self.log.info)
         record(context, self.cluster, "restored", {"phase": detect_phase(seen).phase.value, "why": lost, "started": started})
-        return {"started": started}
+        return started
 
 
 class RestartBrokerBack(RestartBroker):
@@ -106,7 +111,7 @@ class ProveBeforeLeaving(ParityOperator):
         return super().nothing_to_compare(reading)
 
 
-class LeaveKraft(ClusterOperator):
+class LeaveKraft(RestoreQuorum):
     """Give the controller's office back to ZooKeeper: fence, drain, prove, stop, delete, see every broker follow. Safe to kill and clear anywhere."""
 
     ui_color = "#f6d5d5"
@@ -121,6 +126,10 @@ class LeaveKraft(ClusterOperator):
             self.log.info("%s", unasked)
             return {"not_asked_for": unasked}
         seen = observe(spec, secrets=airflow_secrets())
+        lost = quorum_is_lost(seen)
+        if lost and not is_dry_run():  # an earlier try was killed in the middle: begin again from a quorum that leads
+            self.restore(context, spec, seen, lost)
+            seen = observe(spec, secrets=airflow_secrets())
         reading = detect_phase(seen)
         if is_dry_run():
             self.log.info("Dry run: would fence %s", fence_plan(seen))
@@ -134,6 +143,8 @@ class LeaveKraft(ClusterOperator):
         require(step, reading)
         require_confirmation(context, spec, GATE_BEFORE[step], seen)
         self._guard(spec, seen)
+        if step is Step.LEAVE_KRAFT:
+            seen = wait_for(spec, Condition.METADATA_COPIED, deadline=spec.deadlines.metadata_copy, say=self.log.info)
         departure = leave_kraft(
             spec,
             fence_plan(seen),

@@ -35,9 +35,9 @@ def wait_until(what: str, done: Callable[[], bool], *, within: float = 120) -> N
     raise AssertionError(f"{what}: not within {within:g} s; {last}")
 
 
-def provision_controllers(spec: ClusterSpec, cluster_id: str, *, secrets: Secrets) -> None:
-    """Format and start every controller in migration mode, then wait for a leader that all follow."""
-    for controller in spec.controllers:
+def provision_controllers(spec: ClusterSpec, cluster_id: str, *, secrets: Secrets, only: tuple[int, ...] = ()) -> None:
+    """Format and start every controller in migration mode, then wait for a leader that all follow. ``only``: these alone, without a leader."""
+    for controller in (c for c in spec.controllers if not only or c.id in only):
         _write(controller, controller_properties(spec, controller, ControllerMode.MIGRATION))
         subprocess.run(
             [f"{spec.kafka.home}/bin/kafka-storage.sh", "format", f"--cluster-id={cluster_id}", "-c", controller.config_file],
@@ -50,13 +50,14 @@ def provision_controllers(spec: ClusterSpec, cluster_id: str, *, secrets: Secret
         quorum = describe_quorum(spec, secrets=secrets)
         return len(quorum.voters) == len(spec.controllers) and all(v.log_end_offset > 0 for v in quorum.voters)
 
-    wait_until("the controllers elect a leader", quorum_stands)
+    if not only:
+        wait_until("the controllers elect a leader", quorum_stands)
 
 
-def roll_brokers(spec: ClusterSpec, mode: BrokerMode, *, secrets: Secrets) -> None:
-    """Restart each broker in ``mode``, one by one, each once the one before is registered and unfenced."""
+def roll_brokers(spec: ClusterSpec, mode: BrokerMode, *, secrets: Secrets, only: tuple[int, ...] = ()) -> None:
+    """Restart each broker (or ``only`` these) in ``mode``, one by one, each once the one before is registered and unfenced."""
     here = layout(spec)
-    for broker in spec.brokers:
+    for broker in (b for b in spec.brokers if not only or b.id in only):
         before = read_cluster_records(spec, secrets=secrets).registrations.get(broker.id)
         _write(broker, broker_properties(spec, broker, mode))
         _restart(here, broker.service)

@@ -114,14 +114,23 @@ def kill_worker_of_playbook(playbook: str, *, deadline: float = 60) -> None:
     """SIGKILL the task process that runs a playbook, as soon as one does."""
     ends = time.monotonic() + deadline
     while time.monotonic() < ends:
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                command = (process / "cmdline").read_text()
-                parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, ValueError):
-                continue
-            if "ansible-playbook" in command and playbook in command and parent != 1:
-                os.kill(parent, signal.SIGKILL)
-                return
+        worker = worker_of_playbook(playbook)
+        if worker is not None:
+            os.kill(worker, signal.SIGKILL)
+            return
         time.sleep(0.05)
     raise AssertionError(f"no {playbook} ran within {deadline:.0f} s")
+
+
+def worker_of_playbook(playbook: str) -> int | None:
+    """The task process that runs a playbook now: the parent of the first ansible-playbook (which forks copies of itself)."""
+    running: dict[int, int] = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_text()
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+        if "ansible-playbook" in command and playbook in command:
+            running[int(process.name)] = parent
+    return next((parent for parent in running.values() if parent not in running and parent != 1), None)

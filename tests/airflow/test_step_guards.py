@@ -1,0 +1,41 @@
+"""What a step refuses though its phase would allow it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kraft_runbook.errors import Refused
+from kraft_runbook.observation import BrokerMode, MigrationZnode, Unread, was_read
+from kraft_runbook.phases import Phase
+from kraft_runbook_airflow.operators import ProvisionController
+from tests.unit.observations import SPEC, broker, observation
+
+NO_QUORUM = Unread("no controller runs")
+
+
+def provision() -> Any:
+    return ProvisionController(task_id="provision", cluster="lab", node=101)
+
+
+def test_a_stale_migration_znode_is_refused_before_a_controller_is_formatted() -> None:
+    """Fresh controllers that find one erase every topic from ZooKeeper within two seconds (measured)."""
+    seen = replace(observation(Phase.ZOOKEEPER), quorum=NO_QUORUM)
+    assert was_read(seen.zookeeper)
+    stale = replace(seen, zookeeper=replace(seen.zookeeper, migration=MigrationZnode(207, 102, 3, 5)))
+    with pytest.raises(Refused, match="erase every topic") as refused:
+        provision().guard({}, SPEC, stale)
+    assert "zk_to_kraft_rollback__lab" in refused.value.way_out
+
+
+def test_a_broker_left_in_migration_mode_is_refused_before_a_controller_is_formatted() -> None:
+    """It would shut itself down when fresh controllers start at the former quorum's addresses (measured)."""
+    seen = replace(broker(2, mode=BrokerMode.HYBRID)(observation(Phase.ZOOKEEPER)), quorum=NO_QUORUM)
+    with pytest.raises(Refused, match="broker 2 is still in migration mode"):
+        provision().guard({}, SPEC, seen)
+
+
+def test_a_clean_start_is_not_refused() -> None:
+    provision().guard({}, SPEC, replace(observation(Phase.ZOOKEEPER), quorum=NO_QUORUM))

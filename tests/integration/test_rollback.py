@@ -1,0 +1,189 @@
+"""Back to ZooKeeper on a real cluster under a real Airflow, from each phase and half-done state, and forward again from there.
+
+The tests build on one another, in this order: each begins where the one before left the cluster, in ZooKeeper mode.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import by_hand
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from labs import Lab
+from stage import ENDED, Stage, open_stage, start_workload, worker_of_playbook
+
+from kraft_runbook.clients.observe import Scope, accepts, observe
+from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.observation import BrokerMode, was_read
+from kraft_runbook.phases import Phase, detect_phase
+from lab.layout import starts
+
+ROLLBACK = "zk_to_kraft_rollback__lab"
+
+
+@pytest.fixture(scope="module")
+def stage(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"))
+    yield opened
+    opened.airflow.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def account(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Producers and consumers at work through everything below; where their account will lie."""
+    report = tmp_path_factory.mktemp("workload") / "account.json"
+    workload = start_workload(own_lab, report)
+    (report.parent / "pid").write_text(str(workload.pid))
+    yield report
+    if workload.poll() is None:
+        workload.kill()
+    workload.wait()
+
+
+def phase(lab: Lab) -> Phase:
+    return detect_phase(observe(lab.spec, secrets=lab.secrets)).phase
+
+
+def create_topics(lab: Lab, names: list[str]) -> list[str]:
+    """Those that were acknowledged."""
+    admin = AdminClient({"bootstrap.servers": ",".join(lab.spec.broker_address(b) for b in lab.spec.brokers)})
+    asked = admin.create_topics([NewTopic(name, 3, 3) for name in names], operation_timeout=10)
+    acknowledged = []
+    for name, future in asked.items():
+        future.result(timeout=30)
+        acknowledged.append(name)
+    return acknowledged
+
+
+def roll_back(stage: Stage, **params: Any) -> str:
+    run_id = stage.start(ROLLBACK, **params)
+    assert stage.run_to_its_end(ROLLBACK, run_id) == "success", stage.failures(ROLLBACK, run_id)
+    return run_id
+
+
+def is_back_and_holds(lab: Lab, topics: list[str]) -> None:
+    """ZooKeeper mode, nothing of the former try left but what was set aside, and every topic with the states of its partitions."""
+    seen = observe(lab.spec, secrets=lab.secrets, scope=Scope.FULL)
+    assert detect_phase(seen).phase is Phase.ZOOKEEPER
+    assert len(seen.brokers_in(BrokerMode.ZOOKEEPER)) == len(lab.spec.brokers)
+    assert was_read(seen.zookeeper)
+    assert seen.zookeeper.migration is None
+    assert not any(Path(path).exists() for c in lab.spec.controllers for path in (c.log_dir, c.config_file))
+    assert all(list(Path(c.log_dir).parent.glob(f"{Path(c.log_dir).name}.set-aside-*")) for c in lab.spec.controllers)
+    with ZookeeperReader(lab.spec.zookeeper, secrets=lab.secrets) as zookeeper:
+        states = [f"/brokers/topics/{name}/partitions/{number}/state" for name in topics for number in range(3)]
+        assert [path for path, znode in zip(states, zookeeper.get_many(states), strict=True) if znode is None] == []
+
+
+def test_from_dual_write_with_a_broker_left_and_the_worker_killed_inside_the_fence(stage: Stage) -> None:
+    lab = stage.lab
+    by_hand.to_dual_write(lab.spec, secrets=lab.secrets)
+    by_hand.roll_brokers(lab.spec, BrokerMode.KRAFT, secrets=lab.secrets, only=(1, 2))
+    before = starts(lab.spec)
+    run_id = stage.start(ROLLBACK)
+    stage.wait(ROLLBACK, run_id, "gate_rollback.approve", {"awaiting_input"})
+    shown = stage.client.gate(ROLLBACK, run_id, "gate_rollback.approve")["body"]
+    assert "roll_brokers_back_to_hybrid: broker 1, 2" in shown
+    assert "What is lost: nothing" in shown
+    assert "about 3 s of it without metadata changes" in shown
+    stage.client.answer(ROLLBACK, run_id, "gate_rollback.approve", "Approve")
+    stage.wait(ROLLBACK, run_id, "leave_kraft", {"running"})
+    topics = create_topics(lab, [f"before-the-fence-{n}" for n in range(60)])
+    kill_the_task_inside_the_fence(lab)
+    assert stage.wait(ROLLBACK, run_id, "leave_kraft", ENDED) == "failed"
+    told = stage.command("explain", "--cluster", "lab")
+    assert "no quorum leads" in told.stdout
+    stage.resume(ROLLBACK, run_id, "leave_kraft")
+    assert stage.run_to_its_end(ROLLBACK, run_id) == "success", stage.failures(ROLLBACK, run_id)
+    is_back_and_holds(lab, topics)
+    left = stage.client.xcom(ROLLBACK, run_id, "leave_kraft")
+    assert left["migration_offset"] == left["high_watermark"] - 1
+    assert left["touched_keys"] >= len(topics)
+    after = starts(lab.spec)
+    assert {b.id: after[b.service] - before[b.service] for b in lab.spec.brokers} == {1: 2, 2: 2, 3: 1}
+
+
+def kill_the_task_inside_the_fence(lab: Lab) -> None:
+    """SIGKILL the task's process as soon as two controllers are gone."""
+    ends = time.monotonic() + 120
+    task = None
+    while task is None:
+        assert time.monotonic() < ends, "no leave_kraft ran"
+        task = worker_of_playbook("leave_kraft")
+        time.sleep(0.02)
+    while sum(accepts(c.host, c.port) is False for c in lab.spec.controllers) < 2:
+        assert time.monotonic() < ends, "the quorum was not fenced"
+        time.sleep(0.005)
+    os.kill(task, signal.SIGKILL)
+
+
+@pytest.mark.long
+def test_from_the_roll_into_migration_mode(stage: Stage) -> None:
+    lab = stage.lab
+    by_hand.provision_controllers(lab.spec, by_hand.cluster_id(lab.spec, secrets=lab.secrets), secrets=lab.secrets)
+    by_hand.roll_brokers(lab.spec, BrokerMode.HYBRID, secrets=lab.secrets, only=(1,))
+    assert phase(lab) is Phase.PRE_MIGRATION
+    before = starts(lab.spec)
+    roll_back(stage)
+    is_back_and_holds(lab, [])
+    after = starts(lab.spec)
+    assert {b.id: after[b.service] - before[b.service] for b in lab.spec.brokers} == {1: 1, 2: 0, 3: 0}
+
+
+@pytest.mark.long
+def test_from_controllers_half_provisioned(stage: Stage) -> None:
+    lab = stage.lab
+    by_hand.provision_controllers(lab.spec, by_hand.cluster_id(lab.spec, secrets=lab.secrets), secrets=lab.secrets, only=(101,))
+    before = starts(lab.spec)
+    roll_back(stage)
+    after = starts(lab.spec)
+    assert [after[b.service] - before[b.service] for b in lab.spec.brokers] == [0, 0, 0]
+    assert phase(lab) is Phase.ZOOKEEPER
+
+
+@pytest.mark.long
+def test_from_the_copy_under_way(stage: Stage) -> None:
+    lab = stage.lab
+    topics = create_topics(lab, [f"copied-{n}" for n in range(300)])
+    by_hand.provision_controllers(lab.spec, by_hand.cluster_id(lab.spec, secrets=lab.secrets), secrets=lab.secrets)
+    by_hand.roll_brokers(lab.spec, BrokerMode.HYBRID, secrets=lab.secrets)
+    roll_back(stage)
+    is_back_and_holds(lab, topics)
+
+
+@pytest.mark.long
+def test_from_hybrid_and_from_every_broker_in_kraft_mode_to_hybrid_alone(stage: Stage) -> None:
+    lab = stage.lab
+    by_hand.to_dual_write(lab.spec, secrets=lab.secrets)
+    by_hand.roll_brokers(lab.spec, BrokerMode.KRAFT, secrets=lab.secrets)
+    roll_back(stage, goal="HYBRID")
+    assert phase(lab) is Phase.HYBRID
+    topics = create_topics(lab, [f"in-hybrid-{n}" for n in range(30)])
+    roll_back(stage)
+    is_back_and_holds(lab, topics)
+
+
+def test_forward_again_and_final_no_acknowledged_record_was_lost_and_there_is_no_way_back(stage: Stage, account: Path) -> None:
+    lab = stage.lab
+    by_hand.to_dual_write(lab.spec, secrets=lab.secrets)
+    by_hand.roll_brokers(lab.spec, BrokerMode.KRAFT, secrets=lab.secrets)
+    by_hand.finalize(lab.spec, secrets=lab.secrets)
+    assert phase(lab) is Phase.FINALIZED
+    os.kill(int((account.parent / "pid").read_text()), signal.SIGTERM)
+    ends = time.monotonic() + 180
+    while not account.exists():
+        assert time.monotonic() < ends
+        time.sleep(0.5)
+    told = json.loads(account.read_text())
+    assert told["acknowledged"] > 0
+    assert (told["lost"], told["duplicated"]) == (0, 0)
+    run_id = stage.start(ROLLBACK)
+    assert stage.wait(ROLLBACK, run_id, "plan.way_back", ENDED) == "failed"
+    assert "what remains: go forward" in stage.log(ROLLBACK, run_id, "plan.way_back")
