@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from kraft_runbook.checks import Verdict, run_checks
+from kraft_runbook.checks import CheckResult, Verdict, run_checks
 from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.clients.observe import observe
+from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.phases import detect_phase
+from kraft_runbook_airflow.disk_watch import DiskWatch
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, state_directory
 from kraft_runbook_airflow.journal import record_for
 from kraft_runbook_airflow.waiting import Wait
@@ -24,7 +26,7 @@ from kraft_runbook_airflow.waiting import Wait
 class ClusterConditionTrigger(BaseTrigger):
     """Waits for one condition of one cluster. Ends the task itself: no worker is used before, while or after.
 
-    ``rehearse``: in a dry run, say what would be waited for and end.
+    ``rehearse``: in a dry run, and in a step that the run leaves out, say what would be waited for and end.
     ``deadline``: seconds since the task began to wait; a triggerer that is restarted goes on with what is left.
     ``node_id``: the broker or controller that the condition is about, where it is about one.
     """
@@ -44,7 +46,7 @@ class ClusterConditionTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         condition = Condition(self.condition)
         if str(self.rehearse).lower() == "true":
-            self.log.info("Dry run: would wait up to %.0f s for: %s", self.deadline, condition.describe(self.node_id))
+            self.log.info("Not waiting (a dry run, or a step that this run leaves out): up to %.0f s for %s", self.deadline, condition.describe(self.node_id))
             yield TaskSuccessEvent()
             return
         began = self._began()
@@ -89,7 +91,8 @@ class ClusterConditionTrigger(BaseTrigger):
 class HealthWatchTrigger(BaseTrigger):
     """Watches dual write until a moment; comes back at once with what broke. ``until``: seconds since the epoch.
 
-    A check must fail or be unknown three times in a row before it counts: a leader election is not an outage.
+    A check must fail or be unknown three times in a row before it counts: a leader election is not an outage. The controllers' files
+    are read once a minute, and at the beginning; one that lacks the migration flag counts at once, since any restart would finalize.
     """
 
     def __init__(self, cluster: str, until: float) -> None:
@@ -106,8 +109,17 @@ class HealthWatchTrigger(BaseTrigger):
         except RunbookError as error:
             yield TriggerEvent({"broken": str(error)})
             return
+        on_disk = DiskWatch(spec)
+        try:
+            yield TriggerEvent({"broken": await self._watch(spec, on_disk)})
+        finally:
+            on_disk.stop()
+
+    async def _watch(self, spec: ClusterSpec, on_disk: DiskWatch) -> str | None:
+        """What broke, as soon as it did; None when the time is over."""
         bad: dict[str, int] = {}
-        earlier = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
+        earlier = seen = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
+        on_disk.look(seen)
         while time.time() < self.until:
             await asyncio.sleep(min(3.0, max(0.0, self.until - time.time())) + 0.1)
             seen = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
@@ -115,10 +127,13 @@ class HealthWatchTrigger(BaseTrigger):
             if (seen.observed_at - earlier.observed_at).total_seconds() > 2:
                 earlier = seen
             bad = {r.code: bad.get(r.code, 0) + 1 for r in results if r.blocks}
-            worst = [r for r in results if bad.get(r.code, 0) >= 3]
+            worst = [*(r for r in results if bad.get(r.code, 0) >= 3), *on_disk.look(seen)]
             if worst:
-                yield TriggerEvent({"broken": "; ".join(f"{r.code} {r.title}: {r.evidence} What to do: {r.fix}" for r in worst)})
-                return
+                return _told(worst)
             left = self.until - time.time()
             self.log.info("healthy: %d checks pass, %.0f s left", sum(r.verdict is Verdict.PASS for r in results), max(0.0, left))
-        yield TriggerEvent({"broken": None})
+        return _told(await on_disk.last_look(seen))
+
+
+def _told(results: Iterable[CheckResult]) -> str | None:
+    return "; ".join(f"{r.code} {r.title}: {r.evidence} What to do: {r.fix}" for r in results) or None
