@@ -39,7 +39,8 @@ class When(Strict):
     """The moment of a fault: as soon as all that is given holds. Nothing given: before the run is triggered.
 
     ``playbook``: before the task's playbook runs; during it, once it has written the node's configuration; or right after its
-    end, before the task has recorded it. ``stopped``: the service that the task restarts is down. ``log``: a service's log has
+    end, before the task has recorded it. ``stopped``: the service that the task stops is down (``a-controller``, ``every-controller``:
+    whichever). ``log``: a service's log has
     gained this text.
     """
 

@@ -21,6 +21,8 @@ from kazoo.client import KazooClient
 
 from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.cluster import Broker, Controller
+from lab import supervision
+from lab.layout import layout
 
 INJECTORS: dict[str, Injector] = {}
 
@@ -43,11 +45,13 @@ def inject(scene: Scene, fault: Fault) -> Undo | None:
 
 @injector("kill_worker")
 def kill_worker(scene: Scene, fault: Fault) -> None:
-    """SIGKILL the process of ``when.task`` before its playbook, during it (once the configuration is written) or after it."""
+    """SIGKILL the process of ``when.task``: before its playbook, during it (once the configuration is written), after it, or once a service is down."""
     assert fault.when.task
     task = scene.stage.task(scene.dag, scene.run_id, fault.when.task)
     process = soon(lambda: task_process(task["id"]), f"the process of {fault.when.task}", every=0.02)
-    if fault.when.playbook != "before":
+    if fault.when.stopped:
+        soon(lambda: _are_down(scene, str(fault.when.stopped)) or None, f"{fault.when.stopped} stops", within=120, every=0.01)
+    elif fault.when.playbook != "before":
         began = time.time()
         playbook = soon(lambda: _playbook_of(scene, process), f"the playbook of {fault.when.task}")
         if fault.when.playbook == "during":
@@ -56,6 +60,13 @@ def kill_worker(scene: Scene, fault: Fault) -> None:
         else:
             soon(lambda: _ended(playbook.pid), "the playbook ends", within=180, every=0.004)
     kill(process.pid)
+
+
+def _are_down(scene: Scene, service: str) -> bool:
+    """Whether a service is down; ``a-controller``, ``every-controller``: any of the controllers, all of them."""
+    seen = supervision.processes(layout(scene.ground.lab.spec))
+    controllers = [not seen[c.service].runs for c in scene.ground.lab.spec.controllers]
+    return {"a-controller": any(controllers), "every-controller": all(controllers)}.get(service, service in seen and not seen[service].runs)
 
 
 def _playbook_of(scene: Scene, task: Process) -> Process | None:
@@ -107,8 +118,9 @@ def trigger_again(scene: Scene, fault: Fault) -> None:
     dag = str(fault.target or scene.dag)
     run = scene.stage.start(dag)
     scene.other_runs.append((dag, run))
-    state = scene.stage.wait(dag, run, "preflight.claim_cluster", {"failed", "success"})
-    if state != "failed" or scene.run_id not in scene.stage.log(dag, run, "preflight.claim_cluster"):
+    claim = next(t["task_id"] for t in scene.stage.client.tasks(dag, run) if t["task_id"].endswith(".claim_cluster"))
+    state = scene.stage.wait(dag, run, claim, {"failed", "success"})
+    if state != "failed" or scene.run_id not in scene.stage.log(dag, run, claim):
         raise Unexpected(f"the second run was not refused by the name of the first: {state}")
 
 

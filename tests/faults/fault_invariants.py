@@ -11,7 +11,7 @@ from typing import Any
 from kraft_runbook.checks.model import Severity, Verdict
 from kraft_runbook.evidence import EvidenceRecord
 from kraft_runbook.gates import NEEDS_PARITY, digest_of
-from kraft_runbook.phases import TRANSITIONS, Step
+from kraft_runbook.phases import TRANSITIONS, Phase, Step
 
 FORWARD_GATES: Mapping[str, str] = {
     Step.PROVISION_CONTROLLERS: "start",
@@ -22,6 +22,8 @@ FORWARD_GATES: Mapping[str, str] = {
 BACK_GATE = "rollback"
 GATE_OF: Mapping[str, str] = {edge.step.value: FORWARD_GATES.get(edge.step, BACK_GATE) for edge in TRANSITIONS}
 """The gate whose signature a step needs."""
+WHOLE_CLUSTER = ("left_kraft", "restored")
+"""What is recorded of steps of the way back that are not on one node."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ def no_gate_on_a_divergence(after: Aftermath) -> Iterator[str]:
             body = record.body
             if body["outcome"] == "compared":
                 compared[body["digest"]] = body["verdict"]
+            if body["outcome"] == "left_kraft" and body["phase"] != Phase.PRE_MIGRATION and "MATCH" not in compared.values():
+                yield f"{run}: KRaft was left without a full parity of that run"
             if body["outcome"] in ("approved", "confirmed"):
                 yield from (f"{run}: gate {body['gate']} {body['outcome']} {why}" for why in _unsound(body, after.proofs, compared))
 
@@ -130,13 +134,15 @@ def no_step_without_approval(after: Aftermath) -> Iterator[str]:
     """I4: before each step that was played, its gate was proven, approved by someone who may, and confirmed: one proof, in this order, still fresh."""
     for run, records in after.evidence.items():
         for place, record in enumerate(records):
-            if record.body["outcome"] != "played":
+            outcome, step = record.body["outcome"], record.body.get("step", "")
+            if outcome not in ("played", *WHOLE_CLUSTER):
                 continue
-            gate = GATE_OF.get(record.body["step"])
+            gate = GATE_OF.get(step) if outcome == "played" else BACK_GATE
             if gate is None:
-                yield f"{run}: {record.body['step']} is no step of the table"
+                yield f"{run}: {step} is no step of the table"
                 continue
-            yield from (f"{run}: {record.body['step']} on node {record.body['node_id']} {why}" for why in _unauthorised(gate, records[:place], after))
+            what = f"{step} on node {record.body['node_id']}" if outcome == "played" else outcome
+            yield from (f"{run}: {what} {why}" for why in _unauthorised(gate, records[:place], after))
 
 
 def _unauthorised(gate: str, before: Sequence[EvidenceRecord], after: Aftermath) -> Iterator[str]:

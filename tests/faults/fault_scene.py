@@ -11,7 +11,7 @@ from pathlib import Path
 from fault_case import Case, Fault, When
 from fault_ground import Ground
 from fault_processes import Components
-from stage import Stage
+from stage import MIGRATION, Stage
 
 from kraft_runbook.errors import RunbookError
 from lab import supervision
@@ -64,7 +64,8 @@ class Scene:
         for fault in [f for f in pending if f.when == When()]:
             self._inject(fault, inject)
             pending.remove(fault)
-        self.run_id = self.stage.start(self.dag, **{"soak_minutes": 0.1, **self.case.params})
+        short = {"soak_minutes": 0.1} if self.dag == MIGRATION else {}
+        self.run_id = self.stage.start(self.dag, **{**short, **self.case.params})
         self._mark_what_lies_behind()
         ends = time.monotonic() + within
         expected = self.case.expected

@@ -51,6 +51,11 @@ PROVEN, APPROVED, CONFIRMED = (
 PLAYED = {"outcome": "played", "step": "roll_brokers_to_kraft", "node_id": 1, "seconds": 0.5}
 GOOD = (COMPARED, PROVEN, APPROVED, CONFIRMED, PLAYED)
 
+LEFT = {"outcome": "left_kraft", "phase": "HYBRID"}
+BACK = proof_of("rollback", parity=None)
+BACK_PROOFS = {BACK["digest"]: BACK}
+ROLLED_BACK = (COMPARED, *({**body, "gate": "rollback", "digest": BACK["digest"]} for body in (PROVEN, APPROVED, CONFIRMED)), LEFT)
+
 HEALTHY = Aftermath(
     evidence={"run": records(*GOOD)},
     proofs={PROOF["digest"]: PROOF},
@@ -75,8 +80,8 @@ def account(**changes: Any) -> Body:
     return {**HEALTHY.account, **changes}
 
 
-def after_records(*bodies: Body, **changes: Any) -> Aftermath:
-    return replace(HEALTHY, evidence={"run": records(*bodies, **changes)})
+def after_records(*bodies: Body, apart: float = 1.0, **changes: Any) -> Aftermath:
+    return replace(HEALTHY, evidence={"run": records(*bodies, apart=apart)}, **changes)
 
 
 def with_proof(proof: Body, *, stored_as: str | None = None) -> Aftermath:
@@ -121,6 +126,8 @@ def test_a_case_without_fault_breaks_nothing() -> None:
         pytest.param(after_records(*GOOD, apart=100), {"I4"}, id="a stale approval"),
         pytest.param(after_records(*GOOD, {**PLAYED, "step": "finalize_controllers"}), {"I4"}, id="another gate's step"),
         pytest.param(after_records(*GOOD, {**PLAYED, "step": "leave_kraft"}), {"I4"}, id="a way back without its gate"),
+        pytest.param(after_records(*GOOD, LEFT), {"I4"}, id="KRaft left without the rollback gate"),
+        pytest.param(after_records(*ROLLED_BACK[1:], proofs=BACK_PROOFS), {"I3"}, id="KRaft left without parity"),
         pytest.param(replace(HEALTHY, outcome="no refusal"), {"I5"}, id="another outcome"),
         pytest.param(replace(HEALTHY, states={"a": "running"}), {"I5"}, id="a task still runs"),
         pytest.param(replace(HEALTHY, mutators=[frozenset({"restart_broker (pid 1)", "provision_controller (pid 2)"})]), {"I6"}, id="two playbooks at once"),
@@ -135,6 +142,10 @@ def test_a_planted_violation_is_found_by_its_invariant_alone(after: Aftermath, w
 def test_a_controller_start_may_be_granted_without_saying_whose() -> None:
     assert broken(replace(HEALTHY, starts={"broker-1": 1, "controller-102": 1}, expected_starts={"broker-1": 1, "any-controller": 1})) == set()
     assert broken(replace(HEALTHY, starts={"broker-1": 1, "controller-102": 2}, expected_starts={"broker-1": 1, "any-controller": 1})) == {"I2"}
+
+
+def test_a_way_back_behind_its_gate_and_a_full_parity_breaks_nothing() -> None:
+    assert broken(after_records(*ROLLED_BACK, proofs=BACK_PROOFS)) == set()
 
 
 def test_a_second_confirmation_counts_only_with_its_own_approval() -> None:
