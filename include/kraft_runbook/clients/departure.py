@@ -32,10 +32,20 @@ LIFTED = "the fence is lifted: the controllers start again, dual write goes on, 
 Tell = Callable[[str], None]
 
 
-def leave_kraft(spec: ClusterSpec, plan: FencePlan, *, proven_since: int | None, secrets: Secrets, tell: Tell, known_within: float = 120.0) -> Departure:
+def leave_kraft(
+    spec: ClusterSpec,
+    plan: FencePlan,
+    *,
+    proven_since: int | None,
+    secrets: Secrets,
+    tell: Tell,
+    known_within: float = 120.0,
+    just_before: Callable[[], None] | None = None,
+) -> Departure:
     """Take the office from the quorum and see every broker follow its ZooKeeper controller.
 
     ``proven_since``: the offset of the last full parity; None where the copy was never made, so that ZooKeeper is still the only truth.
+    ``just_before``: called when all is ready and the fence comes next.
     Raises StepFailed with the fence lifted where the rest was not written in time or is not what the log says; nothing was deleted then.
     """
     moments = Departure(began_at=_now())
@@ -48,6 +58,8 @@ def leave_kraft(spec: ClusterSpec, plan: FencePlan, *, proven_since: int | None,
             quorum = stack.enter_context(QuorumConnection(spec, plan.active, secrets=secrets))
             proof = stack.enter_context(FinalProof(spec, since=proven_since, secrets=secrets)) if proven_since is not None else None
             fence.ready()
+            if just_before:
+                just_before()
             fence.raise_it()
             moments = replace(moments, fenced_at=_now())
             moments = _drain_and_prove(spec, quorum, proof, zookeeper, moments, secrets)

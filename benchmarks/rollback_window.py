@@ -1,0 +1,222 @@
+"""How long can no metadata be changed while a cluster leaves KRaft, and is anything lost? Ours beside Kafka's documented order, on the same lab.
+
+    python -m benchmarks.rollback_window --runs 10
+
+Each run: a fresh real cluster (three brokers, three controllers) is brought to dual write, every broker in migration mode; topics are created
+through each broker all the time; then it leaves KRaft. The window is the time from the last topic acknowledged by the quorum until one
+was acknowledged through every broker afterwards. Afterwards every acknowledged topic and each of its partitions' states must be in ZooKeeper.
+
+``burst``: 300 topics of 3 partitions are created and acknowledged first, and the leaving begins the moment the last is.
+``documented``: all controllers are stopped by SIGTERM at once, then /controller and /migration are deleted (Kafka 3.9, "Reverting to ZooKeeper mode").
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kafka.protocol.admin import CreateTopicsRequest
+
+from kraft_runbook.clients.departure import leave_kraft
+from kraft_runbook.clients.kafka_connection import KafkaConnection
+from kraft_runbook.clients.metadata_quorum import describe_quorum
+from kraft_runbook.clients.observe import accepts, observe
+from kraft_runbook.clients.secrets import Secrets, environment_secrets
+from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.clients.zookeeper_handover import await_election, leave_office, read_office
+from kraft_runbook.cluster import Broker, ClusterSpec
+from kraft_runbook.errors import RunbookError, Unreachable
+from kraft_runbook.leaving import fence_plan
+from lab import ROOT, lifecycle, supervision
+from lab.layout import environment, layout, load
+
+sys.path.insert(0, str(ROOT / "tests" / "integration"))
+import by_hand
+
+BURST = 300
+PARTITIONS = 3
+EVERY = 0.02
+PATIENCE = 120.0
+
+
+@dataclass
+class Probes:
+    """Creates topics through each broker, one thread a broker, until stopped. ``acknowledged``: (when answered, broker, topic)."""
+
+    spec: ClusterSpec
+    secrets: Secrets
+    acknowledged: list[tuple[float, int, str]] = field(default_factory=list)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def start(self) -> None:
+        self._threads = [threading.Thread(target=self._probe, args=(broker,), daemon=True) for broker in self.spec.brokers]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(15)
+
+    def through_every_broker_since(self, moment: float) -> float | None:
+        """When a topic had been acknowledged through each broker after ``moment``; None while one has not."""
+        firsts = {broker.id: min((t for t, i, _ in list(self.acknowledged) if i == broker.id and t > moment), default=None) for broker in self.spec.brokers}
+        return None if None in firsts.values() else max(t for t in firsts.values() if t is not None)
+
+    def _probe(self, broker: Broker) -> None:
+        number = 0
+        while not self._stop.is_set():
+            try:
+                with KafkaConnection(self.spec.broker_address(broker), f"broker {broker.id}", self.spec.broker_security, secrets=self.secrets, timeout=2) as c:
+                    while not self._stop.is_set():
+                        number += 1
+                        name = f"probe-{broker.id}-{number}"
+                        if name in create(c, [name], timeout_ms=500):
+                            self.acknowledged.append((time.time(), broker.id, name))
+                        time.sleep(EVERY)
+            except Unreachable:
+                time.sleep(EVERY)
+
+
+def create(connection: KafkaConnection, names: list[str], *, timeout_ms: int) -> list[str]:
+    """The topics of these names that were acknowledged."""
+    topic = CreateTopicsRequest.CreatableTopic
+    asked = [topic(name=name, num_partitions=PARTITIONS, replication_factor=3, assignments=[], configs=[]) for name in names]
+    answer = connection.send(CreateTopicsRequest(version=5, topics=asked, timeout_ms=timeout_ms, validate_only=False), timeout=timeout_ms / 1000 + 5)
+    return [each.name for each in answer.topics if each.error_code == 0]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run. ``window``: seconds; ``lost``: acknowledged topics without their znodes and states afterwards."""
+
+    way: str
+    burst: bool
+    window: float
+    acknowledged: int
+    lost: int
+
+
+def run(way: str, burst: bool) -> Outcome:
+    directory = Path(tempfile.mkdtemp(prefix="krb-window-"))
+    directory.rmdir()
+    spec = load({**os.environ, "KRB_LAB_DIR": str(directory), "KRB_LAB_NET": os.environ.get("KRB_LAB_NET", "127.60.0")})
+    try:
+        lifecycle.up(spec)
+        secrets = environment_secrets({**os.environ, **environment(spec)})
+        by_hand.to_dual_write(spec, secrets=secrets)
+        return measure(spec, secrets, way, burst)
+    finally:
+        lifecycle.down(spec, purge=True)
+
+
+def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outcome:
+    probes = Probes(spec, secrets)
+    acknowledged: list[str] = []
+    began = [0.0]
+
+    def just_before() -> None:
+        if burst:
+            with KafkaConnection(spec.broker_address(spec.brokers[0]), "broker", spec.broker_security, secrets=secrets, timeout=30) as connection:
+                acknowledged.extend(create(connection, [f"burst-{n}" for n in range(BURST)], timeout_ms=30_000))
+        began[0] = time.time()
+
+    with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+        office = read_office(zookeeper).written_to
+        assert office is not None
+        probes.start()
+        time.sleep(2)
+        deleted_at = (ours if way == "ours" else documented)(spec, secrets, zookeeper, office.kraft_metadata_offset, just_before)
+        ends = time.monotonic() + PATIENCE
+        while (usable := probes.through_every_broker_since(deleted_at)) is None and time.monotonic() < ends:
+            time.sleep(0.05)
+        probes.stop()
+        if usable is None:
+            raise RunbookError(f"no topic could be created through every broker within {PATIENCE:.0f} s", way_out="look at the brokers' logs")
+        last = max((t for t, _, _ in probes.acknowledged if t <= deleted_at), default=began[0])
+        before = [*acknowledged, *(name for t, _, name in probes.acknowledged if t <= usable)]
+        time.sleep(1)
+        return Outcome(way, burst, round(usable - last, 2), len(before), missing(zookeeper, before))
+
+
+def ours(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]) -> float:
+    """Fence, drain, prove, stop, delete. Returns when the znodes were deleted."""
+    plan = fence_plan(observe(spec, secrets=secrets))
+    done = leave_kraft(spec, plan, proven_since=since, secrets=secrets, tell=lambda line: None, just_before=just_before)
+    assert done.deleted_at is not None
+    return done.deleted_at.timestamp()
+
+
+def documented(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]) -> float:
+    """SIGTERM to all controllers at once, then the deletion by a session that is already open. Returns when the znodes were deleted."""
+    here = layout(spec)
+    describe_quorum(spec, secrets=secrets)
+    just_before()
+    stopping = [threading.Thread(target=supervision.begin_stop, args=(here, c.service)) for c in spec.controllers]
+    for thread in stopping:
+        thread.start()
+    for thread in stopping:
+        thread.join()
+    while any(accepts(c.host, c.port) is not False or supervision.processes(here)[c.service].runs for c in spec.controllers):
+        time.sleep(0.02)
+    leave_office(zookeeper, read_office(zookeeper))
+    deleted_at = time.time()
+    await_election(zookeeper, spec, within=30)
+    return deleted_at
+
+
+def missing(zookeeper: ZookeeperReader, topics: list[str]) -> int:
+    """How many of these topics lack their znode or the state of a partition."""
+    wanted = {t: [f"/brokers/topics/{t}", *(f"/brokers/topics/{t}/partitions/{p}/state" for p in range(PARTITIONS))] for t in topics}
+    paths = [path for each in wanted.values() for path in each]
+    there = {path for path, znode in zip(paths, zookeeper.get_many(paths), strict=True) if znode is not None}
+    return sum(not there.issuperset(each) for each in wanted.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10, help="of each kind")
+    parser.add_argument("--ways", default="ours,documented")
+    parser.add_argument("--json", type=Path, help="also write every run here")
+    asked = parser.parse_args()
+    outcomes: list[Outcome] = []
+    for number in range(asked.runs):
+        for way in asked.ways.split(","):
+            for burst in (False, True):
+                outcomes.append(run(way, burst))
+                print(f"{number + 1}/{asked.runs} {outcomes[-1]}", flush=True)
+    if asked.json:
+        asked.json.write_text(json.dumps([vars(each) for each in outcomes], indent=1))
+    print(table(outcomes))
+
+
+def table(outcomes: list[Outcome]) -> str:
+    lines = ["", "| order | just before | runs | window median s | worst s | runs with a loss | acknowledged topics lost |", "|---|---|---|---|---|---|---|"]
+    medians: dict[tuple[str, bool], float] = {}
+    for way, burst in sorted({(o.way, o.burst) for o in outcomes}, reverse=True):
+        these = [o for o in outcomes if (o.way, o.burst) == (way, burst)]
+        windows = [o.window for o in these]
+        medians[way, burst] = statistics.median(windows)
+        lost = sum(o.lost for o in these)
+        lines.append(
+            f"| {way} | {f'{BURST} topics created' if burst else 'idle'} | {len(these)} | {medians[way, burst]:.2f} | {max(windows):.2f} "
+            f"| {sum(o.lost > 0 for o in these)} | {lost} of {sum(o.acknowledged for o in these)} |"
+        )
+    for burst in (False, True):
+        if ("ours", burst) in medians and ("documented", burst) in medians:
+            lines.append(f"window, {'after a burst' if burst else 'idle'}: documented / ours = {medians['documented', burst] / medians['ours', burst]:.1f}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
