@@ -261,6 +261,7 @@ class ClusterSpec(Model):
     approvals: Approvals = Approvals()
     deadlines: Deadlines = Deadlines()
     parity_schedule: str | None = None
+    way_back_schedule: str | None = "*/10 * * * *"
 
     @property
     def broker_ids(self) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from kraft_runbook_airflow.report import ClosingReport
 from kraft_runbook_airflow.rollback import LeaveKraft, PlanRollback, ProveBeforeLeaving, RestartBrokerBack, RestoreQuorum, SetControllerAside, VerifyRollback
 from kraft_runbook_airflow.sensors import ClusterSensor
 from kraft_runbook_airflow.soak import SoakOperator
+from kraft_runbook_airflow.way_back_watch import WayBackWatch
 
 TAGS = ["kraft-runbook"]
 
@@ -224,20 +225,31 @@ def verify_rollback(cluster: ClusterSpec) -> BaseOperator:
 
 
 def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
-    """``metadata_parity_check__<cluster>``: parity alone, read-only; scheduled where the cluster file says when."""
-    with DAG(
-        f"metadata_parity_check__{cluster.name}",
-        description=f"ZooKeeper and KRaft parity of {cluster.name}, read-only",
+    """``metadata_parity_check__<cluster>``: parity alone; scheduled where the cluster file says when."""
+    with _read_only_dag(cluster, "metadata_parity_check", "ZooKeeper and KRaft parity", cluster.parity_schedule, doc) as dag:
+        ParityOperator(task_id="parity", cluster=cluster.name, standalone=True)
+    return dag
+
+
+def way_back_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
+    """``way_back_watch__<cluster>``: whether the cluster can still go back, every ten minutes where the cluster file says nothing else."""
+    with _read_only_dag(cluster, "way_back_watch", "the way back", cluster.way_back_schedule, doc) as dag:
+        WayBackWatch(task_id="can_it_go_back", cluster=cluster.name)
+    return dag
+
+
+def _read_only_dag(cluster: ClusterSpec, name: str, what: str, schedule: str | None, doc: str | None) -> DAG:
+    return DAG(
+        f"{name}__{cluster.name}",
+        description=f"{what} of {cluster.name}, read-only",
         doc_md=doc,
-        schedule=cluster.parity_schedule,
+        schedule=schedule,
         catchup=False,
         max_active_runs=1,
         tags=[*TAGS, cluster.name, "read-only"],
         params={"dry_run": Param(False, type="boolean", title="Dry run")},
         dagrun_timeout=timedelta(hours=6),
-    ) as dag:
-        ParityOperator(task_id="parity", cluster=cluster.name, standalone=True)
-    return dag
+    )
 
 
 def _wait(cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node: int | None = None, step: Step | None = None) -> ClusterSensor:

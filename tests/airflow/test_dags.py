@@ -111,3 +111,27 @@ def test_the_parity_check_is_scheduled_where_the_cluster_file_says_so(tmp_path, 
     lab = (ROOT / "include" / "clusters" / "lab.yaml").read_text() + '\nparity_schedule: "@hourly"\n'
     (tmp_path / "lab.yaml").write_text(lab)
     assert dags_of("metadata_parity_check.py", tmp_path, monkeypatch)["metadata_parity_check__lab"].schedule == "@hourly"
+
+
+@pytest.fixture
+def rollback(monkeypatch) -> DAG:
+    return dags_of("zk_to_kraft_rollback.py", ROOT / "include" / "clusters", monkeypatch)["zk_to_kraft_rollback__lab"]
+
+
+def test_the_way_back_asks_a_person_before_anything_changes(rollback):
+    for task in rollback.tasks:
+        changes = task.task_id.startswith(("restore_quorum", "roll_brokers", "leave_kraft", "set_controllers_aside"))
+        assert ("gate_rollback.confirm" in upstream(rollback, task.task_id)) is (changes or task.task_id in {"parity_before_leaving", "verify", "closing_report"})
+
+
+def test_kraft_is_left_after_parity_with_every_broker_back_in_migration_mode_and_before_any_goes_to_zookeeper(rollback):
+    before = upstream(rollback, "leave_kraft")
+    assert {"parity_before_leaving", *(f"roll_brokers_back_to_hybrid.broker_{i}.in_sync" for i in (1, 2, 3))} <= before
+    assert "leave_kraft" in upstream(rollback, "roll_brokers_to_zookeeper.broker_1.restart")
+    assert "roll_brokers_to_zookeeper.broker_3.in_sync" in upstream(rollback, "set_controllers_aside.controller_101")
+
+
+def test_whether_the_cluster_can_go_back_is_asked_on_a_schedule(monkeypatch):
+    watch = dags_of("way_back_watch.py", ROOT / "include" / "clusters", monkeypatch)["way_back_watch__lab"]
+    assert watch.schedule == "*/10 * * * *"
+    assert [t.task_id for t in watch.tasks] == ["can_it_go_back"]

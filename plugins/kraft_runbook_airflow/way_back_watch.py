@@ -1,0 +1,55 @@
+"""Asked again and again while dual write lasts: can this cluster still go back? A failed run is the alarm."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from kraft_runbook.checks import Verdict, run_checks
+from kraft_runbook.checks.finalization import ON_DISK
+from kraft_runbook.checks.liveness import dual_write_liveness
+from kraft_runbook.checks.registry import DUAL_WRITING
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.way_back import render_estimate, way_back
+from kraft_runbook_airflow.environment import airflow_secrets
+from kraft_runbook_airflow.gates import LIVENESS_SECONDS
+from kraft_runbook_airflow.journal import record
+from kraft_runbook_airflow.operators import ClusterOperator
+
+THREATS = frozenset({*ON_DISK, "KRB-PRE-048", "KRB-GATE-007"})
+"""What would close the way back at the next election or restart."""
+
+
+class WayBackWatch(ClusterOperator):
+    """Say yes with the steps, the time and the window, or fail with what closed the way back, or is about to. Skipped where nothing was copied yet, and at the end."""
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        earlier = observe(spec, secrets=airflow_secrets())
+        phase = detect_phase(earlier).phase
+        if phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION):
+            raise AirflowSkipException(f"{self.cluster} is in {phase}: ZooKeeper is the only truth, the way back is open")
+        time.sleep(LIVENESS_SECONDS)
+        seen = observe(spec, secrets=airflow_secrets(), with_hosts=True)
+        phase = detect_phase(seen).phase
+        results = [each for each in run_checks(seen, spec, phase).results if each.code in THREATS]
+        stopped = None
+        if phase in DUAL_WRITING:
+            alive = dual_write_liveness(earlier, seen)
+            results.append(alive)
+            stopped = alive.evidence if alive.verdict is Verdict.FAIL else None
+        plan = way_back(seen, spec, dual_write_stopped=stopped)
+        threats = [each for each in results if each.blocks]
+        if phase is Phase.FINALIZED and not threats:
+            raise AirflowSkipException(f"{self.cluster} is finalized: {plan.why}")
+        what = {"phase": phase.value, "possible": plan.possible, "why": plan.why, "steps": list(plan.steps), "threats": [each.code for each in threats]}
+        record(context, self.cluster, "way_back", {**what, "seconds": plan.seconds, "window_seconds": plan.window_seconds})
+        if not plan.possible or threats:
+            named = [*([] if plan.possible else [f"no: {plan.why}"]), *(f"{c.code} {c.title}: {c.evidence} What to do: {c.fix}" for c in threats)]
+            raise AirflowFailException(f"the way back of {self.cluster} is closed or about to be:\n" + "\n".join(named))
+        self.log.info("Yes: %s%s", plan.why, render_estimate(plan))
+        self.log.info("%s", "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)))
+        return what
