@@ -1,0 +1,100 @@
+"""Metadata that changes all the time: topics, their configs, ACLs and quotas are created, changed and deleted until stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+from confluent_kafka.admin import AlterConfigOpType as Op
+from kafka.protocol.admin import AlterClientQuotasRequest
+from labs import Lab
+
+from kraft_runbook.clients.kafka_connection import KafkaConnection
+from kraft_runbook.errors import Unreachable
+
+
+@dataclass
+class Churn:
+    """``changes``: how many of each kind were acknowledged. ``refused``: how many were not, which a migration's window explains."""
+
+    changes: dict[str, int] = field(default_factory=lambda: {"topics": 0, "configs": 0, "acls": 0, "quotas": 0})
+    refused: int = 0
+
+
+@contextmanager
+def churning(lab: Lab) -> Iterator[Churn]:
+    """Four threads, one a kind of metadata, until the context ends."""
+    churn, stop = Churn(), threading.Event()
+    admin = AdminClient({"bootstrap.servers": ",".join(lab.spec.bootstrap_servers)})
+    acts: dict[str, Callable[[int], None]] = {
+        "topics": lambda n: _topic(admin, n),
+        "configs": lambda n: _config(admin, n),
+        "acls": lambda n: _acl(admin, n),
+        "quotas": lambda n: _quota(lab, n),
+    }
+
+    def work(kind: str) -> None:
+        number = 0
+        while not stop.wait(0.05):
+            try:
+                acts[kind](number)
+                churn.changes[kind] += 1
+            except (KafkaException, Unreachable):
+                churn.refused += 1
+            number += 1
+
+    threads = [threading.Thread(target=work, args=(kind,), daemon=True) for kind in acts]
+    for thread in threads:
+        thread.start()
+    try:
+        yield churn
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+
+
+def _topic(admin: AdminClient, n: int) -> None:
+    if n % 3 == 2:
+        next(iter(admin.delete_topics([f"churn-{n - 1}"]).values())).result(30)
+    else:
+        next(iter(admin.create_topics([NewTopic(f"churn-{n}", 5, 3)]).values())).result(30)
+
+
+def _config(admin: AdminClient, n: int) -> None:
+    entry = ConfigEntry("retention.ms", str(100_000 + n), incremental_operation=Op.DELETE if n % 5 == 4 else Op.SET)
+    next(iter(admin.incremental_alter_configs([ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[entry])]).values())).result(30)
+
+
+def _acl(admin: AdminClient, n: int) -> None:
+    what = (ResourceType.TOPIC, f"churn-acl-{n // 2}", ResourcePatternType.LITERAL, "User:churn", "*", AclOperation.READ, AclPermissionType.ALLOW)
+    if n % 2:
+        next(iter(admin.delete_acls([AclBindingFilter(*what)]).values())).result(30)
+    else:
+        next(iter(admin.create_acls([AclBinding(*what)]).values())).result(30)
+
+
+def _quota(lab: Lab, n: int) -> None:
+    entry = AlterClientQuotasRequest.EntryData
+    entity = [entry.EntityData(entity_type="user", entity_name=f"churn-{n // 2 % 7}")]
+    change = entry.OpData(key="producer_byte_rate", value=1000.0 + n, remove=bool(n % 2))
+    broker = lab.spec.brokers[n % len(lab.spec.brokers)]
+    with KafkaConnection(lab.spec.broker_address(broker), f"broker {broker.id}", lab.spec.broker_security, secrets=lab.secrets, timeout=30) as connection:
+        answer = connection.send(AlterClientQuotasRequest(entries=[entry(entity=entity, ops=[change])], validate_only=False))
+    if any(each.error_code for each in answer.entries):
+        raise Unreachable(f"quota refused: {answer.entries}", way_out="see the broker's log")
