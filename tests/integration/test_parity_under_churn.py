@@ -37,7 +37,7 @@ def test_a_hundred_runs_under_churn_give_no_false_mismatch_and_find_every_plant(
         with churning(own_lab) as churn:
             for number in range(RUNS):
                 plant = number % PLANT_EVERY == PLANT_EVERY - 1
-                before, stat = zookeeper.get(planted)
+                before, _ = zookeeper.get(planted)
                 if plant:
                     zookeeper.set(planted, b'{"version":1,"config":{"retention.ms":"12345"}}')
                 report = run_parity(own_lab.spec, secrets=own_lab.secrets, spark=spark)
