@@ -23,11 +23,13 @@ RESULTS = pytest.StashKey[list[Result]]()
 
 @pytest.fixture(scope="session")
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    directory = Path(tempfile.mkdtemp(prefix="krb-f-"))
+    """``KRB_FAULTS_KEEP``: a directory that outlives the session, for whoever writes cases: the next session finds the lab and its copies there."""
+    kept = os.environ.get("KRB_FAULTS_KEEP")
+    directory = Path(kept or tempfile.mkdtemp(prefix="krb-f-"))
     lab = Lab(load(), Path(os.environ["KRB_LAB_DIR"]), os.environ["KRB_LAB_NET"]) if "KRB_LAB_DIR" in os.environ else describe_new_lab()
     ground = Ground(lab, directory)
     temporary = directory / "tmp"
-    temporary.mkdir()
+    temporary.mkdir(parents=True, exist_ok=True)
     results = request.config.stash.setdefault(RESULTS, [])
     components = None
     try:
@@ -39,8 +41,8 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     finally:
         if components is not None:
             components.stop()
-        ground.close()
-        if not os.environ.get("KRB_FAULTS_KEEP"):
+        if not kept:
+            ground.close()
             shutil.rmtree(directory)
 
 

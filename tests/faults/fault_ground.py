@@ -17,7 +17,8 @@ from fault_proxy import Proxy
 from labs import Lab
 
 from kraft_runbook.clients.observe import Scope, observe
-from kraft_runbook.cluster import ClusterSpec, load_cluster
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.observation import BrokerMode, ControllerMode, was_read
 from kraft_runbook.phases import Phase, detect_phase
 from lab import ROOT, lifecycle
@@ -52,6 +53,8 @@ class Ground:
     def open(self) -> None:
         """A fresh lab, seeded, in ZooKeeper mode, with its first copy."""
         self.write_cluster_file({})
+        if self._copy("ZOOKEEPER").exists():
+            return
         lifecycle.up(self.lab.spec)
         seed(self.lab.spec)
         self._keep("ZOOKEEPER")

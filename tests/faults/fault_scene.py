@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fault_case import Case, Fault, When
 from fault_ground import Ground
-from fault_processes import Components
+from fault_processes import Components, task_process
 from stage import MIGRATION, Stage
 
 from kraft_runbook.errors import RunbookError
@@ -22,6 +22,10 @@ Injector = Callable[["Scene", Fault], Undo | None]
 
 UNDER_WAY = frozenset({"scheduled", "queued", "running", "up_for_retry", "restarting"})
 ENDED = frozenset({"success", "failed"})
+
+
+PARKED = 3.0
+"""Seconds after which the scheduler has seen the end of the process that parked a gate, on a busy machine too."""
 
 
 class Unexpected(Exception):
@@ -42,6 +46,7 @@ class Scene:
     repairs: list[Undo] = field(default_factory=list)
     cleared: bool = False
     _log_sizes: dict[str, int] = field(default_factory=dict)
+    _parked: dict[str, float] = field(default_factory=dict)
 
     @property
     def dag(self) -> str:
@@ -57,7 +62,7 @@ class Scene:
 
     # -- the play -------------------------------------------------------------------------------------------------------
 
-    def play(self, inject: Injector, *, within: float = 420) -> str:
+    def play(self, inject: Injector, *, within: float = 480) -> str:
         """Play the case to its expected outcome; returns it in words. Raises Unexpected."""
         pending = list(self.case.faults)
         self._remember_logs(pending)
@@ -78,8 +83,8 @@ class Scene:
                 pending.remove(fault)
                 states = self.task_states()
             failed = [task for task, state in states.items() if state == "failed" and task != "closing_report"]
-            if failed and not pending:
-                if failed != [expected.fails]:
+            if failed and (not pending or states.get("closing_report") == "failed"):
+                if failed != [expected.fails] or pending:
                     raise Unexpected(f"{', '.join(failed)} failed: {self.told()[-1500:]}")
                 self._wait_for_the_end()
                 self._check_the_words()
@@ -172,13 +177,16 @@ class Scene:
                 self.stage.client.mark(self.dag, self.run_id, task, "success")
 
     def _approve(self, states: dict[str, str | None]) -> None:
-        for task, state in states.items():
-            if state == "awaiting_input":
-                try:
-                    self.stage.client.answer(self.dag, self.run_id, task, "Approve")
-                except RunbookError as error:
-                    if " 409 " not in str(error):  # answered already: by the fault of this case
-                        raise
+        """Approve what waits for it, once the process that parked it is long gone: Airflow 3.3 fails a gate that is answered as it parks."""
+        for task in [task for task, state in states.items() if state == "awaiting_input"]:
+            ti = self.stage.task(self.dag, self.run_id, task)["id"]
+            if task_process(ti) is not None or time.monotonic() - self._parked.setdefault(ti, time.monotonic()) < PARKED:
+                continue
+            try:
+                self.stage.client.answer(self.dag, self.run_id, task, "Approve")
+            except RunbookError as error:
+                if " 409 " not in str(error):  # answered already: by the fault of this case
+                    raise
 
     def _check_the_words(self) -> None:
         told = self.told()
