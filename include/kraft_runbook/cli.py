@@ -19,7 +19,8 @@ from kraft_runbook.checks import Verdict, render_catalogue, run_checks
 from kraft_runbook.cli_evidence import show_evidence
 from kraft_runbook.clients.observe import Scope, observe
 from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.cluster import ClusterSpec, load_cluster
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.explain import explain, unread_parts
 from kraft_runbook.observation import ClusterObservation, was_read

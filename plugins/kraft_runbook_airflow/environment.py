@@ -8,7 +8,8 @@ from pathlib import Path
 from airflow.sdk import Connection, get_current_context
 
 from kraft_runbook.clients.secrets import Secrets, environment_secrets
-from kraft_runbook.cluster import ClusterSpec, SecretRef, load_cluster
+from kraft_runbook.cluster import ClusterSpec, SecretRef
+from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.errors import SecretMissing
 
 

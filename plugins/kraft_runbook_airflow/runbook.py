@@ -9,7 +9,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 
-from kraft_runbook.cluster import ClusterSpec, load_cluster
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.gates import Gate

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kraft_runbook.cluster import ClusterSpec, parse_cluster
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster_file import parse_cluster
 from kraft_runbook.configuration import controller_properties, render_properties
 from kraft_runbook.observation import ControllerMode
 

@@ -10,7 +10,7 @@ import pytest
 from kraft_runbook.clients import playbooks
 from kraft_runbook.clients.playbooks import Guard, PlaybookResult, guarded_controllers, playbook_directory, provision_controller, restart_broker, run_playbook
 from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.cluster import ClusterSpec, Controller
+from kraft_runbook.cluster import ClusterSpec, Controller, Reach
 from kraft_runbook.configuration import broker_properties
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.observation import BrokerMode, ControllerMode
@@ -73,7 +73,7 @@ def test_the_step_goes_on_once_the_file_is_put_back_though_the_process_is_older_
     node.configure_controller()
     lines: list[str] = []
     assert to(node, on_event=lines.append).changed
-    assert f"controller-101: in migration mode: {file} says so, and its process shows it" in lines
+    assert f"controllers-101: controller 101 is in migration mode ({file} says so, and its process shows it)" in lines
 
 
 def test_a_process_that_is_older_than_its_file_and_does_not_show_its_mode_proves_nothing(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,8 +166,10 @@ def test_provisioning_lets_the_others_be_unprovisioned_but_not_wrong(node: Node)
 
 def test_the_controller_that_is_provisioned_is_not_asked_for_what_it_is_about_to_get(node: Node) -> None:
     spec = with_two_controllers(node)
-    assert set(guarded_controllers(spec, Guard.PROVISIONING, but=101, secrets=None, check=False)) == {"controller-102"}
-    assert set(guarded_controllers(spec, Guard.PROVISIONED, but=1, secrets=None, check=False)) == {"controller-101", "controller-102"}
+    assert set(guarded_controllers(spec, Guard.PROVISIONING, but=101, secrets=None, check=False)) == {"controllers-102"}
+    apart = spec.model_copy(update={"reach": Reach(kind="ssh"), "controllers": (spec.controllers[0], spec.controllers[1].model_copy(update={"host": "far"}))})
+    assert set(guarded_controllers(apart, Guard.PROVISIONED, but=1, secrets=None, check=False)) == {"controllers-101", "controllers-102"}
+    assert set(guarded_controllers(spec, Guard.PROVISIONED, but=1, secrets=None, check=False)) == {"controllers-101-102"}
 
 
 def test_every_playbook_that_relies_on_the_way_back_imports_the_proof() -> None:

@@ -153,7 +153,7 @@ def run_elsewhere(node: Node) -> subprocess.Popen[str]:
         from pathlib import Path
         from kraft_runbook.clients.playbooks import restart_broker
         from kraft_runbook.clients.secrets import environment_secrets
-        from kraft_runbook.cluster import parse_cluster
+        from kraft_runbook.cluster_file import parse_cluster
         from kraft_runbook.observation import BrokerMode
         spec = parse_cluster(Path({str(node.directory / "cluster.yaml")!r}).read_text(), source="x", environment={{}})
         restart_broker(spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lambda line: print(line, flush=True))

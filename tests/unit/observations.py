@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kraft_runbook.cluster import ClusterSpec, is_sensitive, load_cluster
+from kraft_runbook.cluster import ClusterSpec, is_sensitive
+from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.observation import (
     BrokerMetrics,

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from observations import CLUSTERS, SPEC
 
-from kraft_runbook.cluster import ClusterSpec, is_sensitive, load_cluster, parse_cluster
+from kraft_runbook.cluster import ClusterSpec, is_sensitive
+from kraft_runbook.cluster_file import load_cluster, parse_cluster
 from kraft_runbook.errors import ClusterFileError, RunbookError
 
 TEXT = (CLUSTERS / "lab.yaml").read_text()

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.cluster import load_cluster
+from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.metadata.comparison import ParityReport, Verdict
 from kraft_runbook.spark.parity import run_parity

@@ -1,0 +1,126 @@
+"""Reading a cluster file: YAML text with variables to a validated ClusterSpec, all problems at once, each with its line.
+
+``${NAME}`` and ``${NAME:-default}`` in a value are replaced from the environment, so one file can serve two labs side by side.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import ClusterFileError, RunbookError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\$\{[A-Za-z0-9_]+\})*))?\}")
+
+
+def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> ClusterSpec:
+    """Read a cluster file's text. ``source`` names it in errors; ``environment`` fills ``${NAME}`` references.
+
+    Raises ClusterFileError with every problem found, each with its line.
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ClusterFileError(source, [f"{where}not YAML: {getattr(error, 'problem', None) or error}"]) from None
+    if not isinstance(data, dict):
+        raise ClusterFileError(source, ["the file must be a mapping of keys (name, kafka, zookeeper, brokers, controllers, …)"])
+    missing: list[str] = []
+    data = _substitute(data, environment, missing, ())
+    try:
+        spec = ClusterSpec.model_validate(data)
+    except ValidationError as error:
+        problems = missing + [text for item in error.errors() for text in _describe(item, node)]
+        raise ClusterFileError(source, problems) from None
+    if missing:
+        raise ClusterFileError(source, missing)
+    return spec
+
+
+def load_cluster(name: str, *, directory: Path, environment: Mapping[str, str]) -> ClusterSpec:
+    """Read ``<directory>/<name>.yaml``. Raises RunbookError for an unknown name, ClusterFileError for a bad file.
+
+    ``${PROJECT_ROOT}`` is given: the directory two levels above the cluster files (the repository's root for ``include/clusters``).
+    """
+    path = directory / f"{name}.yaml"
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_\-]*", name) or not path.is_file():
+        known = ", ".join(sorted(p.stem for p in directory.glob("*.yaml"))) or "none"
+        raise RunbookError(
+            f"no cluster named {name!r} in {directory} (known: {known})",
+            way_out=f"write {directory}/{name}.yaml, or set KRAFT_RUNBOOK_CLUSTERS to the directory of your cluster files",
+        )
+    given = {"PROJECT_ROOT": str(directory.resolve().parent.parent), **environment}
+    spec = parse_cluster(path.read_text(), source=str(path), environment=given)
+    if spec.name != name:
+        raise ClusterFileError(str(path), [f"name: the file is called {name}.yaml but names the cluster {spec.name!r}; make them the same"])
+    return spec
+
+
+def _substitute(value: Any, environment: Mapping[str, str], missing: list[str], at: tuple[str | int, ...]) -> Any:
+    """Fill ``${NAME}`` and ``${NAME:-default}``. Properties keep Kafka's own ``${provider:…}`` references, which have a colon."""
+    if isinstance(value, dict):
+        return {k: _substitute(v, environment, missing, (*at, k)) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_substitute(v, environment, missing, (*at, i)) for i, v in enumerate(value)]
+    if not isinstance(value, str):
+        is_property = len(at) > 1 and "properties" in str(at[-2])
+        return _as_property(value) if is_property and isinstance(value, bool | int | float) else value
+
+    def fill(match: re.Match[str]) -> str:
+        name, default = match.group(1), match.group(2)
+        if name in environment:
+            return environment[name]
+        if default is None:
+            missing.append(f"{'.'.join(map(str, at))}: environment variable {name} is not set; set it, or give a default as ${{{name}:-…}}")
+            return ""
+        return _VARIABLE.sub(fill, default)
+
+    return _VARIABLE.sub(fill, value)
+
+
+def _as_property(value: bool | int | float) -> str:
+    """A YAML scalar as Kafka writes it: ``true``, not ``True``."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _describe(item: Any, node: yaml.Node | None) -> Iterator[str]:
+    """One line a problem: its line in the file, its key, and what to write instead."""
+    path = tuple(item["loc"])
+    message = str(item["msg"]).removeprefix("Value error, ")
+    if item["type"] == "extra_forbidden":
+        message = "unknown key; remove it or correct its spelling"
+    elif item["type"] == "missing":
+        message = "missing; this key is required"
+    for line in message.split("\n"):
+        here = path
+        match = re.match(r"([a-z_]+(?:\.[A-Za-z0-9_.]+)?): ", line) if not path else None
+        if match:
+            here = tuple(int(p) if p.isdigit() else p for p in match.group(1).split("."))
+        number = _line_of(node, here)
+        key = "" if match or not path else f"{'.'.join(map(str, path))}: "
+        yield f"line {number}: {key}{line}" if number else f"{key}{line}"
+
+
+def _line_of(node: yaml.Node | None, path: tuple[str | int, ...]) -> int | None:
+    """The 1-based line of the deepest node that the path reaches."""
+    line = None
+    for step in path:
+        if isinstance(node, yaml.MappingNode):
+            found = next(((k, v) for k, v in node.value if k.value == str(step)), None)
+            if found is None:
+                return line or node.start_mark.line + 1
+            line, node = found[0].start_mark.line + 1, found[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line + 1
+        else:
+            break
+    return line
