@@ -234,6 +234,9 @@ def _reason(body: Body) -> str | None:
         return f"rejected by {text(body, 'by')}"
     if outcome == "compared" and text(body, "verdict") != "MATCH":
         return "; ".join([f"parity is {text(body, 'verdict')}", *(text(o, "problem") for o in parts(body, "obstacles"))])
+    if outcome == "way_back" and (body.get("possible") is not True or texts(body, "threats")):
+        closed = "about to be closed" if body.get("possible") is True else f"closed: {text(body, 'why')}"
+        return f"the way back is {closed}; {', '.join(texts(body, 'threats'))}".removesuffix("; ")
     if outcome in BAD_OUTCOMES:
         return "the record does not say why"
     return None
@@ -262,6 +265,10 @@ def _summary(body: Body) -> str:
         case "closed":
             failed = texts(body, "failed")
             return f"in {text(body, 'phase')}" + (f"; failed: {', '.join(failed)}" if failed else "")
+        case "planned":
+            return f"to {text(body, 'goal')}, {len(texts(body, 'steps'))} steps"
+        case "way_back":
+            return _reason(body) or f"open: {text(body, 'why')}"
         case "left_kraft":
             return f"no controller for {text(body, 'window_seconds')} s"
         case "workload":

@@ -200,6 +200,21 @@ def test_a_tail_that_was_cut_off_shows_only_by_a_digest_that_was_noted_elsewhere
     assert read(forward(), anchor=noted).chain.problem is None
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"possible": True, "why": "dual write lasts", "threats": []}, None),
+        ({"possible": True, "why": "dual write lasts", "threats": ["KRB-DW-001"]}, "the way back is about to be closed; KRB-DW-001"),
+        ({"possible": False, "why": "it is final", "threats": []}, "the way back is closed: it is final"),
+        ({}, "the way back is closed: "),
+    ],
+)
+def test_a_way_back_that_is_not_open_is_a_problem(said: dict[str, object], reason: str | None) -> None:
+    run = Run()
+    run.write("way_back", "way_back", said)
+    assert [p.reason for p in read(run).problems] == ([] if reason is None else [reason])
+
+
 def test_every_record_of_a_run_before_it_had_more_in_it_can_still_be_read() -> None:
     run = Run()
     run.write("gate_start.prove", "proven", {"gate": "start", "digest": "a" * 64, "phase": "ZOOKEEPER", "parity": None})

@@ -24,6 +24,7 @@ from kraft_runbook.observation import (
     ZkMigrationState,
     ZookeeperState,
 )
+from kraft_runbook.phases import RollbackPlan, detect_phase, rollback_plan
 from kraft_runbook_airflow import gates
 
 
@@ -49,12 +50,14 @@ def observation() -> ClusterObservation:
     )
 
 
-def examine(spec: object, gate: object) -> tuple[ClusterObservation, tuple[CheckResult, ...]]:
+def examine(spec: object, gate: object) -> tuple[ClusterObservation, tuple[CheckResult, ...], RollbackPlan]:
     """In place of the deep look at a real cluster."""
     scene = json.loads(Path(os.environ["KRB_TEST_SCENE"]).read_text())
     objection = scene.get("objection")
     verdict = Verdict.FAIL if objection else Verdict.PASS
-    return observation(), (CheckResult("KRB-TEST-001", "the scene is in order", Severity.BLOCKING, verdict, objection or "it is", "put the scene in order"),)
+    check = CheckResult("KRB-TEST-001", "the scene is in order", Severity.BLOCKING, verdict, objection or "it is", "put the scene in order")
+    seen = observation()
+    return seen, (check,), rollback_plan(detect_phase(seen).phase)
 
 
 gates.examine = examine
