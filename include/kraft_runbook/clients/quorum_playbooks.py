@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kraft_runbook.clients.ansible_runs import Tell, run_ansible
-from kraft_runbook.clients.playbooks import AGAIN, Guard, PlaybookResult, guarded_controllers, host_name, playbook_directory, run_playbook
+from kraft_runbook.clients.playbooks import AGAIN, Guard, PlaybookResult, guarded_controllers, host_name, node_variables, playbook_directory, run_playbook
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import StepFailed
@@ -17,25 +17,25 @@ def start_controllers(spec: ClusterSpec, ids: Sequence[int], *, secrets: Secrets
     Returns those that were started. Raises StepFailed, naming each that was refused or did not stay up.
     """
     guarded = guarded_controllers(spec, Guard.PROVISIONING, but=None, secrets=secrets, check=False)
-    names = {i: host_name(spec.controller(i)) for i in spec.controller_ids}
+    starting = {host_name(spec.controller(i)): {**node_variables(spec, spec.controller(i)), "must_be_proven": list(guarded)} for i in ids}
     report = run_ansible(
         playbook_directory() / "start_controllers.yml",
-        guarded,
+        {**guarded, **starting},
         check=False,
         timeout=spec.deadlines.registration * 2,
         secret_text=None,
         secret_values=[],
         tell=tell,
-        labels={name: f"controller {i}" for i, name in names.items()},
+        labels={name: name.replace("-", " ", 1) for name in (*guarded, *starting)},
         directory=None,
-        groups={"guarded": list(guarded), "starting": [names[i] for i in ids]},
+        groups={"guarded": list(guarded), "starting": list(starting)},
     )
-    failed = [(i, report.hosts[name].failure) for i, name in names.items()]
-    said = [f"controller {i}: {failure[1]}" for i, failure in failed if failure]
-    if said or report.status != "successful":
-        ways = [failure[2] for _, failure in failed if failure and failure[2]]
-        raise StepFailed(f"the controllers were not started: {'; '.join(said) or report.output}", way_out="; ".join(dict.fromkeys(ways)) or AGAIN)
-    return tuple(i for i in ids if report.hosts[names[i]].changed)
+    failures = [(name, host.failure) for name, host in report.hosts.items() if host.failure]
+    if failures or report.status != "successful":
+        said = "; ".join(f"{name}: {failure[1]}" for name, failure in failures)
+        ways = [failure[2] for _, failure in failures if failure[2]]
+        raise StepFailed(f"the controllers were not started: {said or report.output}", way_out="; ".join(dict.fromkeys(ways)) or AGAIN)
+    return tuple(i for i in ids if report.hosts[host_name(spec.controller(i))].changed)
 
 
 def set_controller_aside(spec: ClusterSpec, node_id: int, *, check: bool = False, on_event: Tell | None = None) -> PlaybookResult:
