@@ -1,4 +1,4 @@
-"""Prove, and change nothing: this controller runs in migration mode where it runs, and its next start will be in migration mode."""
+"""Prove, and change nothing: a host's controllers run in migration mode where they run, and their next start will be in migration mode."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ from ansible.module_utils.service_manager import STOPPED, service_manager, settl
 
 DOCUMENTATION = """
 module: kafka_migration_mode
-short_description: Prove that a controller is in migration mode, on disk and in its process
+short_description: Prove that the controllers on a host are in migration mode, on disk and in their processes
 description:
   - The file on disk decides the next start, whoever causes it; the process shows what the last start was. Both must be right.
   - A running process proves its mode itself (C(shown)); where it did not answer, by having begun after its file's last change.
 options:
-  controller: {description: What to call it, type: str, required: true}
-  name: {description: The service., type: str, required: true}
-  manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
+  manager: {description: What runs the services., type: str, required: true, choices: [supervisor, systemd]}
   socket: {description: The serverurl of supervisor., type: str}
-  config_file: {description: The controller's configuration., type: path, required: true}
-  log_dir: {description: The controller's log directory., type: path, required: true}
-  shown: {description: The mode that the process showed in its ApiVersions; empty where it did not answer., type: str, choices: [migration, kraft, ""], default: ""}
-  not_shown: {description: Why it showed none., type: str, default: it was not asked}
   provisioning: {description: "Whether a controller that can't start yet (no file, or not formatted) is fine.", type: bool, default: false}
+  controllers:
+    description: The controllers of this host.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      controller: {description: What to call it, type: str, required: true}
+      name: {description: The service., type: str, required: true}
+      config_file: {description: The controller's configuration., type: path, required: true}
+      log_dir: {description: The controller's log directory., type: path, required: true}
+      shown: {description: The mode that the process showed in its ApiVersions; empty where it did not answer., type: str, choices: [migration, kraft, ""]}
+      not_shown: {description: Why it showed none., type: str}
 """
 
 CALL_SECONDS = 20.0
@@ -34,31 +40,43 @@ AGAIN = "then run this step again"
 
 
 def main() -> None:
+    one = {
+        "controller": {"type": "str", "required": True},
+        "name": {"type": "str", "required": True},
+        "config_file": {"type": "path", "required": True},
+        "log_dir": {"type": "path", "required": True},
+        "shown": {"type": "str", "choices": ["migration", "kraft", ""], "default": ""},
+        "not_shown": {"type": "str", "default": "it was not asked"},
+    }
     module = AnsibleModule(
         argument_spec={
-            "controller": {"type": "str", "required": True},
-            "name": {"type": "str", "required": True},
             "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
             "socket": {"type": "str"},
-            "config_file": {"type": "path", "required": True},
-            "log_dir": {"type": "path", "required": True},
-            "shown": {"type": "str", "choices": ["migration", "kraft", ""], "default": ""},
-            "not_shown": {"type": "str", "default": "it was not asked"},
             "provisioning": {"type": "bool", "default": False},
+            "controllers": {"type": "list", "elements": "dict", "required": True, "options": one},
         },
         supports_check_mode=True,
     )
-    asked = module.params
-    try:
-        module.exit_json(changed=False, proven=True, said=prove(asked))
-    except HostError as error:
-        module.fail_json(msg=error.problem, way_out=error.way_out)
-    except (OSError, UnicodeDecodeError) as error:
-        said = why(error) if isinstance(error, OSError) else f"{asked['config_file']}: {error}"
-        module.fail_json(
-            msg=f"whether {asked['controller']} is in migration mode could not be read ({said}); if it is not, {MEANING}",
-            way_out=f"let the user that Ansible becomes on the host read what is named (docs/hosts.md), {AGAIN}",
-        )
+    common = {name: value for name, value in module.params.items() if name != "controllers"}
+    proofs, against = [], []
+    for controller in module.params["controllers"]:
+        try:
+            proofs.append(f"{controller['controller']} {prove({**common, **controller})}")
+        except HostError as error:
+            against.append(error)
+        except (OSError, UnicodeDecodeError) as error:
+            against.append(_unread(controller, error))
+    if against:
+        module.fail_json(msg="; ".join(each.problem for each in against), way_out="; ".join(each.way_out for each in against))
+    module.exit_json(changed=False, proven=True, said="; ".join(proofs))
+
+
+def _unread(asked: dict, error: Exception) -> HostError:
+    said = why(error) if isinstance(error, OSError) else f"{asked['config_file']}: {error}"
+    return HostError(
+        f"whether {asked['controller']} is in migration mode could not be read ({said}); if it is not, {MEANING}",
+        f"let the user that Ansible becomes on the host read what is named (docs/hosts.md), {AGAIN}",
+    )
 
 
 def prove(asked: dict) -> str:
@@ -71,11 +89,10 @@ def prove(asked: dict) -> str:
             f"controller before that; {AGAIN}",
         )
     found = properties(path)
-    service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS)
-    status = settled(service, CALL_SECONDS)
+    status = settled(service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS), CALL_SECONDS)
     runs = status.state != STOPPED or asked["shown"] == "migration"
     if asked["provisioning"] and not runs and (found is None or not formatted(asked["log_dir"])):
-        return "not provisioned yet"
+        return "is not provisioned yet"
     if found is None:
         raise HostError(
             f"{who} has no file {path}, so what its next start would be can't be proven; without the migration flag, {MEANING}",
@@ -87,7 +104,7 @@ def prove(asked: dict) -> str:
             f"{who} would not start in migration mode: in {path} {'; '.join(wrong)}. Once it is restarted by anybody: {MEANING}",
             f"put that back into {path} before anybody restarts {who} (kraft-runbook preflight names every key that differs), {AGAIN}",
         )
-    return f"in migration mode: {path} says so, and {_process(service, status, asked) if runs else 'it does not run'}"
+    return f"is in migration mode ({path} says so, and {_process(status, asked) if runs else 'it does not run'})"
 
 
 def properties(path: str) -> dict | None:
@@ -103,7 +120,7 @@ def formatted(log_dir: str) -> bool:
     return os.path.exists(os.path.join(log_dir, "meta.properties"))
 
 
-def _process(service: object, status: object, asked: dict) -> str:
+def _process(status: object, asked: dict) -> str:
     if asked["shown"] == "migration":
         return "its process shows it"
     who, path = asked["controller"], asked["config_file"]

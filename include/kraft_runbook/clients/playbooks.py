@@ -214,19 +214,32 @@ def playbook_directory() -> Path:
 def guarded_controllers(spec: ClusterSpec, guard: Guard, *, but: int | None, secrets: Secrets | None, check: bool) -> dict[str, dict[str, Any]]:
     """The hosts, by name, and their variables, that a playbook's import of ``prove_migration_mode.yml`` looks at: the group ``guarded``.
 
-    Every controller but ``but`` (the one that the step itself writes and starts), with the mode that its process shows at this moment.
+    Every controller but ``but`` (the one that the step itself writes and starts), with the mode that its process shows at this
+    moment; those of one machine together, since a run costs by the machine.
     """
     if guard is Guard.NONE:
         return {}
     others = [each for each in spec.controllers if each.id != but]
     with ThreadPoolExecutor(max_workers=max(1, len(others)), thread_name_prefix="guard") as pool:
-        shown = pool.map(lambda each: _shown_mode(spec, each, secrets), others)
+        shown = dict(zip([each.id for each in others], pool.map(lambda each: _shown_mode(spec, each, secrets), others), strict=True))
+    machines: dict[str, list[Controller]] = {}
+    for each in others:
+        machines.setdefault("here" if spec.reach.kind == "local" else each.host, []).append(each)
     # A dry run shows the whole way, also before any controller is provisioned.
     provisioning = check or guard is Guard.PROVISIONING
     return {
-        host_name(each): {**node_variables(spec, each), "controller": _label(each), "provisioning": provisioning, **mode}
-        for each, mode in zip(others, shown, strict=True)
+        f"controllers-{'-'.join(str(each.id) for each in together)}": {
+            **node_variables(spec, together[0]),
+            "provisioning": provisioning,
+            "controllers": [_asked(each, shown[each.id]) for each in together],
+        }
+        for together in machines.values()
     }
+
+
+def _asked(controller: Controller, shown: Mapping[str, str]) -> dict[str, str]:
+    own = {"name": controller.service, "config_file": controller.config_file, "log_dir": controller.log_dir}
+    return {"controller": _label(controller), **own, **shown}
 
 
 def _shown_mode(spec: ClusterSpec, controller: Controller, secrets: Secrets | None) -> dict[str, str]:
@@ -239,9 +252,10 @@ def _shown_mode(spec: ClusterSpec, controller: Controller, secrets: Secrets | No
 
 
 def _raise_unless_proven(where: str, guarded: Mapping[str, Mapping[str, Any]], report: RunReport) -> None:
-    found = [(guarded[name]["controller"], host.failure) for name, host in report.hosts.items() if name in guarded and host.failure]
+    found = [(name, host.failure) for name, host in report.hosts.items() if name in guarded and host.failure]
     if found:
-        said = "; ".join(message if who in message else f"{who}: {message}" for who, (_, message, _) in found)
+        who = {name: [each["controller"] for each in guarded[name]["controllers"]] for name, _ in found}
+        said = "; ".join(message if any(each in message for each in who[name]) else f"{', '.join(who[name])}: {message}" for name, (_, message, _) in found)
         ways = dict.fromkeys(way_out or AGAIN for _, (_, _, way_out) in found)
         raise Refused(f"{where} was refused before anything was touched: {said}", way_out="; ".join(ways))
 
