@@ -40,14 +40,13 @@ def _list(place: Path, *, as_json: bool) -> bool:
     if as_json:
         typer.echo(to_json("evidence", EvidenceOutput(str(place), runs, None)))
     else:
-        lines = [
-            f"{each.began:%Y-%m-%d %H:%M:%S}  {each.records:>5}  {each.run}\n{'':28}{each.problem or each.outcome}"
-            if each.began
-            else f"{'':19}  {each.records:>5}  {each.run}\n{'':28}{each.problem or each.outcome}"
-            for each in runs
-        ]
+        lines = [f"{_when(each.began)}  {each.records:>5}  {each.run}\n{'':28}{each.problem or each.outcome}" for each in runs]
         typer.echo("\n".join([f"{len(runs)} runs in {place}", *lines]))
     return all(each.problem is None for each in runs)
+
+
+def _when(at: datetime | None) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}" if at else f"{'no time':19}"
 
 
 def _entry(report: RunReport) -> RunEntry:
