@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import signal
@@ -16,6 +18,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kraft_runbook.cli_evidence import show_evidence
+from kraft_runbook.clients.evidence_store import append_record, file_name
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.cluster import ClusterSpec
@@ -70,6 +74,8 @@ def run(*, approve_automatically: bool, soak_minutes: float, say: Callable[[str]
     file = BUILD / "demo-report.json"
     file.write_text(json.dumps(report, indent=1))
     say(render(report))
+    page = write_evidence(airflow, spec, run_id, account)
+    say(f"the run's evidence: {page.relative_to(ROOT)}")
     say(f"written to {file.relative_to(ROOT)}; the cluster and Airflow stay up for a look, `make demo-down` ends them")
     return 0 if report["passed"] else 1
 
@@ -111,6 +117,16 @@ def start_workload(spec: ClusterSpec) -> subprocess.Popen[bytes]:
         )
     (BUILD / "workload.pid").write_text(str(process.pid))
     return process
+
+
+def write_evidence(airflow: Airflow, spec: ClusterSpec, run_id: str, account: Mapping[str, Any] | None) -> Path:
+    """Add the workload's account to the run's evidence, and render all of it as the page that a person would file."""
+    directory, run = airflow.home / "kraft-runbook" / "evidence", file_name(f"{DAG}__{run_id}")
+    append_record(directory, run, {"cluster": spec.name, "dag": DAG, "run": run_id, "task": "workload", "outcome": "workload", **(account or {})})
+    page = BUILD / "demo-evidence.html"
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        show_evidence(run, directory, anchor="", html=page, as_json=False)
+    return page
 
 
 def stop_workload(process: subprocess.Popen[bytes], *, say: Callable[[str], None]) -> dict[str, Any] | None:
