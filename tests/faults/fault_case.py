@@ -137,4 +137,4 @@ def leaves(case: Case) -> Start:
             if brokers[-1] == 3
             else case.start.model_copy(update={"rolled": brokers, "phase": "HYBRID" if rolled[1] == "kraft" else "PRE_MIGRATION"})
         )
-    return Start(phase="HYBRID") if until == "await_metadata_copy" else case.start
+    return {"await_metadata_copy": Start(phase="HYBRID"), "leave_kraft": Start(phase="ZOOKEEPER")}.get(until, case.start)

@@ -24,6 +24,7 @@ UNDER_WAY = frozenset({"scheduled", "queued", "running", "up_for_retry", "restar
 ENDED = frozenset({"success", "failed"})
 
 
+FIRST_STEP_AFTER = "gate_start.confirm"
 PARKED = 3.0
 """Seconds after which the scheduler has seen the end of the process that parked a gate, on a busy machine too."""
 
@@ -46,6 +47,7 @@ class Scene:
     repairs: list[Undo] = field(default_factory=list)
     cleared: bool = False
     _log_sizes: dict[str, int] = field(default_factory=dict)
+    _marked: bool = False
     _parked: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -71,13 +73,12 @@ class Scene:
             pending.remove(fault)
         short = {"soak_minutes": 0.1} if self.dag == MIGRATION else {}
         self.run_id = self.stage.start(self.dag, **{**short, **self.case.params})
-        self._mark_what_lies_behind()
         ends = time.monotonic() + within
         expected = self.case.expected
         while True:
             if time.monotonic() > ends:
                 raise Unexpected(f"no outcome within {within:.0f} s; the tasks' states: {self._interesting()}")
-            states = self.task_states()
+            states = self._mark_what_lies_behind(self.task_states())
             for fault in [f for f in pending if self._is_due(f.when, states)]:
                 self._inject(fault, inject)
                 pending.remove(fault)
@@ -171,10 +172,14 @@ class Scene:
             for file in self._logs(fault.when.log[0]) if fault.when.log else ():
                 self._log_sizes[file.stem] = file.stat().st_size if file.exists() else 0
 
-    def _mark_what_lies_behind(self) -> None:
-        for task in sorted(self.task_states()):
-            if task.startswith(self.case.behind or "\0"):
-                self.stage.client.mark(self.dag, self.run_id, task, "success")
+    def _mark_what_lies_behind(self, states: dict[str, str | None]) -> dict[str, str | None]:
+        """Once the run has come to its first step: the tasks whose work is done are marked so, which saves their time."""
+        if self._marked or not self.case.behind or states.get(FIRST_STEP_AFTER) != "success":
+            return states
+        self._marked = True
+        for task in sorted(task for task, state in states.items() if task.startswith(self.case.behind) and state not in ("running", "success")):
+            self.stage.client.mark(self.dag, self.run_id, task, "success")
+        return self.task_states()
 
     def _approve(self, states: dict[str, str | None]) -> None:
         """Approve what waits for it, once the process that parked it is long gone: Airflow 3.3 fails a gate that is answered as it parks."""
@@ -208,13 +213,15 @@ class Scene:
         self.stage.client.clear(self.dag, self.run_id, [task])
 
     def _wait_for_the_end(self) -> None:
-        self._until_ended(self.dag, self.run_id)
+        self._until_ended(self.dag, self.run_id, approve=True)
 
-    def _until_ended(self, dag: str, run: str, within: float = 90) -> None:
+    def _until_ended(self, dag: str, run: str, *, within: float = 180, approve: bool = False) -> None:
         ends = time.monotonic() + within
         while self.stage.client.run_state(dag, run) not in ENDED or any(t["state"] in UNDER_WAY for t in self.stage.client.tasks(dag, run)):
             if time.monotonic() > ends:
                 raise Unexpected(f"run {run} has not ended after {within:.0f} s")
+            if approve:
+                self._approve(self.task_states())
             time.sleep(0.5)
 
     def _interesting(self) -> dict[str, str | None]:
