@@ -211,9 +211,9 @@ class AirflowClient:
         """Mark a task by hand, as the UI's button does."""
         self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}", json={"new_state": state})
 
-    def pause(self, dag_id: str, paused: bool) -> None:
-        """Pause a DAG: what runs ends, nothing begins. ``wait_for_dag`` unpauses it."""
-        self._call("PATCH", f"/dags/{dag_id}", json={"is_paused": paused})
+    def downstream(self, dag_id: str, task_id: str) -> tuple[str, ...]:
+        """The tasks right behind a task."""
+        return tuple(self._call("GET", f"/dags/{dag_id}/tasks/{task_id}")["downstream_task_ids"])
 
     def mark_run(self, dag_id: str, run_id: str, state: str) -> None:
         """Mark a whole run by hand: what is under way is ended."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fault_case import Case, Fault, When
+from fault_case import Case, Fault, Until, When
 from fault_ground import Ground
 from fault_processes import Components, task_process
 from stage import MIGRATION, Stage
@@ -20,7 +20,7 @@ from lab.layout import layout
 Undo = Callable[[], None]
 Injector = Callable[["Scene", Fault], Undo | None]
 
-UNDER_WAY = frozenset({"scheduled", "queued", "running", "up_for_retry", "restarting"})
+UNDER_WAY: frozenset[str | None] = frozenset({"scheduled", "queued", "running", "up_for_retry", "restarting"})
 ENDED = frozenset({"success", "failed"})
 
 
@@ -45,9 +45,9 @@ class Scene:
     run_id: str = ""
     other_runs: list[tuple[str, str]] = field(default_factory=list)
     repairs: list[Undo] = field(default_factory=list)
-    cleared: bool = False
     _log_sizes: dict[str, int] = field(default_factory=dict)
     _marked: bool = False
+    _stops: tuple[str, ...] = ()
     _parked: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -83,7 +83,7 @@ class Scene:
                 self._inject(fault, inject)
                 pending.remove(fault)
                 states = self.task_states()
-            failed = [task for task, state in states.items() if state == "failed" and task != "closing_report"]
+            failed = [task for task, state in states.items() if state == "failed" and task not in ("closing_report", *self._stops)]
             if failed and (not pending or states.get("closing_report") == "failed"):
                 if failed != [expected.fails] or pending:
                     raise Unexpected(f"{', '.join(failed)} failed: {self.told()[-1500:]}")
@@ -99,18 +99,19 @@ class Scene:
                 return "resumed after it was cleared" if self.case.expected.fails else "went on by itself"
             if pending and self.case.expected.until and states.get(self.case.expected.until.task) == self.case.expected.until.state:
                 raise Unexpected(f"the moment of fault {pending[0].kind} never came")
-            if not pending and expected.until and states.get(expected.until.task) in ("running", "deferred") and not expected.fails:
-                self.stage.client.pause(self.dag, True)  # nothing begins behind the task with which the case is proven
+            if not pending and not expected.fails:
+                self._let_nothing_begin_behind(expected.until)
             self._approve(states)
             time.sleep(0.4)
 
     def finish(self) -> None:
         """End every run of the case, as a person does: reject an open gate, else mark the run failed, once nothing is under way."""
-        ends = time.monotonic() + 60
-        while self.run_id and self.stage.client.run_state(self.dag, self.run_id) not in ENDED and "running" in self.task_states().values():
-            if time.monotonic() > ends:
+        begun = time.monotonic()
+        while self.run_id and self.stage.client.run_state(self.dag, self.run_id) not in ENDED:
+            waited = time.monotonic() - begun
+            if waited > 60 or (waited > 6 and not UNDER_WAY & set(self.task_states().values())):
                 break  # what a run that hangs leaves behind is for the invariants to name
-            time.sleep(0.3)
+            time.sleep(0.5)
         for dag, run in [(self.dag, self.run_id), *self.other_runs]:
             if run and self.stage.client.run_state(dag, run) not in ENDED:
                 gate = next((t["task_id"] for t in self.stage.client.tasks(dag, run) if t["state"] == "awaiting_input"), None)
@@ -181,6 +182,14 @@ class Scene:
             self.stage.client.mark(self.dag, self.run_id, task, "success")
         return self.task_states()
 
+    def _let_nothing_begin_behind(self, until: Until | None) -> None:
+        """The tasks right behind the one with which the case is proven are marked failed by hand, so that the run ends with it."""
+        if self._stops or until is None:
+            return
+        self._stops = self.stage.client.downstream(self.dag, until.task)
+        for task in self._stops:
+            self.stage.client.mark(self.dag, self.run_id, task, "failed")
+
     def _approve(self, states: dict[str, str | None]) -> None:
         """Approve what waits for it, once the process that parked it is long gone: Airflow 3.3 fails a gate that is answered as it parks."""
         for task in [task for task, state in states.items() if state == "awaiting_input"]:
@@ -209,7 +218,6 @@ class Scene:
 
     def _repair_and_clear(self, task: str) -> None:
         self.repair()
-        self.cleared = True
         self.stage.client.clear(self.dag, self.run_id, [task])
 
     def _wait_for_the_end(self) -> None:
