@@ -121,7 +121,9 @@ def rollback(monkeypatch) -> DAG:
 def test_the_way_back_asks_a_person_before_anything_changes(rollback):
     for task in rollback.tasks:
         changes = task.task_id.startswith(("restore_quorum", "roll_brokers", "leave_kraft", "set_controllers_aside"))
-        assert ("gate_rollback.confirm" in upstream(rollback, task.task_id)) is (changes or task.task_id in {"parity_before_leaving", "verify", "closing_report"})
+        assert ("gate_rollback.confirm" in upstream(rollback, task.task_id)) is (
+            changes or task.task_id in {"parity_before_leaving", "verify", "closing_report"}
+        )
 
 
 def test_kraft_is_left_after_parity_with_every_broker_back_in_migration_mode_and_before_any_goes_to_zookeeper(rollback):

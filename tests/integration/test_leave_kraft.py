@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import by_hand
 import pytest
@@ -15,7 +17,7 @@ from labs import Lab
 from kraft_runbook.clients import departure
 from kraft_runbook.clients.departure import leave_kraft
 from kraft_runbook.clients.metadata_quorum import describe_quorum
-from kraft_runbook.clients.observe import observe
+from kraft_runbook.clients.observe import accepts, observe
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.leaving import Departure, fence_plan
 from lab.layout import starts
@@ -54,6 +56,24 @@ def dual_write_goes_on(lab: Lab) -> None:
     by_hand.await_dual_write(lab.spec, secrets=lab.secrets)
 
 
+def test_a_controller_whose_file_lost_the_flag_is_named_before_any_is_stopped(dual_write: Lab, zookeeper: KazooClient) -> None:
+    """Lifting the fence starts controllers: one without the flag would finalize the migration as soon as it led."""
+    controller = dual_write.spec.controllers[1]
+    file = Path(controller.config_file)
+    kept, changed = file.read_text(), file.stat().st_mtime_ns
+    before = starts(dual_write.spec)
+    file.write_text("\n".join(line for line in kept.splitlines() if "migration.enable" not in line))
+    try:
+        with pytest.raises(StepFailed, match=f"controller {controller.id} would not start in migration mode") as failed:
+            leave(dual_write, zookeeper)
+    finally:
+        file.write_text(kept)
+        os.utime(file, ns=(changed, changed))
+    assert "could not be lifted" not in failed.value.problem
+    assert all(accepts(c.host, c.port) is True for c in dual_write.spec.controllers)
+    assert starts(dual_write.spec) == before
+
+
 def test_a_touched_key_that_differs_in_zookeeper_lifts_the_fence(dual_write: Lab, zookeeper: KazooClient) -> None:
     admin = AdminClient({"bootstrap.servers": ",".join(dual_write.spec.bootstrap_servers)})
 
@@ -74,7 +94,9 @@ def test_a_touched_key_that_differs_in_zookeeper_lifts_the_fence(dual_write: Lab
 
 
 def test_what_is_not_drained_in_time_lifts_the_fence(dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(departure, "DRAIN_SECONDS", 0.0)
+    """A real drain is too quick to be caught behind: the offset is read as one that lags by a record."""
+    read = departure._offset
+    monkeypatch.setattr(departure, "_offset", lambda reader: (read(reader) or 0) - 1)
     before = starts(dual_write.spec)
     with pytest.raises(StepFailed, match="was not written up to offset") as failed:
         leave(dual_write, zookeeper, just_before=lambda: create(dual_write, BURST[:150]))

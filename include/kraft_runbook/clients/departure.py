@@ -51,7 +51,7 @@ def leave_kraft(
     moments = Departure(began_at=_now())
     with contextlib.ExitStack() as stack:
         zookeeper = stack.enter_context(ZookeeperReader(spec.zookeeper, secrets=secrets))
-        fence = stack.enter_context(QuorumFence(spec, plan, tell=tell))
+        fence = stack.enter_context(QuorumFence(spec, plan, secrets=secrets, tell=tell))
         if plan.active is None:
             moments = _without_a_quorum(fence, zookeeper, moments)
         else:
@@ -130,7 +130,7 @@ def _drain_and_prove(
         if quorum.high_watermark() != high_watermark:
             raise StepFailed("the high watermark moved though the quorum was fenced: a controller runs that was to be stopped", way_out=LIFTED)
     except Unreachable as error:
-        raise StepFailed(f"the active controller resigned before the drain was proven: {error.problem}", way_out=LIFTED) from None
+        raise StepFailed(f"the drain could not be proven: {error.problem}", way_out=LIFTED) from None
     return replace(moments, proven_at=_now(), touched_keys=touched)
 
 

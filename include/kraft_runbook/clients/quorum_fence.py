@@ -12,7 +12,8 @@ from types import TracebackType
 
 from kraft_runbook.clients.ansible_runs import RunReport, Tell, run_ansible
 from kraft_runbook.clients.observe import accepts
-from kraft_runbook.clients.playbooks import AGAIN, host_name, node_variables, playbook_directory
+from kraft_runbook.clients.playbooks import AGAIN, Guard, guarded_controllers, host_name, node_variables, playbook_directory
+from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.leaving import FencePlan
@@ -29,15 +30,17 @@ class QuorumFence:
     nothing was deleted, and starting them again resumes the dual write.
     """
 
-    def __init__(self, spec: ClusterSpec, plan: FencePlan, *, tell: Tell) -> None:
+    def __init__(self, spec: ClusterSpec, plan: FencePlan, *, secrets: Secrets, tell: Tell) -> None:
         self._spec = spec
         self._plan = plan
+        self._secrets = secrets
         self._tell = tell
         self._words = tempfile.TemporaryDirectory(prefix="kraft-runbook-words-")
         self._report: RunReport | None = None
         self._broken: BaseException | None = None
         self._run = threading.Thread(target=self._work, name="leave-kraft", daemon=True)
         self._decided = False
+        self._raised = False
         self._reached: set[str] = set()
 
     def __enter__(self) -> QuorumFence:
@@ -54,13 +57,15 @@ class QuorumFence:
         except StepFailed as failure:
             if error is None:
                 raise
+            if not self._raised:
+                return  # the run ended before anything was stopped, and that is what the error says
             raise StepFailed(f"{error}\nand the fence could not be lifted: {failure.problem}", way_out=failure.way_out) from error
         finally:
             self._words.cleanup()
 
     def ready(self) -> None:
         """Wait until ansible has reached every host, so that the words are acted on at once. Raises StepFailed where one can't be reached."""
-        while len(self._reached) < len(self._spec.controllers):
+        while self._reached < {f"controller {c.id}" for c in self._spec.controllers}:
             if not self._run.is_alive():
                 self._raise_failure()
             time.sleep(0.01)
@@ -69,10 +74,12 @@ class QuorumFence:
         who, _, _ = line.partition(": ")
         if who in self._reached:
             self._tell(line)
-        self._reached.add(who)
+        elif who.startswith("controller "):
+            self._reached.add(who)  # its first line only says that it would be stopped
 
     def raise_it(self) -> None:
         """Stop every controller but the active one, and see that they are gone. Raises StepFailed; then nothing was deleted."""
+        self._raised = True
         self._say("fence", "")
         self._await_end(self._plan.fenced)
 
@@ -112,10 +119,12 @@ class QuorumFence:
         fresh.replace(path)
 
     def _work(self) -> None:
-        inventory = {}
+        guarded = guarded_controllers(self._spec, Guard.PROVISIONING, but=None, secrets=self._secrets, check=False)
+        inventory = dict(guarded)
         for controller in self._spec.controllers:
             inventory[host_name(controller)] = {
                 **node_variables(self._spec, controller),
+                "must_be_proven": list(guarded),
                 "part": "active" if controller.id == self._plan.active else "fenced",
                 "words": self._words.name,
                 "decider": os.getpid(),
@@ -132,6 +141,7 @@ class QuorumFence:
                 tell=self._hear,
                 labels={host_name(c): f"controller {c.id}" for c in self._spec.controllers},
                 directory=None,
+                groups={"guarded": list(guarded)},
             )
         except BaseException as error:
             self._broken = error
