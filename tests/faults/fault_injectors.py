@@ -103,7 +103,7 @@ def restart_airflow(scene: Scene, fault: Fault) -> None:
 @injector("mark")
 def mark(scene: Scene, fault: Fault) -> None:
     """Mark a task success by hand."""
-    scene.stage.client.mark(scene.dag, scene.run_id, str(fault.target), "success")
+    scene.mark(str(fault.target), "success")
 
 
 @injector("clear")

@@ -179,7 +179,7 @@ class Scene:
             return states
         self._marked = True
         for task in sorted(task for task, state in states.items() if task.startswith(self.case.behind) and state not in ("running", "success")):
-            self.stage.client.mark(self.dag, self.run_id, task, "success")
+            self.mark(task, "success")
         return self.task_states()
 
     def _let_nothing_begin_behind(self, until: Until | None) -> None:
@@ -188,7 +188,7 @@ class Scene:
             return
         self._stops = self.stage.client.downstream(self.dag, until.task)
         for task in self._stops:
-            self.stage.client.mark(self.dag, self.run_id, task, "failed")
+            self.mark(task, "failed")
 
     def _approve(self, states: dict[str, str | None]) -> None:
         """Approve what waits for it, once the process that parked it is long gone: Airflow 3.3 fails a gate that is answered as it parks."""
@@ -234,6 +234,16 @@ class Scene:
 
     def _interesting(self) -> dict[str, str | None]:
         return {task: state for task, state in self.task_states().items() if state not in ("success", None)}
+
+    def mark(self, task: str, state: str) -> None:
+        """Mark a task by hand; again where SQLite was locked at that moment (Airflow then answers 500)."""
+        for left in (3, 2, 1, 0):
+            try:
+                return self.stage.client.mark(self.dag, self.run_id, task, state)
+            except RunbookError as error:
+                if " 500 " not in str(error) or not left:
+                    raise
+                time.sleep(1)
 
     # -- for injectors --------------------------------------------------------------------------------------------------
 
