@@ -20,7 +20,9 @@ from kafka import KafkaAdminClient, TopicPartition
 from kazoo.client import KazooClient
 
 from kraft_runbook.clients.metadata_quorum import describe_quorum
+from kraft_runbook.clients.observe import observe
 from kraft_runbook.cluster import Broker, Controller
+from kraft_runbook.conditions import Condition, evaluate
 from lab import supervision
 from lab.layout import layout
 
@@ -165,7 +167,19 @@ def kill_service(scene: Scene, fault: Fault) -> Undo:
     killed = _services(scene, fault.target)
     for service in killed:
         scene.kill_service(service)
-    return lambda: [scene.start_service(service) for service in killed] and None
+
+    def undo() -> None:
+        for service in killed:
+            scene.start_service(service)
+        if fault.seconds is None and any(c.service in killed for c in scene.ground.spec.controllers):
+            soon(lambda: _quorum_is_whole(scene) or None, "every controller is caught up", every=0.5)
+
+    return undo
+
+
+def _quorum_is_whole(scene: Scene) -> bool:
+    """What a person looks for before clearing a task that was refused for want of a controller."""
+    return evaluate(Condition.QUORUM_WHOLE, observe(scene.ground.spec, secrets=scene.ground.lab.secrets), scene.ground.spec).done
 
 
 @injector("pause_service")
