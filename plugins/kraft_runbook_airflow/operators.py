@@ -116,7 +116,7 @@ class HostStepOperator(ClusterOperator):
             self.log.info("already done: %s", done)
             record(context, self.cluster, "already_done", {"phase": reading.phase.value, "step": self.step.value, "node_id": self.node, "why": done})
             return {"changed": [], "already_done": done}
-        require(self.step, reading)
+        self.require_phase(reading, seen)
         require_confirmation(context, spec, GATE_BEFORE[self.step], seen)
         self.guard(context, spec, seen)
         result = self.play(spec, seen, check=False)
@@ -129,6 +129,10 @@ class HostStepOperator(ClusterOperator):
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
         """Why nothing is left to do on this node; None when something is."""
         return f"the cluster is in {reading.phase}, beyond {self.step.value}" if already_past(self.step, reading.phase) else None
+
+    def require_phase(self, reading: PhaseReading, seen: ClusterObservation) -> None:
+        """Raise Refused where the table of transitions does not let this step run in the observed phase."""
+        require(self.step, reading)
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
         """Raise Refused where this step must not run now, though the phase allows it."""
@@ -191,7 +195,19 @@ class RestartBroker(HostStepOperator):
         state = seen.brokers[self.node]
         if state.running is True and state.mode == self.mode:
             return f"broker {self.node} is in {self.mode.value} mode"
-        return super().already_done(spec, seen, reading)
+        return None if self._left_behind(reading, seen) else super().already_done(spec, seen, reading)
+
+    def require_phase(self, reading: PhaseReading, seen: ClusterObservation) -> None:
+        if self._left_behind(reading, seen):
+            self.log.error(
+                "The migration was finalized while broker %d was in migration mode. KRaft mode is the only way left for it (docs/finalization.md)", self.node
+            )
+            return
+        super().require_phase(reading, seen)
+
+    def _left_behind(self, reading: PhaseReading, seen: ClusterObservation) -> bool:
+        """Whether a hand finalized the migration in the middle of the roll into KRaft mode, before this broker's turn."""
+        return self.mode is BrokerMode.KRAFT and reading.phase is Phase.FINALIZED and seen.brokers[self.node].mode != BrokerMode.KRAFT
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
         others_down = [b.id for b in seen.brokers.values() if b.id != self.node and b.running is not True]
@@ -211,11 +227,12 @@ class RestartBroker(HostStepOperator):
                 way_out=f"wait until they are in sync, then clear this task; broker {self.node} was not touched",
             )
         without_flag = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
-        if without_flag:
+        if without_flag and detect_phase(seen).phase is not Phase.FINALIZED:
             raise Refused(
                 f"controller {', '.join(map(str, without_flag))} runs without the migration flag: the first time it leads, the migration is final, whatever the brokers are",
                 way_out="restart it with zookeeper.metadata.migration.enable=true before it is elected, then clear this task",
             )
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
-        return playbooks.restart_broker(spec, self.node, self.mode, secrets=airflow_secrets(), check=check, on_event=self.log.info)
+        finalized = detect_phase(seen).phase is Phase.FINALIZED
+        return playbooks.restart_broker(spec, self.node, self.mode, secrets=airflow_secrets(), check=check, on_event=self.log.info, finalized=finalized)

@@ -9,8 +9,8 @@ import pytest
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.observation import BrokerMode, MigrationZnode, Unread, was_read
-from kraft_runbook.phases import Phase
-from kraft_runbook_airflow.operators import ProvisionController
+from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook_airflow.operators import ProvisionController, RestartBroker
 from tests.unit.observations import SPEC, broker, observation
 
 NO_QUORUM = Unread("no controller runs")
@@ -35,6 +35,27 @@ def test_a_broker_left_in_migration_mode_is_refused_before_a_controller_is_forma
     seen = replace(broker(2, mode=BrokerMode.HYBRID)(observation(Phase.ZOOKEEPER)), quorum=NO_QUORUM)
     with pytest.raises(Refused, match="broker 2 is still in migration mode"):
         provision().guard({}, SPEC, seen)
+
+
+def to_kraft(node: int) -> Any:
+    return RestartBroker(task_id="restart", cluster="lab", node=node, mode=BrokerMode.KRAFT)
+
+
+def test_a_broker_that_a_finalization_by_hand_left_behind_is_still_taken_to_kraft_mode() -> None:
+    seen = broker(3, mode=BrokerMode.HYBRID)(observation(Phase.FINALIZED))
+    reading = detect_phase(seen)
+    assert reading.phase is Phase.FINALIZED
+    assert to_kraft(3).already_done(SPEC, seen, reading) is None
+    to_kraft(3).require_phase(reading, seen)
+    to_kraft(3).guard({}, SPEC, seen)
+
+
+def test_once_final_no_other_broker_is_touched() -> None:
+    seen = observation(Phase.FINALIZED)
+    reading = detect_phase(seen)
+    assert "is in kraft mode" in (to_kraft(3).already_done(SPEC, seen, reading) or "")
+    hybrid = RestartBroker(task_id="restart", cluster="lab", node=3, mode=BrokerMode.HYBRID)
+    assert hybrid.already_done(SPEC, broker(3, mode=BrokerMode.HYBRID)(seen), reading)
 
 
 def test_a_clean_start_is_not_refused() -> None:
