@@ -23,6 +23,7 @@ from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.cluster import Broker, Controller
 from kraft_runbook.conditions import Condition, evaluate
+from kraft_runbook.observation import was_read
 from lab import supervision
 from lab.layout import layout
 
@@ -171,15 +172,19 @@ def kill_service(scene: Scene, fault: Fault) -> Undo:
     def undo() -> None:
         for service in killed:
             scene.start_service(service)
-        if fault.seconds is None and any(c.service in killed for c in scene.ground.spec.controllers):
-            soon(lambda: _quorum_is_whole(scene) or None, "every controller is caught up", every=0.5)
+        if fault.seconds is None:  # a person looks first, then clears what was refused
+            soon(lambda: _answer(scene, killed) or None, f"{', '.join(killed)} answers again", every=0.5)
 
     return undo
 
 
-def _quorum_is_whole(scene: Scene) -> bool:
-    """What a person looks for before clearing a task that was refused for want of a controller."""
-    return evaluate(Condition.QUORUM_WHOLE, observe(scene.ground.spec, secrets=scene.ground.lab.secrets), scene.ground.spec).done
+def _answer(scene: Scene, services: list[str]) -> bool:
+    """Whether these nodes answer again, the controllers among them caught up."""
+    spec = scene.ground.spec
+    seen = observe(spec, secrets=scene.ground.lab.secrets)
+    if any(b.service in services and not was_read(seen.brokers[b.id].mode) for b in spec.brokers):
+        return False
+    return not any(c.service in services for c in spec.controllers) or evaluate(Condition.QUORUM_WHOLE, seen, spec).done
 
 
 @injector("pause_service")
