@@ -18,6 +18,12 @@ from stage import open_stage
 
 from lab.layout import load
 
+QUICK_TO_MISS = {
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "15",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "20",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "120",
+}
+"""Airflow takes five minutes by default to miss a dead scheduler's tasks; a test can't wait so long."""
 RESULTS = pytest.StashKey[list[Result]]()
 
 
@@ -34,7 +40,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     components = None
     try:
         ground.open()
-        further = {"KRAFT_RUNBOOK_CLUSTERS": str(ground.clusters), "TMPDIR": str(temporary)}
+        further = {"KRAFT_RUNBOOK_CLUSTERS": str(ground.clusters), "TMPDIR": str(temporary), **QUICK_TO_MISS}
         stage = open_stage(lab, directory / "airflow", users=("operator", "stranger"), further=further)
         components = Components(stage.airflow, dict(stage.given))
         yield World(ground, stage, components, temporary, results)
