@@ -2,8 +2,8 @@
 
     python -m benchmarks.rollback_window --runs 10
 
-Each run: a fresh real cluster (three brokers, three controllers) is brought to dual write, every broker in migration mode; topics are created
-through each broker all the time; then it leaves KRaft. The window is the time from the last topic acknowledged by the quorum until one
+Each run: a fresh real cluster (three brokers, three controllers, 50 topics of 10 partitions) is brought to dual write, every broker in migration
+mode; topics are created through each broker, one after the other; then it leaves KRaft. The window is the time from the last topic acknowledged by the quorum until one
 was acknowledged through every broker afterwards. Afterwards every acknowledged topic and each of its partitions' states must be in ZooKeeper.
 
 ``burst``: 300 topics of 3 partitions are created and acknowledged first, and the leaving begins the moment the last is.
@@ -42,9 +42,11 @@ from lab.layout import environment, layout, load
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
 import by_hand
 
+THERE = 50
+THERE_PARTITIONS = 10
 BURST = 300
 PARTITIONS = 3
-EVERY = 0.02
+EVERY = 0.1
 PATIENCE = 120.0
 WITHIN_MS = 30_000
 TRIES = 5
@@ -90,13 +92,19 @@ class Probes:
                 time.sleep(EVERY)
 
 
-def create(connection: KafkaConnection, names: list[str]) -> list[str]:
+def controller_of(spec: ClusterSpec, secrets: Secrets) -> Broker:
+    """The broker that ZooKeeper elected."""
+    with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+        return spec.broker(await_election(zookeeper, spec, within=30))
+
+
+def create(connection: KafkaConnection, names: list[str], *, partitions: int = PARTITIONS) -> list[str]:
     """The topics of these names that were acknowledged.
 
     Patient: a broker forwards one request at a time, so one that is given up and sent again would only queue behind itself.
     """
     topic = CreateTopicsRequest.CreatableTopic
-    asked = [topic(name=name, num_partitions=PARTITIONS, replication_factor=3, assignments=[], configs=[]) for name in names]
+    asked = [topic(name=name, num_partitions=partitions, replication_factor=3, assignments=[], configs=[]) for name in names]
     answer = connection.send(CreateTopicsRequest(version=5, topics=asked, timeout_ms=WITHIN_MS, validate_only=False), timeout=WITHIN_MS / 1000 + 5)
     return [each.name for each in answer.topics if each.error_code == 0]
 
@@ -121,6 +129,10 @@ def run(way: str, burst: bool) -> Outcome:
     try:
         lifecycle.up(spec)
         secrets = environment_secrets({**os.environ, **environment(spec)})
+        with KafkaConnection(
+            spec.broker_address(controller_of(spec, secrets)), "the controller", spec.broker_security, secrets=secrets, timeout=60
+        ) as connection:
+            create(connection, [f"there-{n}" for n in range(THERE)], partitions=THERE_PARTITIONS)
         by_hand.to_dual_write(spec, secrets=secrets)
         return measure(spec, secrets, way, burst)
     finally:
@@ -136,6 +148,9 @@ def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outco
 
     def just_before() -> None:
         tries[0] += 1
+        if tries[0] == 1:
+            probes.start()
+            time.sleep(0.5)
         if burst:
             with KafkaConnection(spec.broker_address(spec.brokers[0]), "broker", spec.broker_security, secrets=secrets, timeout=30) as connection:
                 acknowledged.extend(create(connection, [f"burst-{tries[0]}-{n}" for n in range(BURST)]))
@@ -144,8 +159,6 @@ def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outco
     with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
         office = read_office(zookeeper).written_to
         assert office is not None
-        probes.start()
-        time.sleep(2)
         deleted_at, lifted = (ours if way == "ours" else documented)(spec, secrets, zookeeper, office.kraft_metadata_offset, just_before)
         ends = time.monotonic() + PATIENCE
         while (usable := probes.through_every_broker_since(deleted_at)) is None and time.monotonic() < ends:
