@@ -102,7 +102,11 @@ def open_stage(lab: Lab, home: Path, *, users: tuple[str, ...] = (USER,), furthe
         port = int(probe.getsockname()[1])
     airflow = Airflow(home, "127.0.0.1", port, users)
     given = {k: v for k, v in lab.environment.items() if k.startswith("KRB_")} | dict(further or {})
-    airflow.start(given)
+    try:
+        airflow.start(given)
+    except BaseException:  # interrupted while it came up: it must not go on alone
+        airflow.stop()
+        raise
     return Stage(lab, airflow, airflow.client(), given)
 
 
