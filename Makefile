@@ -1,7 +1,7 @@
 # make demo           a real cluster leaves ZooKeeper under a real Airflow (APPROVE=auto answers the gates); make demo-down ends it
 # make lab-up         the cluster alone; KRB_LAB_DIR and KRB_LAB_NET move it
 # make check test     what CI runs
-# make faults         every case of the fault matrix (docs/reliability.md)
+# make faults         every case of the fault matrix (docs/reliability.md); make test-long: rollback from each state, parity under churn
 # Needed on the machine: Python 3.11+, Java 17+, Maven. Everything else is brought here, into .venv and build.
 
 PYTHON ?= python3
@@ -13,7 +13,7 @@ JARS := build/jars/.complete
 export PYTHONPATH := include:plugins
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: venv jars lab-up lab-down lab-status lab-seed lock check format test faults demo demo-down
+.PHONY: venv jars lab-up lab-down lab-status lab-seed lock check format test test-long faults demo demo-down
 
 venv: $(VENV)
 
@@ -68,6 +68,10 @@ test: $(VENV) $(JARS)
 # The whole fault matrix, with a table at the end (docs/reliability.md). One case or several: make faults CASES="zookeeper and hybrid"
 faults: $(VENV) $(JARS)
 	$(BIN)/pytest tests/faults -m faults -k "$(CASES)"
+
+# What takes too long for every day: the rollback from each further state, a hundred comparisons under churn.
+test-long: $(VENV) $(JARS)
+	$(BIN)/pytest tests/integration -m long
 
 demo: $(VENV) $(JARS)
 	$(BIN)/python -m lab.demo run --approve "$(APPROVE)"

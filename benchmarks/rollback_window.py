@@ -112,14 +112,16 @@ def create(connection: KafkaConnection, names: list[str], *, partitions: int = P
 @dataclass(frozen=True)
 class Outcome:
     """One run. ``window``: seconds; ``lost``: acknowledged topics without their znodes and states afterwards; ``lifted``: how often the
-    fence was lifted first because the drain was not over in time (nothing is lost then, and it is tried again)."""
+    fence was lifted first because the drain was not over in time (nothing is lost then, and it is tried again); ``stages``: when each moment
+    of leaving came, in seconds after the fence."""
 
     way: str
     burst: bool
     window: float
     acknowledged: int
     lost: int
-    lifted: int
+    lifted: int = 0
+    stages: dict[str, float] = field(default_factory=dict)
 
 
 def run(way: str, burst: bool) -> Outcome:
@@ -159,7 +161,7 @@ def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outco
     with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
         office = read_office(zookeeper).written_to
         assert office is not None
-        deleted_at, lifted = (ours if way == "ours" else documented)(spec, secrets, zookeeper, office.kraft_metadata_offset, just_before)
+        deleted_at, lifted, stages = (ours if way == "ours" else documented)(spec, secrets, zookeeper, office.kraft_metadata_offset, just_before)
         ends = time.monotonic() + PATIENCE
         while (usable := probes.through_every_broker_since(deleted_at)) is None and time.monotonic() < ends:
             time.sleep(0.05)
@@ -169,10 +171,14 @@ def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outco
         last = max((t for t, _, _ in probes.acknowledged if t <= deleted_at), default=began[0])
         before = [*acknowledged, *(name for t, _, name in probes.acknowledged if t <= usable)]
         time.sleep(1)
-        return Outcome(way, burst, round(usable - last, 2), len(before), missing(zookeeper, before), lifted)
+        return Outcome(way, burst, round(usable - last, 2), len(before), missing(zookeeper, before), lifted, stages)
 
 
-def ours(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]) -> tuple[float, int]:
+Left = tuple[float, int, dict[str, float]]
+"""When the znodes were deleted, how often the fence was lifted first, and the stages."""
+
+
+def ours(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]) -> Left:
     """Fence, drain, prove, stop, delete. Returns when the znodes were deleted, and how often the fence was lifted first."""
     lifted = 0
     while True:
@@ -187,10 +193,12 @@ def ours(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since:
             by_hand.await_dual_write(spec, secrets=secrets)
             continue
         assert done.deleted_at is not None
-        return done.deleted_at.timestamp(), lifted
+        assert done.fenced_at is not None
+        moments = {name: getattr(done, f"{name}_at") for name in ("drained", "proven", "stopped", "deleted", "elected", "known")}
+        return done.deleted_at.timestamp(), lifted, {name: round((at - done.fenced_at).total_seconds(), 2) for name, at in moments.items() if at}
 
 
-def documented(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]) -> tuple[float, int]:
+def documented(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]) -> Left:
     """SIGTERM to all controllers at once, then the deletion by a session that is already open. Returns when the znodes were deleted."""
     here = layout(spec)
     describe_quorum(spec, secrets=secrets)
@@ -205,7 +213,7 @@ def documented(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, 
     leave_office(zookeeper, read_office(zookeeper))
     deleted_at = time.time()
     await_election(zookeeper, spec, within=30)
-    return deleted_at, 0
+    return deleted_at, 0, {}
 
 
 def missing(zookeeper: ZookeeperReader, topics: list[str]) -> int:

@@ -23,8 +23,8 @@ from kraft_runbook.errors import RunbookError
 
 PROJECT = Path(__file__).resolve().parents[1]
 USER = "operator"
-SETTLED = 2.0
-"""Seconds after which a gate has parked for good."""
+SETTLED = 3.0
+"""Seconds after which a gate has parked for good, on a machine that is not overloaded."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class AirflowClient:
         """The call that a person's click makes, no sooner than a person could. ``choice``: Approve or Reject.
 
         Airflow 3.3 fails a gate that is answered in the very moment it parks: the scheduler then takes the end of the parking
-        process for the end of the resumed task. So the answer waits until the gate is two seconds old.
+        process for the end of the resumed task. So the answer waits until the gate is three seconds old.
         """
         asked_at = datetime.fromisoformat(self.gate(dag_id, run_id, task_id)["created_at"].replace("Z", "+00:00"))
         time.sleep(max(0.0, SETTLED - (datetime.now(UTC) - asked_at).total_seconds()))

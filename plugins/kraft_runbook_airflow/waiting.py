@@ -13,6 +13,9 @@ from kraft_runbook.errors import StepFailed
 from kraft_runbook.observation import ClusterObservation
 from kraft_runbook_airflow.environment import airflow_secrets
 
+HOPELESS_AFTER = 10.0
+"""Seconds that a wait must look hopeless without a break: a process that a person has just started takes some to open its port."""
+
 SAY_EVERY = 10.0
 """Seconds after which an unchanged message is said again."""
 
@@ -32,6 +35,7 @@ class Wait:
     began: float = field(default_factory=time.time)
     seen: ClusterObservation | None = None
     _healthy: int = 0
+    _hopeless_since: float | None = None
     _said: tuple[str, float] = ("", 0.0)
 
     def look(self) -> bool:
@@ -43,8 +47,10 @@ class Wait:
         if self._healthy >= self.spec.deadlines.healthy_in_a_row:
             self.say(f"{self.condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
             return True
-        if progress.hopeless or elapsed > self.deadline:
-            why = "waiting can't help" if progress.hopeless else f"the deadline of {self.deadline:.0f} s has passed"
+        self._hopeless_since = (self._hopeless_since or time.time()) if progress.hopeless else None
+        hopeless = self._hopeless_since is not None and time.time() - self._hopeless_since >= HOPELESS_AFTER
+        if hopeless or elapsed > self.deadline:
+            why = "waiting can't help" if hopeless else f"the deadline of {self.deadline:.0f} s has passed"
             raise StepFailed(
                 f"{progress.waiting_for or self.condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",
                 way_out="nothing further is changed: correct what is named and clear this task, or go back (docs/rollback.md)",
