@@ -74,6 +74,17 @@ def test_a_controller_whose_file_lost_the_flag_is_named_before_any_is_stopped(du
     assert starts(dual_write.spec) == before
 
 
+def test_what_fails_before_the_fence_stops_no_controller(dual_write: Lab, zookeeper: KazooClient) -> None:
+    def fail() -> None:
+        raise StepFailed("something else", way_out="")
+
+    before = starts(dual_write.spec)
+    with pytest.raises(StepFailed, match="something else"):
+        leave(dual_write, zookeeper, just_before=fail)
+    assert starts(dual_write.spec) == before
+    assert all(accepts(c.host, c.port) is True for c in dual_write.spec.controllers)
+
+
 def test_a_touched_key_that_differs_in_zookeeper_lifts_the_fence(dual_write: Lab, zookeeper: KazooClient) -> None:
     admin = AdminClient({"bootstrap.servers": ",".join(dual_write.spec.bootstrap_servers)})
 

@@ -89,7 +89,7 @@ def run_ansible(
     the private directory can't be removed.
     """
     hide = _hider(secret_values)
-    with _private_directory(directory) as private, _in_memory(secret_text) as channel:
+    with private_directory(directory) as private, _in_memory(secret_text) as channel:
         given = {name: {**variables, **({"secrets_channel": channel} if channel else {})} for name, variables in inventory.items()}
         (private / "hosts.yml").write_text(_inventory_text(given, groups or {}, private))
         fold = _Fold(labels, tell, hide)
@@ -215,7 +215,7 @@ def _in_memory(text: str | None) -> Iterator[str | None]:
 
 
 @contextlib.contextmanager
-def _private_directory(parent: Path | None) -> Iterator[Path]:
+def private_directory(parent: Path | None) -> Iterator[Path]:
     """A directory of one run, removed at its end. Directories of runs whose process was killed are removed first."""
     base = parent or Path(tempfile.gettempdir())
     base.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 
-from kraft_runbook.clients.ansible_runs import RunReport, Tell, run_ansible
+from kraft_runbook.clients.ansible_runs import RunReport, Tell, private_directory, run_ansible
 from kraft_runbook.clients.observe import accepts
 from kraft_runbook.clients.playbooks import AGAIN, Guard, guarded_controllers, host_name, node_variables, playbook_directory
 from kraft_runbook.clients.secrets import Secrets
@@ -35,7 +33,7 @@ class QuorumFence:
         self._plan = plan
         self._secrets = secrets
         self._tell = tell
-        self._words = tempfile.TemporaryDirectory(prefix="kraft-runbook-words-")
+        self._place = private_directory(None)
         self._report: RunReport | None = None
         self._broken: BaseException | None = None
         self._run = threading.Thread(target=self._work, name="leave-kraft", daemon=True)
@@ -44,14 +42,16 @@ class QuorumFence:
         self._reached: set[str] = set()
 
     def __enter__(self) -> QuorumFence:
+        self._words = self._place.__enter__()
         self._run.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
+            if not self._raised:
+                self._say("fence", "do not")
             if not self._decided:
-                self._say("fence", "")
-                self._say("decision", "lift")
+                self._say("decision", "lift" if self._raised else "nothing to decide")
             self._run.join(_END)
             self._raise_failure()
         except StepFailed as failure:
@@ -61,7 +61,7 @@ class QuorumFence:
                 return  # the run ended before anything was stopped, and that is what the error says
             raise StepFailed(f"{error}\nand the fence could not be lifted: {failure.problem}", way_out=failure.way_out) from error
         finally:
-            self._words.cleanup()
+            self._place.__exit__(None, None, None)
 
     def ready(self) -> None:
         """Wait until ansible has reached every host, so that the words are acted on at once. Raises StepFailed where one can't be reached."""
@@ -80,7 +80,7 @@ class QuorumFence:
     def raise_it(self) -> None:
         """Stop every controller but the active one, and see that they are gone. Raises StepFailed; then nothing was deleted."""
         self._raised = True
-        self._say("fence", "")
+        self._say("fence", "fence")
         self._await_end(self._plan.fenced)
 
     def _await_end(self, ids: Sequence[int]) -> None:
@@ -113,7 +113,7 @@ class QuorumFence:
             raise StepFailed(f"leave_kraft: ansible ended as {self._report.status}:\n{self._report.output}", way_out=AGAIN)
 
     def _say(self, name: str, word: str) -> None:
-        path = Path(self._words.name) / name
+        path = self._words / name
         fresh = path.with_suffix(".new")
         fresh.write_text(word)
         fresh.replace(path)
@@ -126,7 +126,7 @@ class QuorumFence:
                 **node_variables(self._spec, controller),
                 "must_be_proven": list(guarded),
                 "part": "active" if controller.id == self._plan.active else "fenced",
-                "words": self._words.name,
+                "words": str(self._words),
                 "decider": os.getpid(),
                 "patience": PATIENCE,
             }
