@@ -39,9 +39,11 @@ def way_back(seen: ClusterObservation, spec: ClusterSpec, *, dual_write_stopped:
     plan = rollback_plan(phase)
     if phase is Phase.FINALIZED:
         return plan
+    lost = quorum_is_lost(seen) if phase in (Phase.UNKNOWN, Phase.HYBRID, Phase.DUAL_WRITE) else None
+    if lost:
+        return RollbackPlan(False, f"{lost}: a majority of the controllers must run first", RESTORE, plan.risks)
     if phase is Phase.UNKNOWN:
-        lost = quorum_is_lost(seen)
-        return RollbackPlan(False, f"{lost}: a majority of the controllers must run first", RESTORE, plan.risks) if lost else plan
+        return plan
     if phase is Phase.ZOOKEEPER:
         steps = tuple(_settling(seen, spec))
         return replace(plan, steps=steps, seconds=_seconds(seen, spec, phase)) if steps else plan
@@ -62,8 +64,12 @@ def render_estimate(plan: RollbackPlan) -> str:
 
 def quorum_is_lost(seen: ClusterObservation) -> str | None:
     """What shows that controllers of a migration should run and none leads: the office is KRaft's, or brokers are. None where nothing does."""
+    running = sum(c.running is True for c in seen.controllers.values())
+    unseen = sum(not was_read(c.running) for c in seen.controllers.values())
     if was_read(seen.quorum):
-        return None
+        if (running + unseen) * 2 > len(seen.controllers):
+            return None
+        return f"only {running} of {len(seen.controllers)} controllers runs, which is no majority: it leads for a few seconds more"
     if was_read(seen.zookeeper) and seen.zookeeper.controller is not None and seen.zookeeper.controller.kraft_controller_epoch >= 0:
         return f"/controller is held by KRaft controller {seen.zookeeper.controller.broker_id}, and no quorum leads"
     in_kraft = seen.brokers_in(BrokerMode.KRAFT)
@@ -84,9 +90,6 @@ def _obstacles(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, dual_w
             "restart it with zookeeper.metadata.migration.enable=true"
         )
     if phase is not Phase.PRE_MIGRATION:
-        lost = quorum_is_lost(seen)
-        if lost:
-            yield f"{lost}: what it acknowledged last may not be in ZooKeeper; start a majority of the controllers"
         if dual_write_stopped:
             yield f"ZooKeeper is not written any more, so what was acknowledged since would be lost: {dual_write_stopped}"
 

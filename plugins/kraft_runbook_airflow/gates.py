@@ -20,7 +20,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.gates import NEEDS_PARITY, Gate, is_behind, make_proof
 from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.phases import RollbackPlan, detect_phase
-from kraft_runbook.way_back import way_back
+from kraft_runbook.way_back import quorum_is_lost, way_back
 from kraft_runbook_airflow.approvals import load_proof, require_approval, store_proof
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
 from kraft_runbook_airflow.journal import record
@@ -76,7 +76,7 @@ def examine(spec: ClusterSpec, gate: Gate) -> tuple[ClusterObservation, tuple[Ch
         time.sleep(LIVENESS_SECONDS)
     seen = observe(spec, secrets=secrets, scope=Scope.FULL if deep else Scope.LIVE, with_hosts=deep)
     phase = detect_phase(seen).phase
-    if gate in NEEDS_PARITY or phase in DUAL_WRITING:
+    if gate in NEEDS_PARITY or (phase in DUAL_WRITING and not quorum_is_lost(seen)):
         alive = dual_write_liveness(earlier, seen)
         checks.append(alive)
         stopped = alive.evidence if alive.verdict is Verdict.FAIL else None

@@ -10,7 +10,7 @@ from observations import SPEC, WHY, a_controller, broker, observation, part
 
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode
 from kraft_runbook.phases import Phase
-from kraft_runbook.way_back import way_back
+from kraft_runbook.way_back import quorum_is_lost, way_back
 
 Spoil = Callable[[ClusterObservation], ClusterObservation]
 
@@ -76,6 +76,16 @@ def test_a_dual_write_that_stopped_turns_it_to_no() -> None:
 def test_a_quorum_of_one_cannot_be_fenced() -> None:
     alone = SPEC.model_copy(update={"controllers": SPEC.controllers[:1]})
     assert "a quorum of one" in way_back(observation(Phase.HYBRID), alone).why
+
+
+def test_a_leader_whose_majority_was_stopped_counts_as_lost() -> None:
+    """It goes on for about three seconds; whoever looks just then must not take the quorum for whole."""
+    seen = observation(Phase.HYBRID)
+    for i in SPEC.controller_ids[1:]:
+        seen = a_controller(i, running=False, mode=WHY, metrics=WHY)(seen)
+    assert "only 1 of 3 controllers runs, which is no majority" in (quorum_is_lost(seen) or "")
+    assert not way_back(seen, SPEC).possible
+    assert quorum_is_lost(observation(Phase.HYBRID)) is None
 
 
 def test_a_lost_quorum_is_brought_back_first() -> None:
