@@ -20,7 +20,7 @@ PARITY_SECONDS = 40.0
 LEAVING_SECONDS = 15.0
 CONTROLLER_SECONDS = 5.0
 WINDOW_SECONDS = 3.0
-"""The bound of benchmarks/rollback_window.py right after a burst of 300 topics."""
+"""About the window of an idle cluster of 501 partitions (measured 1.3 to 2.1). Right after many topics were created the elected broker needs longer (7 to 11)."""
 
 
 RESTORE = (
