@@ -89,9 +89,8 @@ def _obstacles(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, dual_w
             f"controller {_ids(unflagged)} runs without the migration flag: the first time it leads, the migration is final; "
             "restart it with zookeeper.metadata.migration.enable=true"
         )
-    if phase is not Phase.PRE_MIGRATION:
-        if dual_write_stopped:
-            yield f"ZooKeeper is not written any more, so what was acknowledged since would be lost: {dual_write_stopped}"
+    if phase is not Phase.PRE_MIGRATION and dual_write_stopped:
+        yield f"ZooKeeper is not written any more, so what was acknowledged since would be lost: {dual_write_stopped}"
 
 
 def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:
