@@ -136,6 +136,7 @@ class LeaveKraft(RestoreQuorum):
             return {"dry_run": True}
         self.claim(context)
         if reading.phase is Phase.ZOOKEEPER:
+            require_confirmation(context, spec, Gate.ROLLBACK, seen)  # a /migration that is left is deleted here
             departure = settle_in_zookeeper(spec, secrets=airflow_secrets(), tell=self.log.info, known_within=KNOWN_WITHIN)
             self.log.info("already done: broker %s holds the office, and every broker knows it", departure.controller)
             return {"already_done": "ZooKeeper holds the office"}

@@ -64,7 +64,7 @@ def leave_kraft(
             moments = replace(moments, fenced_at=_now())
             moments = _drain_and_prove(spec, quorum, proof, zookeeper, moments, secrets)
         office = read_office(zookeeper)
-        if office.written_to is not None and office.written_to.kraft_metadata_offset != (moments.migration_offset or -1):
+        if office.written_to is not None and office.written_to.kraft_metadata_offset != moments.migration_offset:
             raise StepFailed("/migration moved on while the quorum was fenced: another controller writes", way_out=LIFTED)
         fence.leave()
         moments = replace(moments, stopped_at=_now())

@@ -119,18 +119,18 @@ class QuorumFence:
         fresh.replace(path)
 
     def _work(self) -> None:
-        guarded = guarded_controllers(self._spec, Guard.PROVISIONING, but=None, secrets=self._secrets, check=False)
-        inventory = dict(guarded)
-        for controller in self._spec.controllers:
-            inventory[host_name(controller)] = {
-                **node_variables(self._spec, controller),
-                "must_be_proven": list(guarded),
-                "part": "active" if controller.id == self._plan.active else "fenced",
-                "words": str(self._words),
-                "decider": os.getpid(),
-                "patience": PATIENCE,
-            }
         try:
+            guarded = guarded_controllers(self._spec, Guard.PROVISIONING, but=None, secrets=self._secrets, check=False)
+            inventory = dict(guarded)
+            for controller in self._spec.controllers:
+                inventory[host_name(controller)] = {
+                    **node_variables(self._spec, controller),
+                    "must_be_proven": list(guarded),
+                    "part": "active" if controller.id == self._plan.active else "fenced",
+                    "words": str(self._words),
+                    "decider": os.getpid(),
+                    "patience": PATIENCE,
+                }
             self._report = run_ansible(
                 playbook_directory() / "leave_kraft.yml",
                 inventory,
