@@ -1,0 +1,110 @@
+"""Whole topics as columns: what the canonical rows of a topic say, a million partitions at a time and without an object a row.
+
+Both stores are brought into this form, and a topic's fingerprint (``topic_prints``) is taken from it. Whoever fills it promises that each value is
+exactly the one that the topic's canonical rows (``entities``) would show; a topic for which that can't be promised is left out, and is ``odd``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Lists of broker ids: the i-th is ``values[offsets[i]:offsets[i + 1]]``. ``offsets``: n + 1 int64, not falling."""
+
+    offsets: NDArray[np.int64]
+    values: Ints
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        return np.diff(self.offsets)
+
+    def take(self, wanted: NDArray[np.int64]) -> Lists:
+        """The lists at these places, in this order."""
+        lengths = self.lengths[wanted]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        return Lists(offsets, self.values[np.repeat(self.offsets[:-1][wanted], lengths) + within])
+
+    @classmethod
+    def empty(cls, count: int) -> Lists:
+        """``count`` empty lists."""
+        return cls(np.zeros(count + 1, np.int64), np.empty(0, np.int32))
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[int]]) -> Lists:
+        """From plain lists."""
+        offsets = np.concatenate(([0], np.cumsum([len(each) for each in lists], dtype=np.int64)))
+        return cls(offsets.astype(np.int64), np.array([value for each in lists for value in each], np.int32))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Lists]) -> Lists:
+        """All lists of these, one after another."""
+        starts = np.cumsum([0, *(len(each.values) for each in parts)])
+        offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
+        return cls(np.concatenate([np.zeros(1, np.int64), *offsets]), np.concatenate([np.empty(0, np.int32), *(each.values for each in parts)]))
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumns:
+    """One entry a partition. ``topic``: its topic's place among the topics, not falling; in one topic no partition stands twice.
+
+    ``replicas`` in their order; ``isr``, ``adding`` and ``removing`` in any (they are sets). ``recovery``: LeaderRecoveryState.
+    """
+
+    topic: Ints
+    partition: Ints
+    replicas: Lists
+    adding: Lists
+    removing: Lists
+    leader: Ints
+    leader_epoch: Ints
+    isr: Lists
+    recovery: Ints
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+    def take(self, wanted: NDArray[np.int64]) -> PartitionColumns:
+        """The partitions at these places, in this order."""
+        return PartitionColumns(
+            *(getattr(self, name)[wanted] if not isinstance(getattr(self, name), Lists) else getattr(self, name).take(wanted) for name in self.__slots__)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigColumns:
+    """One entry a topic config. ``topic``: its topic's place among the topics, not falling; in one topic no name stands twice."""
+
+    topic: Ints
+    name: Sequence[str]
+    value: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicColumns:
+    """Topics, their partitions (each with its state) and their configs. ``ids``: topic ids as Kafka writes them (``Uuid.toString``)."""
+
+    names: Sequence[str]
+    ids: Sequence[str]
+    partitions: PartitionColumns
+    configs: ConfigColumns
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def ints(values: Sequence[Any]) -> Ints:
+    """Plain numbers as a column. Raises OverflowError for one that is no int32."""
+    return np.array(values, np.int32)
