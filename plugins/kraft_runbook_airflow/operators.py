@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.checks import Verdict, run_checks
 from kraft_runbook.clients import playbooks
+from kraft_runbook.clients.ansible_runs import remove_what_killed_runs_left
 from kraft_runbook.clients.observe import Scope, observe
 from kraft_runbook.clients.playbooks import PlaybookResult
 from kraft_runbook.cluster import ClusterSpec
@@ -44,9 +45,10 @@ class ClusterOperator(BaseOperator):
         raise NotImplementedError
 
     def claim(self, context: Any) -> None:
-        """Make sure that no other run changes this cluster."""
+        """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone, whether or not this try plays anything."""
         ti = context["ti"]
         hold_claim(state_directory(), self.cluster, dag_id=ti.dag_id, run_id=ti.run_id, is_active=lambda d, r: _is_active(ti, d, r))
+        remove_what_killed_runs_left()
 
 
 def _is_active(ti: Any, dag_id: str, run_id: str) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,6 +38,16 @@ def test_a_broker_left_in_migration_mode_is_refused_before_a_controller_is_forma
     seen = replace(broker(2, mode=BrokerMode.HYBRID)(observation(Phase.ZOOKEEPER)), quorum=NO_QUORUM)
     with pytest.raises(Refused, match="broker 2 is still in migration mode"):
         provision().guard({}, SPEC, seen)
+
+
+def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    left = tmp_path / "tmp" / "kraft-runbook-run-left"
+    left.mkdir(parents=True)
+    (left / ".alive").touch()
+    provision().claim({"ti": SimpleNamespace(dag_id="d", run_id="one")})
+    assert not left.exists()
 
 
 def to_kraft(node: int) -> Any:

@@ -219,7 +219,7 @@ def private_directory(parent: Path | None) -> Iterator[Path]:
     """A directory of one run, removed at its end. Directories of runs whose process was killed are removed first."""
     base = parent or Path(tempfile.gettempdir())
     base.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _sweep(base)
+    remove_what_killed_runs_left(base)
     private = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
     alive = _mark_alive(private)
     try:
@@ -247,12 +247,12 @@ def _mark_alive(private: Path) -> int:
     return handle
 
 
-def _sweep(base: Path) -> None:
-    """Remove the directories of runs whose process is gone: nobody holds their ``.alive``.
+def remove_what_killed_runs_left(parent: Path | None = None) -> None:
+    """Remove the directories of runs whose process is gone: nobody holds their ``.alive``. ``parent``: the system's temporary directory.
 
     One without it is being made, or was made again by an ended run's last task (ansible's cache of module code): it goes when it is old.
     """
-    for left in base.glob(f"{_PREFIX}*"):
+    for left in (parent or Path(tempfile.gettempdir())).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # another user's, or gone meanwhile
             if (left / ".alive").exists():
                 handle = os.open(left / ".alive", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
