@@ -23,7 +23,7 @@ options:
   action:
     description:
       - C(stop_outdated) stops the service cleanly where its process began before one of the files was last changed.
-      - C(start) starts it where it does not run.
+      - C(start) starts it where it does not run. With an address it fails where another process listens there.
       - C(await) waits until its port is open; fails where the process exits, or runs with other files than wanted.
       - C(stop) stops it cleanly where it runs. C(kill) ends it at once where it runs, without a clean stop.
     type: str
@@ -34,7 +34,7 @@ options:
   config_file: {description: The node's configuration., type: path, required: true}
   files: {description: Every file that the process reads when it starts., type: list, elements: path, required: true}
   config_text: {description: The configuration that the process is to run with., type: str}
-  address: {description: host:port to wait for., type: str}
+  address: {description: host:port to wait for; nobody else may listen there when the service is started., type: str}
   stop_timeout: {description: Seconds that a clean stop may last., type: float, required: true}
   start_timeout: {description: Seconds that the port may take to open., type: float, required: true}
   will_change: {description: In check mode, whether an earlier task would have changed the files or stopped the service., type: bool, default: false}
@@ -153,11 +153,21 @@ def start(service: object, asked: dict, check: bool) -> dict:
         if status.state != STOPPED:
             return {"changed": False, "said": f"{asked['name']} runs (process {status.pid})", "pid": status.pid}
         not_in_the_future(asked["files"])
+        _port_is_free(service, asked["address"])
         service.start()
         status = settled(service, asked["start_timeout"])
         if status.state == STOPPED:
             raise _exited(service, status)
         return {"changed": True, "said": f"started {asked['name']} (process {status.pid})", "pid": status.pid}
+
+
+def _port_is_free(service: object, address: str | None) -> None:
+    """Another's listener would be taken for the service's own, which ends a few seconds later since it can't bind."""
+    if address and _accepts(address):
+        raise HostError(
+            f"{address} is in use by another process, so {service.name} was not started",
+            f"end what listens there (ss -ltnp on this host), then run this step again; {service.name} is down until then",
+        )
 
 
 def _exited(service: object, status: object) -> HostError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -106,6 +107,15 @@ def test_a_broker_that_exits_is_named_with_the_end_of_its_log(node: Node) -> Non
     assert "hunter2" not in str(failed.value)
     assert "run this step again" in failed.value.way_out
     node.behave("")
+    assert to(node).changed == (START,)
+
+
+def test_a_port_that_another_process_took_meanwhile_is_named_and_the_broker_not_started(node: Node) -> None:
+    to(node, BrokerMode.ZOOKEEPER)
+    node.control("stop", "broker-1")
+    with socket.create_server(("127.0.0.1", node.ports["broker"])), pytest.raises(StepFailed, match=rf"127.0.0.1:{node.ports['broker']} is in use"):
+        to(node)
+    assert node.starts() == ["False"]
     assert to(node).changed == (START,)
 
 
