@@ -72,7 +72,8 @@ class Expected(Strict):
     """What must come of it.
 
     ``fails``: the one task that fails (none: no task may fail). ``says``: words of its log or the closing report.
-    ``explain``: words of ``kraft-runbook explain`` while the fault lasts. ``resumes``: after the repair the failed task is cleared
+    ``explain``: words of ``kraft-runbook explain`` while the fault lasts. ``<active>`` in a word is the controller that was active when
+    the fault was meant for it. ``resumes``: after the repair the failed task is cleared
     and the run goes on to ``until``; otherwise the refusal is the end.
     """
 

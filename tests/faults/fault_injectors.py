@@ -158,6 +158,7 @@ def _services(scene: Scene, target: object) -> list[str]:
         return [str(t) for t in target] if isinstance(target, list) else [str(target)]
     leader = describe_quorum(spec, secrets=scene.ground.lab.secrets).leader_id
     ordered = sorted(spec.controllers, key=lambda c: c.id != leader)
+    scene.active = f"controller {leader}"
     chosen = {"active": ordered[:1], "followers": ordered[1:], "active+1": ordered[:2]}[str(target)]
     return [c.service for c in chosen]
 

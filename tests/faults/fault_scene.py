@@ -45,6 +45,8 @@ class Scene:
     run_id: str = ""
     other_runs: list[tuple[str, str]] = field(default_factory=list)
     repairs: list[Undo] = field(default_factory=list)
+    active: str = ""
+    """The active controller at the time of the fault, in words, where the fault was meant for it."""
     _log_sizes: dict[str, int] = field(default_factory=dict)
     _marked: bool = False
     _stops: tuple[str, ...] = ()
@@ -204,7 +206,7 @@ class Scene:
 
     def _check_the_words(self) -> None:
         told = self.told()
-        missing = [word for word in self.case.expected.says if word not in told]
+        missing = self._missing(self.case.expected.says, told)
         if missing:
             raise Unexpected(f"nothing says {missing}: {told[-2000:]}")
         if self.case.expected.explain:
@@ -212,9 +214,12 @@ class Scene:
 
     def _check_the_explanation(self) -> None:
         said = self.stage.command("explain", "--cluster", "lab")
-        missing = [word for word in self.case.expected.explain if word not in said.stdout]
+        missing = self._missing(self.case.expected.explain, said.stdout)
         if missing:
             raise Unexpected(f"explain does not say {missing}: {said.stdout[-2000:]}{said.stderr[-500:]}")
+
+    def _missing(self, words: tuple[str, ...], text: str) -> list[str]:
+        return [word for word in (each.replace("<active>", self.active) for each in words) if word not in text]
 
     def _repair_and_clear(self, task: str) -> None:
         self.repair()
