@@ -1,0 +1,356 @@
+"""Up, down, and the figures of Kafka's own copy: what the migration driver logs, what the processes took, what lies on disk."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.scale.cluster import Plan, load_spec, write_cluster_file
+from benchmarks.scale.ghosts import told
+from benchmarks.scale.processes import Processes, Usage
+from benchmarks.scale.tree import write_snapshot
+from kraft_runbook.clients.metadata_quorum import describe_quorum
+from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.configuration import controller_properties, render_properties
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.metadata.zookeeper_tree import parse_migration
+from kraft_runbook.observation import ControllerMode
+from lab.installation import fetch_jars, install, java
+from lab.layout import ROOT
+from lab.ports import is_open, require_free
+
+Say = Callable[[str], None]
+ZOOKEEPER, GHOSTS = "zookeeper", "ghosts"
+LOG4J = Path(__file__).with_name("log4j.properties")
+QUIET = ("org.apache.kafka.controller", "org.apache.kafka.image")
+BOOTSTRAP = "00000000000000000000-0000000000.checkpoint"
+"""The checkpoint that formatting writes; it holds no copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFigures:
+    """What one copy took. Seconds, bytes, MiB (heap, resident); "active": the controller that copied.
+
+    ``registration_to_state_1``: from the last stand-in's registration to the end of the copy, when the record of ZkMigrationState 1 is committed;
+    ``copy``: the driver's own time; ``wait_a_batch``: seconds that each batch waited for its commit; ``registration_to_dual_write``: until the driver has
+    also read ZooKeeper again and told the brokers.
+    """
+
+    partitions: int
+    brokers: int
+    controllers: int
+    properties: dict[str, str]
+    quiet: bool
+    controller_heap: str
+    tree_written: float
+    tree_bytes: int
+    zookeeper_loaded: float
+    registration_to_state_1: float
+    copy: float
+    records: int
+    batches: int
+    wait_a_batch: float
+    records_a_second: float
+    log_bytes: int
+    snapshot_bytes: int
+    active_cpu_at_state_1: float
+    zookeeper_cpu_at_state_1: float
+    registration_to_dual_write: float
+    active_cpu_at_dual_write: float
+    active_heap_after_gc: int | None
+    active_peak_rss: int
+    zookeeper_cpu_at_dual_write: float
+    zookeeper_heap_after_gc: int | None
+
+
+def up(plan: Plan, *, patience: float = 7200, keep: bool = False, say: Say = print) -> CopyFigures:
+    """Make the cluster and bring it to dual write; ``patience``: seconds that the copy and dual write may take.
+
+    Afterwards everything runs on, the stand-ins heartbeat, and ``/migration`` moves. When it fails everything is stopped, unless ``keep``; the logs stay.
+    Raises RunbookError.
+    """
+    processes = Processes(plan.directory)
+    if any(processes.pid(name) for name in processes.names()):
+        raise Refused(f"a cluster of this harness runs in {plan.directory}", way_out=f"python -m benchmarks.scale down --directory {plan.directory}")
+    _clear(plan.directory)
+    plan.directory.mkdir(parents=True)
+    plan.save()
+    try:
+        return _up(plan, processes, patience, say)
+    except BaseException:
+        if not keep:
+            down(plan, say=say)
+        raise
+
+
+def _up(plan: Plan, processes: Processes, patience: float, say: Say) -> CopyFigures:
+    spec = write_cluster_file(plan)
+    install(spec, jars=fetch_jars(spec.kafka.version), java_command=java())
+    require_free(_sockets(plan, spec))
+    began = time.monotonic()
+    snapshot = write_snapshot(plan.zookeeper_data, plan.shape, spec.cluster_id or "")
+    tree_written = time.monotonic() - began
+    say(
+        f"the tree is written: {plan.partitions} partitions, {plan.shape.znodes} znodes of topics, {snapshot.stat().st_size / 1e6:.0f} MB, {tree_written:.1f} s"
+    )
+    zookeeper_loaded = _start_zookeeper(plan, spec, processes)
+    say(f"ZooKeeper has loaded it: {zookeeper_loaded:.1f} s")
+    for controller in spec.controllers:
+        _start_controller(plan, spec, processes, controller.id)
+    _await_leader(spec, processes)
+    processes.start(GHOSTS, [sys.executable, "-m", "benchmarks.scale.ghosts", str(plan.directory)], {"PYTHONPATH": f"{ROOT}:{ROOT / 'include'}"})
+    registered_at = _await_registration(plan, spec, processes)
+    say(f"{plan.brokers} stand-ins have registered; the copy can begin")
+    watch = _Watch(plan, spec, processes, deadline=time.monotonic() + patience)
+    active, copied = watch.first(_COPIED)
+    at_state_1 = _taken(plan, spec, processes, active)
+    copied_at, copy_ms, records = _moment(copied[1]), int(copied["ms"]), int(copied["records"])
+    say(f"the copy is done: {records} records in {copy_ms / 1000:.1f} s, {copied_at - registered_at:.1f} s after the last registration")
+    active_now, dual = watch.first(_DUAL_WRITE)
+    at_dual_write = _taken(plan, spec, processes, active_now)
+    figures = CopyFigures(
+        partitions=plan.partitions,
+        brokers=plan.brokers,
+        controllers=plan.controllers,
+        properties=dict(plan.properties),
+        quiet=plan.quiet,
+        controller_heap=plan.controller_heap,
+        tree_written=round(tree_written, 2),
+        tree_bytes=snapshot.stat().st_size,
+        zookeeper_loaded=round(zookeeper_loaded, 2),
+        registration_to_state_1=round(copied_at - registered_at, 2),
+        copy=copy_ms / 1000,
+        records=records,
+        batches=int(copied["batches"]),
+        wait_a_batch=round(float(copied["wait"]) / 1000, 4),
+        records_a_second=round(records / max(copy_ms, 1) * 1000, 1),
+        log_bytes=at_state_1.log_bytes,
+        snapshot_bytes=at_dual_write.snapshot_bytes,
+        active_cpu_at_state_1=at_state_1.active.cpu,
+        zookeeper_cpu_at_state_1=at_state_1.zookeeper.cpu,
+        registration_to_dual_write=round(_moment(dual[1]) - registered_at, 2),
+        active_cpu_at_dual_write=at_dual_write.active.cpu,
+        active_heap_after_gc=at_dual_write.active.heap_after_gc,
+        active_peak_rss=at_dual_write.active.peak_rss,
+        zookeeper_cpu_at_dual_write=at_dual_write.zookeeper.cpu,
+        zookeeper_heap_after_gc=at_dual_write.zookeeper.heap_after_gc,
+    )
+    _await_movement(spec, within=120)
+    plan.result.write_text(json.dumps(asdict(figures), indent=1) + "\n")
+    say(f"dual write, {figures.registration_to_dual_write:.1f} s after the last registration; /migration moves. Cluster file: {plan.clusters / 'scale.yaml'}")
+    return figures
+
+
+def down(plan: Plan, *, purge: bool = False, say: Say = print) -> None:
+    """Stop every process of this directory, stand-ins first; ``purge`` removes the directory too. Raises StepFailed for one that can't be ended."""
+    processes = Processes(plan.directory)
+    for name in reversed(processes.names()):
+        say(f"stopping {name}")
+        processes.stop(name)
+    if purge:
+        _clear(plan.directory)
+
+
+def _clear(directory: Path) -> None:
+    """Remove what a former run left here. Raises Refused for a directory that is none of this harness's."""
+    if not directory.exists():
+        return
+    if any(directory.iterdir()) and not (directory / "plan.json").exists():
+        raise Refused(f"{directory} is not empty and holds no plan.json of this harness", way_out="give another --directory")
+    shutil.rmtree(directory)
+
+
+# -- starting -------------------------------------------------------------------------------------------------------------
+
+
+def _sockets(plan: Plan, spec: ClusterSpec) -> dict[str, tuple[tuple[str, int], ...]]:
+    found: dict[str, tuple[tuple[str, int], ...]] = {ZOOKEEPER: ((f"{plan.network}.1", 2181),)}
+    found |= {broker.service: ((broker.host, broker.listeners[0].port),) for broker in spec.brokers}
+    return found | {each.service: ((each.host, each.port), (each.host, each.metrics_port)) for each in spec.controllers}
+
+
+def _log4j(plan: Plan) -> Path:
+    path = plan.directory / "log4j.properties"
+    path.write_text(LOG4J.read_text() + "".join(f"log4j.logger.{name}=WARN\n" for name in QUIET if plan.quiet))
+    return path
+
+
+def _start_zookeeper(plan: Plan, spec: ClusterSpec, processes: Processes) -> float:
+    """Start it; the seconds until it serves the tree."""
+    host, _, port = spec.zookeeper.servers[0].partition(":")
+    config = plan.directory / "zookeeper.properties"
+    properties = {"dataDir": plan.zookeeper_data, "clientPort": port, "clientPortAddress": host, "admin.enableServer": "false"}
+    properties |= {"maxClientCnxns": "0", "tickTime": "3000", "4lw.commands.whitelist": "srvr,mntr,ruok"}
+    config.write_text(render_properties({key: str(value) for key, value in properties.items()}, header="Written by benchmarks.scale"))
+    arguments = ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
+    processes.start_java(ZOOKEEPER, arguments, heap=plan.zookeeper_heap, log4j=_log4j(plan))
+    began = time.monotonic()
+    while not (is_open((host, int(port))) and _serves(host, int(port))):
+        processes.require(ZOOKEEPER)
+        if time.monotonic() - began > 600:
+            raise StepFailed("ZooKeeper did not load the tree within 600 s", way_out=f"read {processes.log(ZOOKEEPER)}")
+        time.sleep(0.1)
+    return time.monotonic() - began
+
+
+def _serves(host: str, port: int) -> bool:
+    """Whether it answers "imok" with its tree loaded: srvr says "not currently serving" before."""
+    with socket.create_connection((host, port), timeout=5) as connection:
+        connection.sendall(b"srvr")
+        said = b"".join(iter(lambda: connection.recv(4096), b""))
+    return b"Node count:" in said
+
+
+def _start_controller(plan: Plan, spec: ClusterSpec, processes: Processes, controller_id: int) -> None:
+    controller = spec.controller(controller_id)
+    config = Path(controller.config_file)
+    config.write_text(render_properties(controller_properties(spec, controller, ControllerMode.MIGRATION), header="Written by benchmarks.scale"))
+    tool = Path(spec.kafka.home) / "bin" / "kafka-storage.sh"
+    done = subprocess.run([str(tool), "format", f"--cluster-id={spec.cluster_id}", "-c", str(config)], capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        raise StepFailed(f"{controller.service} could not be formatted: {(done.stderr or done.stdout).strip()[-400:]}", way_out=f"read {config}")
+    metrics = f"{controller.host}:{controller.metrics_port}"
+    processes.start_java(controller.service, ["kafka.Kafka", str(config)], heap=plan.controller_heap, log4j=_log4j(plan), metrics=metrics)
+
+
+def _await_leader(spec: ClusterSpec, processes: Processes, *, within: float = 120) -> None:
+    deadline = time.monotonic() + within
+    while True:
+        try:
+            describe_quorum(spec, secrets=environment_secrets({}))
+            return
+        except Unreachable as error:
+            for controller in spec.controllers:
+                processes.require(controller.service)
+            if time.monotonic() > deadline:
+                raise StepFailed(f"no controller led within {within:g} s: {error.problem}", way_out="read the controllers' logs") from None
+        time.sleep(0.2)
+
+
+def _await_registration(plan: Plan, spec: ClusterSpec, processes: Processes, *, within: float = 300) -> float:
+    """When the last stand-in had registered, as epoch seconds."""
+    deadline = time.monotonic() + within
+    while True:
+        now = told(plan.ghosts)
+        if now.problem:
+            raise StepFailed(f"the stand-ins failed: {now.problem}", way_out=f"read {processes.log(GHOSTS)}")
+        if now.registered_at is not None:
+            return now.registered_at
+        processes.require(GHOSTS)
+        if time.monotonic() > deadline:
+            raise StepFailed(f"{plan.brokers} stand-ins had not registered after {within:g} s", way_out=f"read {processes.log(GHOSTS)}")
+        time.sleep(0.05)
+
+
+# -- watching -------------------------------------------------------------------------------------------------------------
+
+_AT = rb"\[([\d-]+ [\d:]+,\d+)\][^\n]*"
+_COPIED = re.compile(
+    _AT + rb"Completed migration of metadata from ZooKeeper to KRaft\. (?P<records>\d+) records were generated in (?P<ms>\d+) ms across "
+    rb"(?P<batches>\d+) batches\. The average time spent waiting on a batch was (?P<wait>[\d.]+) ms"
+)
+_DUAL_WRITE = re.compile(_AT + rb"[Tt]ransition[^\n]* to DUAL_WRITE")
+
+
+class _Watch:
+    """Follows the controllers' logs; only the lines of the migration driver are looked at."""
+
+    def __init__(self, plan: Plan, spec: ClusterSpec, processes: Processes, *, deadline: float) -> None:
+        self._plan, self._spec, self._processes, self._deadline = plan, spec, processes, deadline
+        self._places = {controller.id: 0 for controller in spec.controllers}
+        self._lines: list[tuple[int, bytes]] = []
+
+    def first(self, wanted: re.Pattern[bytes]) -> tuple[int, re.Match[bytes]]:
+        """The first controller whose log says so, and what it says. Raises StepFailed when a process ends or the deadline passes."""
+        while True:
+            self._read()
+            for controller_id, line in self._lines:
+                if match := wanted.search(line):
+                    return controller_id, match
+            for name in self._processes.names():
+                self._processes.require(name)
+            if problem := told(self._plan.ghosts).problem:
+                raise StepFailed(f"the stand-ins failed: {problem}", way_out=f"read {self._processes.log(GHOSTS)}")
+            if time.monotonic() > self._deadline:
+                last = self._lines[-1][1].decode(errors="replace")[:300] if self._lines else "nothing"
+                raise StepFailed(f"the migration did not get that far in time; the driver last said: {last}", way_out=f"read {self._plan.logs}")
+            time.sleep(0.2)
+
+    def _read(self) -> None:
+        for controller_id, place in self._places.items():
+            with self._processes.log(self._spec.controller(controller_id).service).open("rb") as log:
+                log.seek(place)
+                while (text := log.read(8 * 1024 * 1024)).count(b"\n"):
+                    whole = text[: text.rfind(b"\n") + 1]
+                    self._lines += ((controller_id, line) for line in whole.splitlines() if b"KRaftMigrationDriver" in line)
+                    self._places[controller_id] += len(whole)
+                    log.seek(self._places[controller_id])
+
+
+def _moment(text: bytes) -> float:
+    """log4j's ISO8601 (local time) as epoch seconds."""
+    return datetime.strptime(text.decode(), "%Y-%m-%d %H:%M:%S,%f").astimezone().timestamp()
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    active: Usage
+    zookeeper: Usage
+    log_bytes: int
+    snapshot_bytes: int
+
+
+def _taken(plan: Plan, spec: ClusterSpec, processes: Processes, controller_id: int) -> _Taken:
+    """What was used up to now. Segments are preallocated or not, so the log's size is its bytes in use."""
+    log = Path(spec.controller(controller_id).log_dir) / "__cluster_metadata-0"
+    return _Taken(
+        processes.usage(spec.controller(controller_id).service),
+        processes.usage(ZOOKEEPER),
+        sum(each.stat().st_size for each in log.glob("*.log")),
+        max((each.stat().st_size for each in log.glob("*.checkpoint") if each.name != BOOTSTRAP), default=0),
+    )
+
+
+def migration_offset(spec: ClusterSpec) -> int:
+    """``/migration``'s offset now; -1 where there is none."""
+    with ZookeeperReader(spec.zookeeper, secrets=environment_secrets({})) as reader:
+        znode = reader.get("/migration")
+    return -1 if znode is None else parse_migration(znode.data).kraft_metadata_offset
+
+
+def _await_movement(spec: ClusterSpec, *, within: float) -> None:
+    """Dual write is alive when ``/migration`` moves (a NoOpRecord comes twice a second). Raises StepFailed when it does not."""
+    first, deadline = migration_offset(spec), time.monotonic() + within
+    while migration_offset(spec) == first:
+        if time.monotonic() > deadline:
+            raise StepFailed(f"/migration stands still at offset {first}", way_out="read the controllers' logs")
+        time.sleep(0.5)
+
+
+def status(plan: Plan) -> list[str]:
+    """One line a process, and whether dual write moves."""
+    processes, spec, lines = Processes(plan.directory), load_spec(plan), []
+    for name in (ZOOKEEPER, *(each.service for each in spec.controllers), GHOSTS):
+        pid = processes.pid(name)
+        if pid is None:
+            lines.append(f"{name}: does not run")
+            continue
+        used = processes.usage(name)
+        lines.append(f"{name}: pid {pid}, {used.cpu:.1f} cpu-seconds, at most {used.peak_rss} MiB resident")
+    if processes.pid(ZOOKEEPER) is not None:
+        before = migration_offset(spec)
+        time.sleep(2)
+        after = migration_offset(spec)
+        lines.append(f"/migration: offset {after}, {'moves' if after > before else 'STANDS STILL'} ({datetime.now(UTC):%H:%M:%S} UTC)")
+    return lines
