@@ -74,7 +74,7 @@ def main() -> int:
         elif asked.command == "down":
             measure.down(plan, purge=asked.purge)
         else:
-            print(json.dumps(asdict(churn.drive(plan, rate=asked.rate, seconds=asked.seconds)), indent=1))
+            print(json.dumps(vars(churn.drive(plan, rate=asked.rate, seconds=asked.seconds)), indent=1))
     except RunbookError as error:
         print(f"error: {error}", file=sys.stderr)
         return 3
