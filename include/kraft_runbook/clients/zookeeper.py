@@ -8,13 +8,14 @@ server answers UNIMPLEMENTED and is read with pipelined single requests instead.
 from __future__ import annotations
 
 import logging
+import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -43,12 +44,19 @@ TARGET_REPLY_BYTES = 512 * 1024
 """What one reply should hold: half of jute.maxbuffer's default, ZooKeeper's limit on a packet."""
 MAX_REQUEST_BYTES = 256 * 1024
 MAX_PATHS = 1000
+MAX_BULK_ZNODES = 4000
+"""The same for a bulk read, whose replies are decoded faster; at ~165 bytes a partition's state that is a little more than a reply should hold."""
 IN_FLIGHT = 3
 """Requests sent ahead of their replies."""
+
+SRVR_TIMEOUT = 1.0
+"""Seconds that a server may take to say whether it leads."""
 
 _INT = struct.Struct("!i")
 _HEADER = struct.Struct("!iBi")
 _STAT = struct.Struct("!qqqqiiiqiiq")
+_RESULT = struct.Struct("!iBii")
+_CHILDREN_FROM_END = 12  # numChildren, an int, stands before the stat's last field, a long
 
 # kazoo logs whole replies at DEBUG, and znodes hold credentials: it gets a logger that never goes that low.
 _quiet = logging.getLogger("kraft_runbook.clients.zookeeper.kazoo")
@@ -76,6 +84,7 @@ class _MultiRead(Generic[T]):
     def __init__(self, operation: int, paths: Sequence[str]) -> None:
         self.operation = operation
         self.paths = paths
+        self.request_bytes = 0
         self.reply_bytes = 0
 
     def serialize(self) -> bytes:
@@ -121,15 +130,101 @@ def _buffer(reply: bytes, offset: int) -> tuple[bytes, int]:
     return (reply[offset : offset + length], offset + length) if length > 0 else (b"", offset)
 
 
+class Units(Protocol):
+    """What a bulk read asks for: many units, each of ``znodes`` znodes. A reply holds whole units."""
+
+    znodes: int
+
+    def __len__(self) -> int: ...
+
+    def path(self, at: int) -> str:
+        """A path of this unit, for errors."""
+
+    def requests(self, start: int, end: int, chroot: bytes) -> bytes:
+        """The units' requests, each as ``get_data_request`` makes them, joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bulk:
+    """The znodes of the units from ``start``, in order. ``data``: None where there is no such znode; ``children``: how many it has, if that was asked for."""
+
+    start: int
+    data: list[bytes | None]
+    children: list[int]
+
+
+class NoMultiRead(Exception):
+    """This server (before ZooKeeper 3.6) does not know multiRead: nothing is read in bulk from it."""
+
+
+def get_data_request(length: int) -> bytes:
+    """What stands before a path of so many bytes in a multiRead that gets its data; after it stands a zero byte (no watch)."""
+    return _HEADER.pack(GET_DATA, False, -1) + _INT.pack(length)
+
+
+class _BulkRead:
+    """A multiRead of many znodes' data. Answers [data | None] and, if wanted, how many children each has."""
+
+    type = MULTI_READ
+
+    def __init__(self, units: Units, start: int, size: int, chroot: bytes, count_children: bool) -> None:
+        self._units, self._start, self._count_children = units, start, count_children
+        end = min(len(units), start + size)
+        requests = units.requests(start, end, chroot)
+        while len(requests) > MAX_REQUEST_BYTES and end - start > 1:
+            end = start + max(1, (end - start) * MAX_REQUEST_BYTES // len(requests))
+            requests = units.requests(start, end, chroot)
+        self.end = end
+        self._requests = requests
+        self.request_bytes = len(requests)
+        self.reply_bytes = 0
+
+    def serialize(self) -> bytes:
+        return self._requests + _HEADER.pack(-1, True, -1)
+
+    def deserialize(self, reply: bytes, offset: int) -> tuple[list[bytes | None], list[int]]:
+        self.reply_bytes = len(reply)
+        data: list[bytes | None] = []
+        children: list[int] = []
+        result, integer, stat, count_children = _RESULT.unpack_from, _INT.unpack_from, _STAT.size, self._count_children
+        last = len(reply) - _HEADER.size  # where the header stands that ends them all
+        while offset < last:
+            kind, done, _, length = result(reply, offset)
+            offset += 13
+            if kind == GET_DATA:
+                end = offset + length if length > 0 else offset  # -1: null
+                data.append(reply[offset:end])
+                offset = end + stat
+                if count_children:
+                    children.append(integer(reply, offset - _CHILDREN_FROM_END)[0])
+            elif kind == -1 and not done and length == NoNodeError.code:
+                data.append(None)
+                children.append(0)
+            elif kind == -1 and not done:
+                raise EXCEPTIONS[length](self._units.path(self._start + len(data) // self._units.znodes))
+            else:
+                raise ValueError(f"a result of type {kind} in a reply of data")
+        if offset != last or not _HEADER.unpack_from(reply, offset)[1] or len(data) != (self.end - self._start) * self._units.znodes:
+            raise ValueError("a reply that ends elsewhere than its results do")
+        return data, children
+
+
 class ZookeeperReader:
     """A session with the ensemble for reading. A context manager; paths are Kafka's, the chroot is added here.
 
     ``timeout``: seconds that connecting, and each reply, may take. Raises Unreachable, naming the servers, when it takes longer.
+    ``rate``: the most znodes a second that many are read with; None: as many as the server gives. ``spread``: which server to begin with, so that readers
+    with other numbers read from other servers, the leader last; None: a random one.
     """
 
-    def __init__(self, zookeeper: ZooKeeper, *, secrets: Secrets, timeout: float = 10.0) -> None:
+    def __init__(self, zookeeper: ZooKeeper, *, secrets: Secrets, timeout: float = 10.0, rate: float | None = None, spread: int | None = None) -> None:
+        if rate is not None and not rate > 0:
+            raise ValueError(f"a rate of {rate} znodes a second reads nothing")
         self._zookeeper = zookeeper
         self._timeout = timeout
+        self._rate = rate
+        self._spread = spread
+        self._next_request = 0.0
         self._client = KazooClient(
             hosts=",".join(zookeeper.servers),
             timeout=timeout,
@@ -145,6 +240,11 @@ class ZookeeperReader:
         return self
 
     def _connect(self) -> None:
+        servers = self._zookeeper.servers
+        if self._spread is not None and len(servers) > 1:
+            encrypted = self._zookeeper.security.protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+            leader = None if encrypted else next(filter(_leads, servers), None)  # behind TLS nobody is asked
+            self._client.set_hosts(",".join(spread_over(servers, self._spread, leader)), randomize_hosts=False)
         try:
             self._client.start(self._timeout)
         except KazooTimeoutError:
@@ -219,25 +319,73 @@ class ZookeeperReader:
             try:
                 return self._read_batches(operation, paths, build)
             except UnimplementedError:
-                self._multi_read = False  # ZooKeeper before 3.6; it drops the session after saying so
-                self._client.stop()
-                self._connect()
+                self._without_multi_read()
         return self._read_single(paths, build, single)
 
+    def get_bulk(self, units: Units, *, count_children: bool = False) -> Iterator[Bulk]:
+        """The data of very many znodes, a reply at a time (each is one consistent view); their order is that of the units unless a reply was lost on the way.
+
+        Raises NoMultiRead.
+        """
+        if not self._multi_read:
+            raise NoMultiRead
+        chroot = self._zookeeper.chroot.encode()
+
+        def request(start: int, size: int) -> tuple[int, _BulkRead]:
+            made = _BulkRead(units, start, size, chroot, count_children)
+            return made.end, made
+
+        most = max(1, MAX_BULK_ZNODES // units.znodes)
+        try:
+            for start, _, (data, children) in self._batches(len(units), request, units.path, most=most, znodes=units.znodes):
+                yield Bulk(start, data, children)
+        except UnimplementedError:
+            self._without_multi_read()
+            raise NoMultiRead from None
+
+    def _without_multi_read(self) -> None:
+        self._multi_read = False  # ZooKeeper before 3.6; it drops the session after saying so
+        self._client.stop()
+        self._connect()
+
     def _read_batches(self, operation: int, paths: Sequence[str], build: Callable[[str, Any], T]) -> list[T | None]:
-        """Requests of as many paths as fit, a few in flight. A batch that breaks the connection is halved: its reply was too large."""
+        """Requests of as many paths as fit."""
         found: list[T | None] = [None] * len(paths)
+
+        def request(start: int, size: int) -> tuple[int, _MultiRead[Any]]:
+            end = _batch_end(paths, start, size)
+            return end, _MultiRead(operation, [self._with_chroot(path) for path in paths[start:end]])
+
+        for start, _, results in self._batches(len(paths), request, lambda at: paths[at], most=MAX_PATHS):
+            for at, result in enumerate(results, start):
+                found[at] = None if result is None else build(paths[at], result)
+        return found
+
+    def _batches(
+        self, count: int, make: Callable[[int, int], tuple[int, _MultiRead[Any] | _BulkRead]], path: Callable[[int], str], *, most: int, znodes: int = 1
+    ) -> Iterator[tuple[int, int, Any]]:
+        """The results of items 0 to ``count``, as (start, end, results): requests of as many items as fit, at most ``most``, a few in flight.
+
+        ``make``: from a start and a size to the request and where it ends. A batch that breaks the connection is halved: its reply was too large.
+        """
         again: deque[tuple[int, int]] = deque()
-        flying: deque[tuple[int, int, _MultiRead[Any], Any]] = deque()
-        next_path, size, lone_failures = 0, 64, 0
-        while next_path < len(paths) or again or flying:
-            while len(flying) < IN_FLIGHT and (again or next_path < len(paths)):
+        flying: deque[tuple[int, int, _MultiRead[Any] | _BulkRead, Any]] = deque()
+        if self._rate is not None:
+            most = max(1, min(most, int(self._rate / 10 / znodes)))  # ten requests a second rather than one long one
+        next_item, size, lone_failures = 0, min(64, most), 0
+        while next_item < count or again or flying:
+            while len(flying) < IN_FLIGHT and (again or next_item < count):
                 if again:
                     start, end = again.popleft()
+                    made, request = make(start, end - start)
+                    if made < end:
+                        again.appendleft((made, end))
+                    end = made
                 else:
-                    start, end = next_path, _batch_end(paths, next_path, size)
-                    next_path = end
-                request: _MultiRead[Any] = _MultiRead(operation, [self._with_chroot(path) for path in paths[start:end]])
+                    start = next_item
+                    next_item, request = make(start, size)
+                    end = next_item
+                self._pace((end - start) * znodes)
                 answer = self._client.handler.async_result()
                 self._client._call(request, answer)
                 flying.append((start, end, request, answer))
@@ -247,7 +395,7 @@ class ZookeeperReader:
             except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
                 lone_failures += end - start == 1
                 if lone_failures > 2:
-                    raise self._unreachable(f"{type(error).__name__} while reading {paths[start]}") from None
+                    raise self._unreachable(f"{type(error).__name__} while reading {path(start)}") from None
                 middle = (start + end + 1) // 2
                 again.extend(part for part in ((start, middle), (middle, end)) if part[0] < part[1])
                 self._await_connection()
@@ -258,16 +406,27 @@ class ZookeeperReader:
                 raise self._refused(error) from None
             except KazooException as error:
                 raise self._unreachable(type(error).__name__) from None
-            for at, result in enumerate(results, start):
-                found[at] = None if result is None else build(paths[at], result)
-            size = max(1, min(MAX_PATHS, size * 4, TARGET_REPLY_BYTES * (end - start) // max(1, request.reply_bytes)))
-        return found
+            fitting = TARGET_REPLY_BYTES * (end - start) // max(1, request.reply_bytes)
+            sendable = MAX_REQUEST_BYTES * 15 // 16 * (end - start) // max(1, request.request_bytes)
+            size = max(1, min(most, size * 4, fitting, sendable))
+            yield start, end, results
+
+    def _pace(self, znodes: int) -> None:
+        """Wait until a request of so many znodes may go out."""
+        if self._rate is None:
+            return
+        now = time.monotonic()
+        if self._next_request > now:
+            time.sleep(self._next_request - now)
+        self._next_request = max(self._next_request, now) + znodes / self._rate
 
     def _read_single(self, paths: Sequence[str], build: Callable[[str, Any], T], single: Callable[[str], Any]) -> list[T | None]:
         """One request a znode, pipelined: for servers without multiRead."""
         found: list[T | None] = []
-        for start in range(0, len(paths), MAX_PATHS):
-            window = paths[start : start + MAX_PATHS]
+        most = MAX_PATHS if self._rate is None else max(1, min(MAX_PATHS, int(self._rate / 10)))
+        for start in range(0, len(paths), most):
+            window = paths[start : start + most]
+            self._pace(len(window))
             answers = [single(self._with_chroot(path)) for path in window]
             for path, answer in zip(window, answers, strict=True):
                 try:
@@ -313,6 +472,26 @@ def _batch_end(paths: Sequence[str], start: int, size: int) -> int:
         if total > MAX_REQUEST_BYTES and at > start:
             return at
     return min(len(paths), start + size)
+
+
+def spread_over(servers: Sequence[str], first: int, leader: str | None) -> list[str]:
+    """The servers in the order in which the ``first``-th reader tries them. The leader, which every write of the ensemble goes through, comes last."""
+    others = [server for server in servers if server != leader]
+    start = first % len(others)
+    return [*others[start:], *others[:start], *([leader] if leader else [])]
+
+
+def _leads(server: str) -> bool:
+    """Whether this server says that it is the leader (``srvr``). One that does not answer, or does not allow the word, does not say so."""
+    host, _, port = server.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), SRVR_TIMEOUT) as connection:
+            connection.settimeout(SRVR_TIMEOUT)
+            connection.sendall(b"srvr")
+            answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    except OSError:
+        return False
+    return b"Mode: leader" in answer
 
 
 def _security(zookeeper: ZooKeeper, secrets: Secrets) -> dict[str, Any]:
