@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.scale import churn, measure
-from benchmarks.scale.cluster import DEFAULT_DIRECTORY, DEFAULT_NETWORK, Plan, saved_plan
+from benchmarks.scale.cluster import DEFAULT_DIRECTORY, DEFAULT_NETWORK, Plan, heaps, saved_plan
 from kraft_runbook.errors import RunbookError
 
 
@@ -46,26 +46,32 @@ def add_up_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", default=DEFAULT_NETWORK, help="the first three numbers of its loopback addresses")
     parser.add_argument("--brokers", type=int, default=30, help="stand-in brokers (default 30)")
     parser.add_argument("--controllers", type=int, default=1)
-    parser.add_argument("--controller-heap", default="1g", help="-Xmx of each controller (default 1g, Kafka's own)")
-    parser.add_argument("--zookeeper-heap", default="1g")
+    parser.add_argument("--controller-heap", help="-Xmx of each controller; default: what the size needs, and at least Kafka's own 1g")
+    parser.add_argument("--zookeeper-heap", help="-Xmx of ZooKeeper; default: what the size needs")
     parser.add_argument("--patience", type=float, default=7200, help="seconds that the copy and dual write may take")
+
+
+def plan_of(asked: argparse.Namespace, partitions: int, properties: dict[str, str], *, quiet: bool, heap: str | None = None) -> Plan:
+    """The plan that these options ask for. ``heap``: of a controller, before what the options say."""
+    controller_heap, zookeeper_heap = heaps(partitions, asked.brokers)
+    return Plan(
+        directory=asked.directory.absolute(),
+        partitions=partitions,
+        brokers=asked.brokers,
+        controllers=asked.controllers,
+        network=asked.network,
+        controller_heap=heap or asked.controller_heap or controller_heap,
+        zookeeper_heap=asked.zookeeper_heap or zookeeper_heap,
+        properties=properties,
+        quiet=quiet,
+    )
 
 
 def main() -> int:
     asked = _parser().parse_args()
     try:
         if asked.command == "up":
-            plan = Plan(
-                directory=asked.directory.absolute(),
-                partitions=asked.partitions,
-                brokers=asked.brokers,
-                controllers=asked.controllers,
-                network=asked.network,
-                controller_heap=asked.controller_heap,
-                zookeeper_heap=asked.zookeeper_heap,
-                properties=dict(asked.properties),
-                quiet=asked.log_level_warn,
-            )
+            plan = plan_of(asked, asked.partitions, dict(asked.properties), quiet=asked.log_level_warn)
             print(json.dumps(asdict(measure.up(plan, patience=asked.patience, keep=asked.keep)), indent=1))
             return 0
         plan = saved_plan(asked.directory)
