@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
+
 from kraft_runbook.metadata.record_schemas import SCHEMAS, Field, RecordType
 
 TOPIC_A, TOPIC_B = UUID(int=0xA), UUID(int=0xB)
@@ -69,13 +71,25 @@ def record(kind: RecordType, version: int = 0, **values: Any) -> bytes:
     return uvarint(1) + uvarint(kind) + uvarint(version) + body(kind, version, values)
 
 
-def batch(base_offset: int, *values: bytes, epoch: int = 1, control: bool = False) -> bytes:
+def compress(codec: int, data: bytes) -> bytes:
+    """As Kafka's producers do; snappy with the frames of snappy-java."""
+    if codec == 2:
+        block = pa.Codec("snappy").compress(data, asbytes=True)
+        return b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, len(block)) + block
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, {1: "gzip", 3: "lz4", 4: "zstd"}[codec]) as stream:
+        stream.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+def batch(base_offset: int, *values: bytes, epoch: int = 1, control: bool = False, codec: int = 0) -> bytes:
     """A record batch, magic 2, without a key in any record."""
     rows = b""
     for delta, value in enumerate(values):
         inner = b"\0" + varint(0) + varint(delta) + varint(-1) + varint(len(value)) + value + varint(0)
         rows += varint(len(inner)) + inner
-    attributes = 0x20 if control else 0
+    attributes = codec | (0x20 if control else 0)
+    rows = compress(codec, rows) if codec else rows
     after_length = struct.pack(">ibIhiqqqhii", epoch, 2, 0, attributes, len(values) - 1, 0, 0, -1, -1, -1, len(values)) + rows
     return struct.pack(">qi", base_offset, len(after_length)) + after_length
 

@@ -9,6 +9,7 @@ from metadata_encoding import NO_OP, batch, config, log, uvarint, varint
 
 from kraft_runbook.metadata.frames import Garbled, read_uvarint, read_varint, records
 from kraft_runbook.metadata.log_chunks import Chunk, SnapshotId
+from kraft_runbook.metadata.record_index import index_records
 
 
 @given(st.integers(0, 2**35 - 1))
@@ -56,10 +57,26 @@ def test_the_records_of_a_snapshot_take_effect_at_its_last_offset() -> None:
     assert [each.offset for each in chunk.records()] == [99, 99]
 
 
-def test_a_compressed_or_foreign_batch_is_garbled_and_named_by_its_offset() -> None:
+@pytest.mark.parametrize(("codec", "name"), [(1, "gzip"), (2, "snappy"), (3, "lz4"), (4, "zstd")])
+def test_compressed_batches_are_read_beside_plain_ones(codec: int, name: str) -> None:
+    values = [config("k", "v" * at) for at in range(50)]
+    data = batch(0, NO_OP) + batch(1, *values, codec=codec) + batch(51, NO_OP)
+    assert len(data) < len(batch(1, *values))
+    assert [(r.offset, bytes(r.body)) for r in records(data)] == [
+        (r.offset, bytes(r.body)) for r in records(batch(0, NO_OP) + batch(1, *values) + batch(51, NO_OP))
+    ]
+    assert index_records(Chunk(data, up_to=99)).offset.tolist() == list(range(52))
+    broken = bytearray(data)
+    start = len(batch(0, NO_OP)) + 61  # where the batch's records begin
+    broken[start : start + 40] = b"\xff" * 40
+    with pytest.raises(Garbled, match=f"offset 1 can't be decompressed: it is not what {name} writes"):
+        list(records(bytes(broken)))
+
+
+def test_a_foreign_or_broken_batch_is_garbled_and_named_by_its_offset() -> None:
     data = bytearray(batch(42, NO_OP))
-    data[22] |= 1  # attributes: gzip
-    with pytest.raises(Garbled, match="offset 42 is compressed"):
+    data[22] |= 1  # attributes: gzip, which the bytes are not
+    with pytest.raises(Garbled, match="offset 42 can't be decompressed: it is not what gzip writes"):
         list(records(bytes(data)))
     data = bytearray(batch(42, NO_OP))
     data[16] = 1  # magic

@@ -170,7 +170,7 @@ def test_metadata_version_must_cover_the_inter_broker_protocol() -> None:
 
 def test_a_change_of_a_partition_that_never_was_is_garbled_and_named_by_its_offset() -> None:
     with pytest.raises(Garbled, match="offset 1 changes a topic or partition"):
-        replay(NO_OP, change())
+        _ = replay(NO_OP, change()).image
 
 
 def test_the_versions_of_chosen_keys_are_those_of_all_of_them() -> None:

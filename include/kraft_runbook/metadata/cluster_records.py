@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kraft_runbook.metadata.copy_span import CopyWatch
 from kraft_runbook.metadata.frames import Record
 from kraft_runbook.metadata.log_chunks import Chunk
 from kraft_runbook.metadata.record_schemas import RecordType, decode
@@ -33,19 +34,28 @@ class BrokersAndFeatures:
     registrations: dict[int, BrokerRegistration] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     migration_state: ZkMigrationState | None = None
+    copied: CopyWatch = field(default_factory=CopyWatch)
     _transactions: Transactions = field(default_factory=Transactions)
 
     def copy(self) -> BrokersAndFeatures:
         """A copy that can be read on from, leaving this one as it was."""
-        return BrokersAndFeatures(dict(self.registrations), dict(self.features), self.migration_state, self._transactions.copy())
+        return BrokersAndFeatures(dict(self.registrations), dict(self.features), self.migration_state, self.copied.copy(), self._transactions.copy())
 
     def apply(self, chunk: Chunk) -> None:
         """Read a chunk. A snapshot is a whole state: it replaces this one."""
         if chunk.snapshot is not None:
             self.registrations, self.features, self.migration_state, self._transactions = {}, {}, None, Transactions()
-        wanted = (record for record in chunk.records() if record.api_key in WANTED or record.api_key in _BOUNDARIES)
-        for _, record in self._transactions.effective(wanted):
+        for _, record in self._transactions.effective(self._wanted(chunk)):
             self._apply(record)
+
+    def _wanted(self, chunk: Chunk) -> Iterator[Record]:
+        for record in chunk.records():
+            if record.api_key in _BOUNDARIES:
+                if chunk.snapshot is None:
+                    self.copied.see(record, chunk)
+                yield record
+            elif record.api_key in WANTED:
+                yield record
 
     def _apply(self, record: Record) -> None:
         values = decode(record)

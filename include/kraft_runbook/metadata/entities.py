@@ -43,6 +43,11 @@ class Kind(StrEnum):
         """Whether its rows are written to ZooKeeper in the log's order. The others follow sessions and elections, or are derived."""
         return self not in (Kind.METADATA_VERSION, Kind.CLUSTER_ID, Kind.BROKER, Kind.CONTROLLER, Kind.UNREADABLE)
 
+    @property
+    def is_of_a_topic(self) -> bool:
+        """Whether its rows belong to one topic, whose name is the first part of their key."""
+        return self in (Kind.TOPIC, Kind.ASSIGNMENT, Kind.PARTITION_STATE, Kind.TOPIC_CONFIG)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

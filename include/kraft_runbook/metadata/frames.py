@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.metadata.compression import decompress
 
 _BATCH = struct.Struct(">qiibIhiqqqhii")
 """baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, timestamps, producer, count."""
@@ -38,7 +39,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """A batch's place: its offsets (first and last), its leader epoch, and where its bytes begin and end."""
+    """A batch's place: its offsets (first and last), its leader epoch, and where its records begin and end. ``codec`` 0: not compressed."""
 
     first_offset: int
     last_offset: int
@@ -47,6 +48,7 @@ class BatchHeader:
     count: int
     start: int
     end: int
+    codec: int
 
 
 def read_uvarint(data: memoryview | bytes, at: int) -> tuple[int, int]:
@@ -87,10 +89,27 @@ def batches(data: memoryview) -> Iterator[BatchHeader]:
             raise _garbled(f"the batch at offset {base} has magic {magic} and length {length}")
         if end > len(data):
             return
-        if attributes & COMPRESSION:
-            raise _garbled(f"the batch at offset {base} is compressed, which the metadata log never is")
-        yield BatchHeader(base, base + last_delta, epoch, bool(attributes & CONTROL), count, at + _BATCH.size, end)
+        yield BatchHeader(base, base + last_delta, epoch, bool(attributes & CONTROL), count, at + _BATCH.size, end, attributes & COMPRESSION)
         at = end
+
+
+def plain(data: bytes | memoryview) -> bytes | memoryview:
+    """The same batches with none compressed; the very bytes given where none was. Raises Garbled, naming the offset."""
+    view = memoryview(data)
+    if not any(batch.codec for batch in batches(view)):
+        return data
+    out = bytearray()
+    for batch in batches(view):
+        head = bytearray(view[batch.start - _BATCH.size : batch.start])
+        body = bytes(view[batch.start : batch.end])
+        try:
+            body = decompress(batch.codec, body) if batch.codec else body
+        except ValueError as error:
+            raise _garbled(f"the batch at offset {batch.first_offset} can't be decompressed: {error}") from None
+        struct.pack_into(">i", head, 8, _BATCH.size - _BEFORE_LENGTH + len(body))
+        struct.pack_into(">h", head, 21, CONTROL if batch.control else 0)
+        out += head + body
+    return bytes(out)
 
 
 def records(data: bytes | memoryview, *, up_to: int | None = None) -> Iterator[Record]:
@@ -98,7 +117,7 @@ def records(data: bytes | memoryview, *, up_to: int | None = None) -> Iterator[R
 
     Raises Garbled, which names the offset.
     """
-    view = memoryview(data)
+    view = memoryview(plain(data))
     for batch in batches(view):
         if batch.control:
             continue

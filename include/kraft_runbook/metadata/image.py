@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from kraft_runbook.metadata import entities
@@ -13,6 +13,7 @@ from kraft_runbook.metadata.entities import Entity, Fingerprints, Kind, Row
 from kraft_runbook.metadata.frames import Record
 from kraft_runbook.metadata.levels import required_level
 from kraft_runbook.metadata.record_schemas import RecordType, decode
+from kraft_runbook.metadata.thawing_topics import Partition, ThawedTopic, ThawingTopics
 from kraft_runbook.observation import BrokerRegistration, ZkMigrationState
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -42,18 +43,6 @@ OPERATIONS: Mapping[int, str] = {
 Key = tuple[Kind, str]
 
 
-class Partition(NamedTuple):
-    """A partition as its records leave it."""
-
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    removing: tuple[int, ...]
-    adding: tuple[int, ...]
-    leader: int
-    recovery: int
-    leader_epoch: int
-
-
 @dataclass(slots=True)
 class MetadataImage:
     """Mutable: ``apply`` changes it. ``ibp``: inter.broker.protocol.version, which metadata.version must cover."""
@@ -72,6 +61,7 @@ class MetadataImage:
     features: dict[str, int] = field(default_factory=dict)
     registrations: dict[int, BrokerRegistration] = field(default_factory=dict)
     migration_state: ZkMigrationState | None = None
+    frozen: ThawingTopics | None = None
 
     # -- applying a record --------------------------------------------------------------------------------------------------
 
@@ -80,6 +70,7 @@ class MetadataImage:
         values = decode(record)
         match record.api_key:
             case RecordType.TOPIC:
+                self.thaw_topic(values["name"])
                 touched.of(self, Kind.TOPIC, [values["name"]])
                 self.topic_ids[values["name"]] = values["topic_id"]
                 self.topic_names[values["topic_id"]] = values["name"]
@@ -136,6 +127,7 @@ class MetadataImage:
                 pass  # NoOp, RegisterController and transaction marks hold nothing that ZooKeeper has
 
     def _remove_topic(self, topic_id: UUID, touched: Touched) -> None:
+        self._thaw_id(topic_id)
         name = self.topic_names.pop(topic_id, None)
         if name is None:
             return
@@ -149,6 +141,7 @@ class MetadataImage:
         self.configs.pop((TOPIC_RESOURCE, name), None)
 
     def _partition(self, values: Mapping[str, Any], touched: Touched) -> None:
+        self._thaw_id(values["topic_id"])
         name, partition = self.topic_names[values["topic_id"]], values["partition_id"]
         touched.of(self, Kind.ASSIGNMENT, [name, partition])
         touched.of(self, Kind.PARTITION_STATE, [name, partition])
@@ -164,6 +157,7 @@ class MetadataImage:
 
     def _partition_change(self, values: Mapping[str, Any], touched: Touched) -> None:
         """Kafka 3.9, ``PartitionRegistration.merge``: a change of leader raises the leader epoch, even to no leader or to the same one."""
+        self._thaw_id(values["topic_id"])
         name, partition = self.topic_names[values["topic_id"]], values["partition_id"]
         old = self.partitions[name][partition]
         touched.of(self, Kind.ASSIGNMENT, [name, partition])
@@ -182,6 +176,7 @@ class MetadataImage:
     def _config(self, values: Mapping[str, Any], touched: Touched) -> None:
         resource = (values["resource_type"], values["resource_name"])
         if resource[0] == TOPIC_RESOURCE:
+            self.thaw_topic(resource[1])
             touched.of(self, Kind.TOPIC_CONFIG, [resource[1], values["name"]])
         elif resource[0] == BROKER_RESOURCE:
             touched.of(self, Kind.BROKER_CONFIG, [resource[1], values["name"]])
@@ -201,18 +196,55 @@ class MetadataImage:
         else:
             self.quotas[entity, values["key"]] = values["value"]
 
+    # -- topics that are held as columns --------------------------------------------------------------------------------------
+
+    def thaw_topic(self, name: str) -> None:
+        """Bring one topic out of the columns, where it stands there, so that it can change or be shown row by row."""
+        if self.frozen is not None and (found := self.frozen.take(name)) is not None:
+            self._add_thawed(found)
+
+    def thaw_all(self) -> None:
+        """Bring every topic out of the columns."""
+        if self.frozen is not None:
+            for found in self.frozen.take_all():
+                self._add_thawed(found)
+
+    def _thaw_id(self, topic_id: UUID) -> None:
+        if self.frozen is not None and (name := self.frozen.name_of(topic_id)) is not None:
+            self.thaw_topic(name)
+
+    def _add_thawed(self, found: ThawedTopic) -> None:
+        if found.topic_id is not None:
+            self.topic_ids[found.name], self.topic_names[found.topic_id], self.partitions[found.name] = found.topic_id, found.name, dict(found.partitions)
+        if found.configs:
+            self.configs[TOPIC_RESOURCE, found.name] = dict(found.configs)
+
     # -- its rows -----------------------------------------------------------------------------------------------------------
 
     def rows(self) -> Iterator[Row]:
         """Every row of the image; the rows of one key stand together."""
-        for name, topic_id in self.topic_ids.items():
-            yield entities.topic(name, entities.kafka_uuid(topic_id))
+        self.thaw_all()
+        for name in {**self.topic_ids, **{name: None for resource, name in self.configs if resource == TOPIC_RESOURCE}}:
+            yield from self.rows_of_topic(name)
+        yield from self.rows_beside_topics()
+
+    def rows_of_topic(self, name: str) -> Iterator[Row]:
+        """The rows of one topic: none where there is no such topic."""
+        self.thaw_topic(name)
+        if name in self.topic_ids:
+            yield entities.topic(name, entities.kafka_uuid(self.topic_ids[name]))
             for partition, state in self.partitions[name].items():
                 yield _assignment_row(name, partition, state)
                 yield _state_row(name, partition, state)
+        for key, value in self.configs.get((TOPIC_RESOURCE, name), {}).items():
+            yield self._config_row(TOPIC_RESOURCE, name, key, value)
+
+    def rows_beside_topics(self) -> Iterator[Row]:
+        """The rows of everything that is not of one topic."""
         for (resource, name), config in self.configs.items():
-            for key, value in config.items():
-                yield self._config_row(resource, name, key, value)
+            if resource != TOPIC_RESOURCE:
+                for key, value in config.items():
+                    yield self._config_row(resource, name, key, value)
         for (entity, key), number in self.quotas.items():
             yield entities.client_quota(entity, key, number)
         for (user, mechanism), credential in self.scram.items():
@@ -235,13 +267,17 @@ class MetadataImage:
         parts = entities.parse_key(text)
         match kind:
             case Kind.TOPIC:
+                self.thaw_topic(parts[0])
                 if parts[0] in self.topic_ids:
                     yield entities.topic(parts[0], entities.kafka_uuid(self.topic_ids[parts[0]]))
             case Kind.ASSIGNMENT | Kind.PARTITION_STATE:
+                self.thaw_topic(parts[0])
                 state = self.partitions.get(parts[0], {}).get(parts[1])
                 if state is not None:
                     yield (_assignment_row if kind is Kind.ASSIGNMENT else _state_row)(parts[0], parts[1], state)
             case Kind.TOPIC_CONFIG | Kind.BROKER_CONFIG:
+                if kind is Kind.TOPIC_CONFIG:
+                    self.thaw_topic(parts[0])
                 resource = TOPIC_RESOURCE if kind is Kind.TOPIC_CONFIG else BROKER_RESOURCE
                 value = self.configs.get((resource, parts[0]), {}).get(parts[1])
                 if value is not None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from kraft_runbook.metadata import entities
+from kraft_runbook.metadata.bulk_replay import BulkReplay
 from kraft_runbook.metadata.entities import Fingerprints, Kind
-from kraft_runbook.metadata.frames import Garbled
+from kraft_runbook.metadata.frames import Garbled, Record
 from kraft_runbook.metadata.image import Key, MetadataImage, Touched
 from kraft_runbook.metadata.log_chunks import Chunk
+from kraft_runbook.metadata.record_index import index_records
+from kraft_runbook.metadata.topic_prints import topic_prints
 from kraft_runbook.metadata.transactions import Transactions
 from kraft_runbook.observation import ZkMigrationState
 
@@ -51,36 +56,63 @@ class _History(Touched):
 
 @dataclass(slots=True)
 class LogReplay:
-    """Replays the log: the state at ``start`` (M), and beyond it the history of every key that is touched."""
+    """Replays the log: the state at ``start`` (M), and beyond it the history of every key that is touched.
+
+    Up to M topics are read as columns (``BulkReplay``); a topic that is touched later is taken out of them and followed record by record.
+    """
 
     start: int
     fingerprints: Fingerprints
     ibp: str
-    image: MetadataImage = field(init=False)
     end: int = field(init=False, default=-1)
     records: int = field(init=False, default=0)
+    _image: MetadataImage = field(init=False)
+    _bulk: BulkReplay | None = field(init=False)
     _transactions: Transactions = field(init=False, default_factory=Transactions)
     _history: _History = field(init=False)
 
     def __post_init__(self) -> None:
-        self.image = MetadataImage(self.fingerprints, self.ibp)
+        self._image = MetadataImage(self.fingerprints, self.ibp)
+        self._bulk = BulkReplay(self._image, self._transactions)
         self._history = _History(self.start)
+
+    @property
+    def image(self) -> MetadataImage:
+        """What the records applied so far add up to."""
+        self._freeze()
+        return self._image
 
     def apply(self, chunk: Chunk) -> None:
         """Replay a chunk. Raises Garbled, naming the offset."""
-        nobody = Touched()
-        for offset, record in self._transactions.effective(chunk.records()):
+        records = index_records(chunk)
+        known = int(np.searchsorted(records.offset, self.start, side="right")) if self._bulk is not None else 0
+        if self._bulk is not None and known:
+            applied = self._bulk.apply(records.take(np.arange(known)) if known < len(records) else records)
+            self.records += applied
+            self.end = max(self.end, int(records.offset[known - 1]))
+        if known < len(records):
+            self._freeze()
+            self._follow(records.take(np.arange(known, len(records))).records())
+
+    def _follow(self, records: Iterable[Record]) -> None:
+        image, nobody = self._image, Touched()
+        for offset, record in self._transactions.effective(records):
             try:
-                self.image.apply(record, self._history if offset > self.start else nobody)
+                image.apply(record, self._history if offset > self.start else nobody)
             except KeyError:
                 raise Garbled(
                     f"the record at offset {record.offset} changes a topic or partition that the metadata log never made",
                     way_out="run again; if it persists, compare the controllers' logs with kafka-dump-log.sh --cluster-metadata-decoder",
                 ) from None
             if offset > self.start:
-                self._history.settle(self.image, offset)
+                self._history.settle(image, offset)
             self.end = offset
             self.records += 1
+
+    def _freeze(self) -> None:
+        if self._bulk is not None:
+            self._image.frozen, self._transactions = self._bulk.freeze()
+            self._bulk = None
 
     @property
     def migration_state(self) -> ZkMigrationState | None:
@@ -113,6 +145,36 @@ class LogReplay:
                 yield Version(row.kind, row.key, row.value, self.start, last=True)
         for key in history:
             yield from self._touched_versions(key)
+
+    def versions_beside_topics(self) -> Iterator[Version]:
+        """As ``versions``, of everything that is not of one topic."""
+        for row in self.image.rows_beside_topics():
+            if (row.kind, row.key) not in self._history.values:
+                yield Version(row.kind, row.key, row.value, self.start, last=True)
+        for key in self._history.values:
+            if not key[0].is_of_a_topic:
+                yield from self._touched_versions(key)
+
+    def whole_topics(self, salt: bytes) -> Iterator[tuple[str, str | None]]:
+        """Each topic's name and fingerprint (``TopicPrint.value``); None for one that was touched, or is no whole topic: that one needs a closer look."""
+        frozen = self.image.frozen
+        assert frozen is not None
+        for each in topic_prints(frozen.frozen.columns(), salt):
+            if each.topic not in frozen.taken:
+                yield each.topic, each.value
+        for name in {*frozen.taken, *frozen.frozen.without_topic()}:
+            yield name, None
+
+    def versions_of_topics(self, names: Iterable[str]) -> Iterator[Version]:
+        """As ``versions``, of these topics alone."""
+        image, wanted = self.image, set(names)
+        for name in wanted:
+            for row in image.rows_of_topic(name):
+                if (row.kind, row.key) not in self._history.values:
+                    yield Version(row.kind, row.key, row.value, self.start, last=True)
+        for key in self._history.values:
+            if key[0].is_of_a_topic and entities.parse_key(key[1])[0] in wanted:
+                yield from self._touched_versions(key)
 
     def _touched_versions(self, key: Key) -> Iterator[Version]:
         """The latest first; a value that came back is told once."""

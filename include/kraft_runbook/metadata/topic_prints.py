@@ -1,0 +1,141 @@
+"""One fingerprint a topic, over everything that its canonical rows say: two topics with the same fingerprint are taken for equal.
+
+A fingerprint is two 64-bit sums, over the topic's rows, of a mix of each row's values that is keyed with the run's salt. That two topics that differ
+agree in both has a chance of about 2^-128. What the sums do not tell is which row differs: the topic's rows are then compared one by one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kraft_runbook.metadata.topic_columns import Lists, PartitionColumns, TopicColumns
+
+Words = NDArray[np.uint64]
+
+BLOCK = 32_768
+"""Partitions mixed at a time: their columns then stay in the processor's cache."""
+_ABSENT = np.uint32(0xFFFFFFFF)
+"""Stands where a list has ended; no broker's id."""
+_NEITHER = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""Both lists have ended: such a word is not mixed in, so that a fingerprint does not depend on the widest list nearby."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPrint:
+    """``partitions``: how many assignments and states agree when two fingerprints do; ``configs``: how many configs."""
+
+    topic: str
+    partitions: int
+    configs: int
+    digest: str
+
+    @property
+    def value(self) -> str:
+        """All of it but the name, as one text."""
+        return f"{self.partitions} {self.configs} {self.digest}"
+
+
+def counts_of(value: str) -> tuple[int, int]:
+    """Partitions and configs, from ``TopicPrint.value``."""
+    partitions, configs, _ = value.split(" ")
+    return int(partitions), int(configs)
+
+
+def topic_prints(topics: TopicColumns, salt: bytes) -> Iterator[TopicPrint]:
+    """The fingerprint of each topic, in their order."""
+    seeds = np.frombuffer(hashlib.blake2b(b"topic", key=salt[:64], digest_size=16).digest(), np.uint64)
+    sums = [_sums(_of_partitions(topics.partitions, seed), topics.partitions.topic, len(topics)) for seed in seeds]
+    texts = _Texts(salt)
+    own = texts.words([("id", each) for each in topics.ids])
+    config = texts.words([("config", name, value) for name, value in zip(topics.configs.name, topics.configs.value, strict=True)])
+    for at in range(2):
+        sums[at] += own[:, at] + _sums(config[:, at], topics.configs.topic, len(topics))
+    partitions = np.bincount(topics.partitions.topic, minlength=len(topics)).tolist()
+    configs = np.bincount(topics.configs.topic, minlength=len(topics)).tolist()
+    for name, held, set_, first, second in zip(topics.names, partitions, configs, sums[0].tolist(), sums[1].tolist(), strict=True):
+        yield TopicPrint(name, held, set_, f"{first:016x}{second:016x}")
+
+
+def _sums(words: Words, topic: NDArray[np.int32], count: int) -> Words:
+    """Each topic's sum, modulo 2^64. ``topic`` does not fall."""
+    total = np.concatenate((np.zeros(1, np.uint64), np.cumsum(words, dtype=np.uint64)))
+    bounds = np.searchsorted(topic, np.arange(count + 1))
+    return total[bounds[1:]] - total[bounds[:-1]]
+
+
+def _of_partitions(partitions: PartitionColumns, seed: np.uint64) -> Words:
+    blocks = [_of_block(partitions, seed, start, min(start + BLOCK, len(partitions))) for start in range(0, len(partitions), BLOCK)]
+    return np.concatenate([np.empty(0, np.uint64), *blocks])
+
+
+def _of_block(each: PartitionColumns, seed: np.uint64, start: int, end: int) -> Words:
+    here = slice(start, end)
+    mixed = np.full(end - start, seed, np.uint64)
+    mixed = _mix(mixed, _pair(each.partition[here], each.leader[here]))
+    mixed = _mix(mixed, _pair(each.leader_epoch[here], each.recovery[here]))
+    for one, other in ((_Side(each.replicas), _Side(each.isr, ordered=True)), (_Side(each.adding, ordered=True), _Side(each.removing, ordered=True))):
+        mixed = _mix(mixed, _pair(one.lengths(start, end), other.lengths(start, end)))  # the words that follow mean one thing only
+        left, right = one.rows(start, end), other.rows(start, end)
+        for column in range(max(left.shape[1], right.shape[1])):
+            word = _pair(_column(left, column), _column(right, column))
+            present = word != _NEITHER
+            mixed = _mix(mixed, word) if present.all() else np.where(present, _mix(mixed, word), mixed)
+    return mixed
+
+
+def _pair(high: NDArray[np.generic], low: NDArray[np.generic]) -> Words:
+    return high.astype(np.uint32).astype(np.uint64) << np.uint64(32) | low.astype(np.uint32).astype(np.uint64)
+
+
+def _mix(mixed: Words, word: Words) -> Words:
+    """Take one more word in (the finalizer of splitmix64)."""
+    mixed = (mixed ^ word) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ mixed >> np.uint64(31)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Lists as rows of one width; sorted where they are sets."""
+
+    lists: Lists
+    ordered: bool = False
+
+    def lengths(self, start: int, end: int) -> NDArray[np.int64]:
+        return np.diff(self.lists.offsets[start : end + 1])
+
+    def rows(self, start: int, end: int) -> NDArray[np.uint32]:
+        lengths = self.lengths(start, end)
+        width = int(lengths.max(initial=0))
+        found = np.full((end - start, width), _ABSENT, np.uint32)
+        found[np.arange(width) < lengths[:, None]] = self.lists.values[self.lists.offsets[start] : self.lists.offsets[end]].astype(np.uint32)
+        return np.sort(found, axis=1) if self.ordered and width > 1 else found
+
+
+def _column(rows: NDArray[np.uint32], at: int) -> NDArray[np.uint32]:
+    return rows[:, at] if at < rows.shape[1] else np.full(len(rows), _ABSENT, np.uint32)
+
+
+class _Texts:
+    """Two words of a tuple of texts, by a keyed hash; few different ones are expected."""
+
+    def __init__(self, salt: bytes) -> None:
+        self._key = salt[:64]
+        self._known: dict[tuple[str, ...], bytes] = {}
+
+    def words(self, texts: list[tuple[str, ...]]) -> Words:
+        """One row of two words a tuple."""
+        return np.frombuffer(b"".join(map(self._digest, texts)), np.uint64).reshape(len(texts), 2)
+
+    def _digest(self, text: tuple[str, ...]) -> bytes:
+        found = self._known.get(text)
+        if found is None:
+            plain = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in text)
+            found = self._known[text] = hashlib.blake2b(plain, key=self._key, digest_size=16).digest()
+        return found
