@@ -115,7 +115,10 @@ class Broker(Model):
 
 
 class Controller(Model):
-    """One dedicated KRaft controller (combined mode cannot be a migration's target, KIP-866)."""
+    """One dedicated KRaft controller (combined mode cannot be a migration's target, KIP-866).
+
+    ``log4j_file``: the log4j.properties that its service reads, rendered whole from ``controller_log4j``.
+    """
 
     id: NodeId
     host: Host
@@ -125,6 +128,7 @@ class Controller(Model):
     service: str
     metrics_port: Port
     rack: str | None = None
+    log4j_file: str | None = None
     properties: Mapping[str, str] = Field(default_factory=dict)
 
     @property
@@ -248,6 +252,9 @@ class ClusterSpec(Model):
     service_manager: ServiceManager
     broker_properties: Mapping[str, str] = Field(default_factory=dict)
     controller_properties: Mapping[str, str] = Field(default_factory=dict)
+    controller_heap: str | None = Field(default=None, pattern=r"^[1-9]\d*[mMgG]$")
+    """The -Xmx of the controllers' services: compared with what the metadata's copy needs, never set."""
+    controller_log4j: Mapping[str, str] = Field(default_factory=dict)
     authorizer: bool = False
     super_users: tuple[str, ...] = ()
     secrets: Mapping[str, SecretRef] = Field(default_factory=dict)
@@ -322,6 +329,7 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
     for at, controller in enumerate(spec.controllers):
         yield from _taken(sockets, controller.host, controller.port, f"controllers.{at}.port", f"controller {controller.id}")
         yield from _taken(sockets, controller.host, controller.metrics_port, f"controllers.{at}.metrics_port", f"controller {controller.id} metrics")
+    yield from _log4j_files(spec)
     if tuple(int(x) for x in spec.kafka.version.split(".")) < (3, 9, 0):
         yield f"kafka.version: {spec.kafka.version} is too old; upgrade the brokers to 3.9.2 first, the last release that can migrate"
     elif int(spec.kafka.version.split(".")[0]) >= 4:
@@ -336,6 +344,23 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
         yield "secrets_file: needed where 'secrets' names any: the path, on each host, of the file Kafka's FileConfigProvider reads them from"
     if spec.reach.kind == "local" and spec.service_manager.kind == "systemd" and len({b.host for b in spec.brokers} | {c.host for c in spec.controllers}) > 1:
         yield "reach.kind: local reaches this machine alone, but the nodes name several hosts; use ssh"
+
+
+def _log4j_files(spec: ClusterSpec) -> Iterator[str]:
+    """Each file is rendered whole, for one controller: one that others read too would make them older than their files."""
+    files = [(at, c, c.log4j_file) for at, c in enumerate(spec.controllers) if c.log4j_file]
+    if files and len(files) < len(spec.controllers):
+        yield "controllers: log4j_file is given for some and not for others; give it for all or for none"
+    if bool(files) != bool(spec.controller_log4j):
+        yield "controller_log4j: what each controllers[].log4j_file is to hold; give both or neither"
+    taken: dict[tuple[str, str], str] = {}
+    for controller in spec.controllers:
+        taken["" if spec.reach.kind == "local" else controller.host, controller.config_file] = f"the config_file of controller {controller.id}"
+    for at, controller, path in files:
+        place = ("" if spec.reach.kind == "local" else controller.host, path)
+        if place in taken:
+            yield f"controllers.{at}.log4j_file: {path} is also {taken[place]}; each controller needs a file of its own"
+        taken.setdefault(place, f"the log4j_file of controller {controller.id}")
 
 
 def _harmless(key: str, value: str) -> bool:
@@ -357,6 +382,7 @@ def _taken(sockets: dict[tuple[str, int], str], host: str, port: int, where: str
 def _property_maps(spec: ClusterSpec) -> Iterator[tuple[str, Mapping[str, str]]]:
     yield "broker_properties", spec.broker_properties
     yield "controller_properties", spec.controller_properties
+    yield "controller_log4j", spec.controller_log4j
     yield "zookeeper.properties", spec.zookeeper.properties
     for at, broker in enumerate(spec.brokers):
         yield f"brokers.{at}.properties", broker.properties

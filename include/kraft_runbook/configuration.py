@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
+from kraft_runbook.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
 from kraft_runbook.observation import BrokerMode, ControllerMode
 
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
@@ -53,8 +54,12 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     return properties | _secrets(spec) | dict(spec.broker_properties) | dict(broker.properties)
 
 
-def controller_properties(spec: ClusterSpec, controller: Controller, mode: ControllerMode) -> dict[str, str]:
-    """``controller.properties`` of one controller. MIGRATION keeps the flag and ZooKeeper; KRAFT drops both (finalization)."""
+def controller_properties(spec: ClusterSpec, controller: Controller, mode: ControllerMode, size: Size = SMALL) -> dict[str, str]:
+    """``controller.properties`` of one controller. MIGRATION keeps the flag and ZooKeeper; KRAFT drops both (finalization).
+
+    ``size``: what shortens the metadata's copy on a cluster of that size, in MIGRATION. What the cluster file itself sets comes first there.
+    In KRAFT nothing of it is left, whoever set it.
+    """
     listener = spec.controller_listener
     protocols = {listener.name: listener.protocol.value}
     properties = {"process.roles": "controller", "node.id": str(controller.id)} | _quorum(spec)
@@ -62,14 +67,43 @@ def controller_properties(spec: ClusterSpec, controller: Controller, mode: Contr
         # The migrating controller calls the brokers, so it needs their listener's name and protocol.
         inter_broker = spec.brokers[0].listener(spec.kafka.inter_broker_listener)
         protocols[inter_broker.name] = inter_broker.protocol.value
-        properties |= {MIGRATION_FLAG: "true", "inter.broker.listener.name": inter_broker.name} | _zookeeper(spec)
+        properties |= {MIGRATION_FLAG: "true", "inter.broker.listener.name": inter_broker.name} | dict(size.properties) | _zookeeper(spec)
     properties |= {
         "listeners": f"{listener.name}://{controller.host}:{controller.port}",
         "listener.security.protocol.map": _pairs(protocols),
         "log.dirs": controller.log_dir,
     }
     properties |= _authorizer(spec, KRAFT_AUTHORIZER)
-    return properties | _secrets(spec) | dict(spec.controller_properties) | dict(controller.properties)
+    properties |= _secrets(spec) | dict(spec.controller_properties) | dict(controller.properties)
+    return {key: value for key, value in properties.items() if mode is ControllerMode.MIGRATION or key not in TUNED_PROPERTIES}
+
+
+def controller_log4j(spec: ClusterSpec, mode: ControllerMode, size: Size = SMALL) -> dict[str, str]:
+    """The log4j properties of a controller that has a ``log4j_file``: as the cluster file has them; in MIGRATION without a line for each record copied."""
+    return quieted(spec.controller_log4j, size) if mode is ControllerMode.MIGRATION else dict(spec.controller_log4j)
+
+
+def size_in_file(spec: ClusterSpec, controller: Controller, properties: Mapping[str, str]) -> Size | None:
+    """The size that a controller's file was rendered for. None: it is not in migration mode, or its tuning is from another hand."""
+    if lacking_migration_mode(properties):
+        return None
+    for size in SIZES:
+        rendered = controller_properties(spec, controller, ControllerMode.MIGRATION, size)
+        if all(properties.get(key) == rendered.get(key) for key in TUNED_PROPERTIES):
+            return size
+    return None
+
+
+def settled_size(spec: ClusterSpec, files: Mapping[int, Mapping[str, str]], *, first: int | None = None) -> Size | None:
+    """The size that the controllers' files settle, so that a count that moved meanwhile changes no file: the ``first`` controller's, else any other's.
+
+    ``files``: the configuration of each controller that has one, by id. None: no file settles it.
+    """
+    for controller in sorted(spec.controllers, key=lambda each: each.id != first):
+        found = size_in_file(spec, controller, files[controller.id]) if controller.id in files else None
+        if found is not None:
+            return found
+    return None
 
 
 def lacking_migration_mode(properties: Mapping[str, str]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from kraft_runbook.checks.copy import EXPECTED_COPY
 from kraft_runbook.checks.model import CheckResult, Verdict
 from kraft_runbook.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, Step, already_past, detect_phase
@@ -140,6 +141,8 @@ class Proof:
             else "- Parity: nothing to compare yet",
             f"- Rollback now: **{'possible' if self.rollback.possible else 'not possible'}**: {self.rollback.why}{render_estimate(self.rollback)}",
         ]
+        if self.gate is Gate.START:
+            lines += [f"- The metadata's copy, while which no topic, leader or ISR changes: {c.evidence}" for c in self.checks if c.code == EXPECTED_COPY]
         if self.gate is Gate.FINALIZE:
             lines += ["- After this gate's step there is **no way back**"]
         lines += ["", "### The way back from here", "", *(f"{n}. {step}" for n, step in enumerate(self.rollback.steps, 1))]

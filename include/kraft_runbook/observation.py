@@ -195,6 +195,19 @@ class BrokerRegistration:
 
 
 @dataclass(frozen=True, slots=True)
+class CopySpan:
+    """Kafka's copy of the metadata from ZooKeeper: from the append of its transaction's first record to that of its last, by the active controller's clock."""
+
+    began_at: datetime
+    ended_at: datetime
+    records: int
+
+    @property
+    def seconds(self) -> float:
+        return (self.ended_at - self.began_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
 class QuorumState:
     """The quorum as its leader describes it, with what the metadata log says of brokers, features and migration state."""
 
@@ -206,6 +219,8 @@ class QuorumState:
     metadata_version: int | None
     """Feature level of ``metadata.version`` (21 is 3.9-IV0)."""
     migration_state_record: ZkMigrationState | None
+    copy: CopySpan | None = None
+    """None: no copy has ended, or a snapshot took the place of the records that tell."""
 
 
 # -- brokers -------------------------------------------------------------------------------------------------------------

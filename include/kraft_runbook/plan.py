@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller, is_sensitive
 from kraft_runbook.configuration import broker_properties, controller_properties
+from kraft_runbook.copy_forecast import COPY_AHEAD, copy_tuning
+from kraft_runbook.copy_tuning import SMALL, CopyTuning, Size
 from kraft_runbook.errors import Refused
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, Step, detect_phase, forward_from, rollback_plan, transition
 from kraft_runbook.way_back import way_back
 
@@ -53,18 +55,23 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """From the observed phase to FINALIZED. ``way_back_now``: how to leave from where the cluster stands."""
+    """From the observed phase to FINALIZED. ``way_back_now``: how to leave from where the cluster stands.
+
+    ``copy``: what the metadata's copy will take and what is rendered for it; None where it lies behind.
+    """
 
     cluster: str
     phase: Phase
     because: tuple[str, ...]
     steps: tuple[PlannedStep, ...]
     way_back_now: RollbackPlan
+    copy: CopyTuning | Unread | None
 
     def render_text(self) -> str:
         lines = [f"{self.cluster} is in {self.phase}: {'; '.join(self.because)}", ""]
         if not self.steps:
             lines += ["Nothing is left to do: the migration is final.", ""]
+        lines += _copy(self.copy)
         for step in self.steps:
             lines.append(f"{step.step.value}: {step.source} -> {step.target}{'' if step.reversible else ' (can not be undone)'}")
             for action in step.actions:
@@ -72,6 +79,13 @@ class Plan:
                 lines += [f"         {change}" for change in action.changes]
             lines += [f"  From {step.target} back: {_way_back(step.way_back)}", ""]
         return "\n".join([*lines, f"From here back: {_way_back(self.way_back_now)}"])
+
+
+def _copy(copy: CopyTuning | Unread | None) -> list[str]:
+    if copy is None:
+        return []
+    told = copy.render_lines() if was_read(copy) else (f"how long it takes can't be told: {copy.reason}",)
+    return ["The metadata's copy, while which no metadata change is handled:", *(f"  - {line}" for line in told), ""]
 
 
 def _way_back(plan: RollbackPlan) -> str:
@@ -89,18 +103,20 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
             way_out="make readable what is named, or resolve the contradiction; kraft-runbook explain says more",
         )
     numbers = iter(range(1, 10_000))
-    return Plan(spec.name, reading.phase, reading.reasons, tuple(_steps(seen, spec, reading.phase, numbers)), way_back(seen, spec))
+    tuning = copy_tuning(seen, spec)
+    steps = tuple(_steps(seen, spec, reading.phase, numbers, tuning.size if was_read(tuning) else SMALL))
+    return Plan(spec.name, reading.phase, reading.reasons, steps, way_back(seen, spec), tuning if reading.phase in COPY_AHEAD else None)
 
 
 _FORWARD = (Step.PROVISION_CONTROLLERS, Step.ROLL_BROKERS_TO_HYBRID, Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS)
 
 
-def _steps(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: Iterator[int]) -> Iterator[PlannedStep]:
+def _steps(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: Iterator[int], size: Size) -> Iterator[PlannedStep]:
     """The step that led here comes first while it still has something to do (a roll that was interrupted), then the rest."""
     ahead = [edge.step for edge in forward_from(phase)]
     begin = _FORWARD.index(ahead[0]) if ahead else len(_FORWARD)
     for place, step in enumerate(_FORWARD):
-        nodes = tuple(_node_actions(step, seen, spec))
+        nodes = tuple(_node_actions(step, seen, spec, size))
         if place < begin - 1 or (place == begin - 1 and not nodes) or phase is Phase.FINALIZED:
             continue
         before, after = _around(step)
@@ -131,12 +147,12 @@ def _around(step: Step) -> tuple[tuple[str, ...], tuple[str, ...]]:
 _Action = tuple[str, int | None, str | None, tuple[PropertyChange, ...]]
 
 
-def _node_actions(step: Step, seen: ClusterObservation, spec: ClusterSpec) -> Iterator[_Action]:
+def _node_actions(step: Step, seen: ClusterObservation, spec: ClusterSpec, size: Size) -> Iterator[_Action]:
     match step:
         case Step.PROVISION_CONTROLLERS:
             for controller in spec.controllers:
                 if seen.controllers[controller.id].running is not True:
-                    changes = _changes(None, controller_properties(spec, controller, ControllerMode.MIGRATION))
+                    changes = _changes(None, controller_properties(spec, controller, ControllerMode.MIGRATION, size))
                     yield (
                         f"controller {controller.id} on {controller.host}: write {controller.config_file}, format {controller.log_dir}, start {controller.service}",
                         controller.id,
@@ -155,7 +171,7 @@ def _node_actions(step: Step, seen: ClusterObservation, spec: ClusterSpec) -> It
             for controller in _active_last(seen, spec):
                 if seen.controllers[controller.id].mode != ControllerMode.KRAFT:
                     changes = _changes(
-                        controller_properties(spec, controller, ControllerMode.MIGRATION), controller_properties(spec, controller, ControllerMode.KRAFT)
+                        controller_properties(spec, controller, ControllerMode.MIGRATION, size), controller_properties(spec, controller, ControllerMode.KRAFT)
                     )
                     yield (
                         f"controller {controller.id} on {controller.host}: restart without the migration flag, wait until it has caught up",

@@ -19,6 +19,7 @@ options:
   socket: {description: The serverurl of supervisor., type: str}
   config_file: {description: The controller's configuration., type: path, required: true}
   log_dir: {description: The directory that holds its metadata log., type: path, required: true}
+  log4j_file: {description: The file of its loggers, where the runbook wrote one., type: path}
 """
 
 SECONDS = 60.0
@@ -32,11 +33,12 @@ def main() -> None:
             "socket": {"type": "str"},
             "config_file": {"type": "path", "required": True},
             "log_dir": {"type": "path", "required": True},
+            "log4j_file": {"type": "path"},
         },
         supports_check_mode=True,
     )
     asked = module.params
-    found = [path for path in (asked["log_dir"], asked["config_file"]) if os.path.lexists(path)]
+    found = [path for path in (asked["log_dir"], asked["config_file"], asked["log4j_file"]) if path and os.path.lexists(path)]
     if not found:
         module.exit_json(changed=False, said="nothing is left to set aside")
     if module.check_mode:

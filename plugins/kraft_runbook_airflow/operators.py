@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.checks import Verdict, run_checks
 from kraft_runbook.clients import playbooks
 from kraft_runbook.clients.ansible_runs import remove_what_killed_runs_left
+from kraft_runbook.clients.copy_size import provisioning_size
 from kraft_runbook.clients.observe import Scope, observe
 from kraft_runbook.clients.playbooks import PlaybookResult
 from kraft_runbook.cluster import ClusterSpec
@@ -180,8 +181,10 @@ class ProvisionController(HostStepOperator):
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
         if not was_read(seen.zookeeper) or seen.zookeeper.cluster_id is None:
             raise Refused("the cluster's id could not be read from ZooKeeper", way_out="make ZooKeeper reachable and clear this task")
+        secrets = airflow_secrets()
+        size = provisioning_size(spec, self.node, secrets=secrets, tell=self.log.info)
         return playbooks.provision_controller(
-            spec, self.node, cluster_id=seen.zookeeper.cluster_id, secrets=airflow_secrets(), check=check, on_event=self.log.info
+            spec, self.node, cluster_id=seen.zookeeper.cluster_id, size=size, secrets=secrets, check=check, on_event=self.log.info
         )
 
 

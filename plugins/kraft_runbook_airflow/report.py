@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.copy_account import copy_account
 from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase, RollbackPlan, detect_phase
 from kraft_runbook.way_back import way_back
@@ -42,8 +43,11 @@ class ClosingReport(ClusterOperator):
         goal = Phase(context["params"].get("goal", self.goal))
         succeeded = not unfinished and (phase is goal or (goal is Phase.HYBRID and phase in (Phase.PRE_MIGRATION, Phase.ZOOKEEPER)))
         text = ENDS[goal](spec) if succeeded else self._stopped(context, way_back(seen, spec), phase, failed)
-        in_kraft = len(seen.brokers_in(BrokerMode.KRAFT))
-        closed = record(context, self.cluster, "closed", {"phase": phase.value, "succeeded": succeeded, "failed": failed, "brokers_in_kraft": in_kraft})
+        copied = copy_account(self._records(context))
+        if copied:
+            text = f"{text}\n{copied}"
+        what = {"phase": phase.value, "succeeded": succeeded, "failed": failed, "brokers_in_kraft": len(seen.brokers_in(BrokerMode.KRAFT))}
+        closed = record(context, self.cluster, "closed", {**what, **({"copy": copied} if copied else {})})
         self.log.info("%s", text)
         require_mirrored(context)
         if not succeeded:

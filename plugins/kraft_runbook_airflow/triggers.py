@@ -15,7 +15,9 @@ from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition
+from kraft_runbook.copy_account import copied
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.phases import detect_phase
 from kraft_runbook_airflow.disk_watch import DiskWatch
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, state_directory
@@ -60,7 +62,7 @@ class ClusterConditionTrigger(BaseTrigger):
             await self._record("gave_up", condition, began, str(error))
             yield TaskFailedEvent()
             return
-        await self._record("reached", condition, began, "")
+        await self._record("reached", condition, began, "", seen=wait.seen)
         yield TaskSuccessEvent()
 
     def _began(self) -> float:
@@ -74,7 +76,7 @@ class ClusterConditionTrigger(BaseTrigger):
             file.touch()
         return file.stat().st_mtime
 
-    async def _record(self, outcome: str, condition: Condition, began: float, error: str) -> None:
+    async def _record(self, outcome: str, condition: Condition, began: float, error: str, seen: ClusterObservation | None = None) -> None:
         ti = self.task_instance
         if ti is not None:
             what = {
@@ -83,6 +85,7 @@ class ClusterConditionTrigger(BaseTrigger):
                 "began_at": datetime.fromtimestamp(began, UTC),
                 "seconds": round(time.time() - began, 1),
                 "error": error,
+                **(copied(seen) if seen is not None and condition is Condition.METADATA_COPIED else {}),
             }
             await asyncio.to_thread(record_for, self.cluster, ti.dag_id, ti.run_id, ti.task_id, outcome, what)
             (state_directory() / "waits" / str(ti.id)).unlink(missing_ok=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kraft_runbook.clients.playbooks import finalize_controller, provision_controller, run_playbook
+from kraft_runbook.clients.playbooks import finalize_controller, gather_host_facts, provision_controller, run_playbook
+from kraft_runbook.clients.quorum_playbooks import set_controller_aside
 from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.configuration import controller_properties
+from kraft_runbook.configuration import controller_properties, parse_properties, settled_size
+from kraft_runbook.copy_tuning import LARGE, TUNED_PROPERTIES
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.observation import ControllerMode
 from tests.playbooks.conftest import CLUSTER_ID, Node
@@ -33,6 +36,52 @@ def test_a_controller_is_provisioned_once_and_finalized_once(node: Node) -> None
     assert finalize_controller(node.spec, 101, secrets=environment_secrets()).changed == (CONFIGURATION, STOP, START)
     assert finalize_controller(node.spec, 101, secrets=environment_secrets()).changed == ()
     assert node.starts("controller-101") == ["True", "False"]
+
+
+LOGGERS = "Write the loggers"
+LOG4J = {"log4j.rootLogger": "INFO, stdout", "log4j.logger.org.apache.kafka.image": "INFO"}
+"""What the stand-in's cluster file says of its controller's loggers."""
+
+
+def large(node: Node) -> tuple[Node, Path]:
+    """The node as a large cluster's, whose file names the controller's loggers."""
+    file = node.directory / "controller-101" / "log4j.properties"
+    controllers = tuple(c.model_copy(update={"log4j_file": str(file)}) for c in node.spec.controllers)
+    return replace(node, spec=node.spec.model_copy(update={"controllers": controllers, "controller_log4j": LOG4J})), file
+
+
+def test_what_shortens_the_copy_is_written_once_read_back_and_gone_after_finalization(node: Node) -> None:
+    node, loggers = large(node)
+    file, secrets = Path(node.spec.controller(101).config_file), environment_secrets()
+    assert provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=secrets).changed == (SECRETS, CONFIGURATION, LOGGERS, FORMAT, START)
+    assert dict(LARGE.properties).items() <= parse_properties(file.read_text()).items()
+    assert parse_properties(loggers.read_text()) == {**LOG4J, **{f"log4j.logger.{name}": level for name, level in LARGE.loggers.items()}}
+    on_host = gather_host_facts(node.spec, [101])[101].config
+    assert isinstance(on_host, dict)
+    size = settled_size(node.spec, {101: on_host})
+    assert size is LARGE
+    assert provision_controller(node.spec, 101, CLUSTER_ID, size=size, secrets=secrets).changed == ()
+    assert finalize_controller(node.spec, 101, secrets=secrets).changed == (CONFIGURATION, LOGGERS, STOP, START)
+    assert not TUNED_PROPERTIES & parse_properties(file.read_text()).keys()
+    assert parse_properties(loggers.read_text()) == LOG4J
+    assert finalize_controller(node.spec, 101, secrets=secrets).changed == ()
+    assert node.starts("controller-101") == ["True", "False"]
+
+
+def test_loggers_that_changed_alone_restart_the_controller(node: Node) -> None:
+    node, loggers = large(node)
+    provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=environment_secrets())
+    loggers.write_text("log4j.rootLogger=DEBUG, stdout\n")
+    assert provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=environment_secrets()).changed == (LOGGERS, STOP, START)
+
+
+def test_a_controller_set_aside_leaves_nothing_of_the_copys_tuning(node: Node) -> None:
+    node, loggers = large(node)
+    provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=environment_secrets())
+    set_controller_aside(node.spec, 101)
+    assert not loggers.exists() and not Path(node.spec.controller(101).config_file).exists()
+    assert [path.name.partition(".set-aside-")[0] for path in loggers.parent.glob("log4j.properties*")] == ["log4j.properties"]
+    assert set_controller_aside(node.spec, 101).changed == ()
 
 
 @pytest.mark.parametrize(

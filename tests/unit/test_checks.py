@@ -35,8 +35,9 @@ from kraft_runbook.checks.hosts import differing_keys
 from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.checks.registry import Needs
 from kraft_runbook.checks.software import java_release
-from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.configuration import MIGRATION_FLAG, lacking_migration_mode
+from kraft_runbook.cluster import ClusterSpec, is_sensitive
+from kraft_runbook.configuration import MIGRATION_FLAG, controller_properties, lacking_migration_mode
+from kraft_runbook.copy_tuning import LARGE, Settings, estimate, heap_needed
 from kraft_runbook.observation import (
     BrokerMetrics,
     BrokerMode,
@@ -64,6 +65,8 @@ WITHOUT_SECRETS = spec_with(secrets={})
 WITHOUT_AUTHORIZER = spec_with(authorizer=False)
 OTHER_ID = spec_with(cluster_id="another-cluster-id-00")
 OLD_IBP = spec_with(kafka=SPEC.kafka.model_copy(update={"inter_broker_protocol_version": "3.6"}))
+HASTY = spec_with(deadlines=SPEC.deadlines.model_copy(update={"metadata_copy": 0.001}))
+SMALL_HEAP = spec_with(controller_heap="64m")
 JBOD = spec_with(kafka=OLD_IBP.kafka, brokers=tuple(b.model_copy(update={"log_dirs": ("/a", "/b")}) for b in SPEC.brokers))
 
 Case = tuple[Phase, str | None, Spoil, str]
@@ -231,9 +234,11 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     "KRB-PRE-013": (OLD_IBP, "the cluster file says 3.6"),
     "KRB-PRE-017": (JBOD, "broker 1, 2, 3 has several log directories; the protocol version is 3.6"),
     "KRB-PRE-031": (WITHOUT_SECRETS, "controller 101, 102, 103 gets no password.encoder.secret"),
+    "KRB-PRE-054": (HASTY, f"5,000 partitions of 9 topics: {estimate(5_000, Settings.TUNED)} with what is rendered for it"),
+    "KRB-PRE-055": (SMALL_HEAP, f"each controller needs {heap_needed(5_000, 3)} for 5,000 partitions × 3 brokers; they have 64 MiB, too little"),
     "KRB-PRE-049": (WITHOUT_AUTHORIZER, "ZooKeeper holds 2 ACLs; the cluster file says 'authorizer: false'"),
 }
-"""Failures that the cluster file causes, on a healthy cluster in ZooKeeper mode."""
+"""Failures that the cluster file causes, on a healthy cluster of 5,000 partitions in ZooKeeper mode."""
 
 UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-001": (Z, None, NO_ZOOKEEPER, "ZooKeeper could not be read: a test did not read it"),
@@ -272,6 +277,8 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-047": (H, None, on_host(101, config=WHY), "controller 101"),
     "KRB-PRE-048": (H, None, a_controller(102, mode=WHY), "controller 102"),
     "KRB-PRE-053": (H, None, on_host(101, config=WHY), "controller 101"),
+    "KRB-PRE-054": (Z, None, both(zookeeper(tree=WHY), part(topics=WHY)), ""),
+    "KRB-PRE-055": (Z, None, tree(partitions=5_000), "the cluster file does not say what they have (controller_heap)"),
     "KRB-PRE-049": (Z, None, NO_HOSTS, ""),
     "KRB-PRE-050": (Z, None, on_host(2, config=WHY), "broker 2"),
     "KRB-PRE-051": (Z, None, on_host(101, unreachable_addresses=WHY), "controller 101"),
@@ -323,7 +330,7 @@ def test_fails_on_its_trap(code: str, case: Case) -> None:
 @pytest.mark.parametrize("code", BY_THE_FILE)
 def test_fails_on_a_cluster_file_that_does_not_fit(code: str) -> None:
     spec, evidence = BY_THE_FILE[code]
-    result = answer(code, observation(Z), Z, None, spec)
+    result = answer(code, tree(partitions=5_000)(observation(Z)), Z, None, spec)
     assert result.verdict is Verdict.FAIL
     assert evidence in result.evidence
 
@@ -404,6 +411,22 @@ def test_the_hosts_and_the_checks_ask_the_same_of_a_controller_s_file() -> None:
     done = subprocess.run([sys.executable, "-c", program], cwd=on_the_host, input=json.dumps(samples), capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [list(lacking_migration_mode(each)) for each in samples]
     assert [lacking_migration_mode(each) == () for each in samples[:3]] == [True, False, True]
+
+
+def test_a_copy_larger_than_any_measured_is_unknown_however_long_its_deadline() -> None:
+    patient = SPEC.model_copy(update={"deadlines": SPEC.deadlines.model_copy(update={"metadata_copy": 86_400})})
+    result = answer("KRB-PRE-054", tree(partitions=50_000_000)(observation(Z)), Z, None, patient)
+    assert result.verdict is Verdict.UNKNOWN and not result.blocks
+    assert "measure a copy of that size" in result.fix
+
+
+def test_a_controllers_file_with_the_copys_tuning_is_as_rendered_and_with_half_of_it_is_not() -> None:
+    tuned = {i: controller_properties(SPEC, SPEC.controller(i), ControllerMode.MIGRATION, LARGE) for i in SPEC.controller_ids}
+    seen = both(*(on_host(i, config={k: "<set>" if is_sensitive(k) else v for k, v in tuned[i].items()}) for i in tuned))(observation(H))
+    assert answer("KRB-PRE-053", seen, H, None).passed
+    assert answer("KRB-PRE-047", seen, H, None).passed
+    half = config(102, zookeeper__max__in__flight__requests=None)(seen)
+    assert "controller 102: zookeeper.metadata.migration.min.batch.size (only in the file)" in answer("KRB-PRE-053", half, H, None).evidence
 
 
 def test_declared_znode_acls_are_fine() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from observations import SPEC, WHY, Spoil, a_controller, broker, gauges, observation, part, with_quorum
+from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, on_host, part, topics, tree, with_quorum, zookeeper
 
+from kraft_runbook.configuration import controller_properties
+from kraft_runbook.copy_tuning import LARGE, SMALL, Settings, estimate, heap_needed
 from kraft_runbook.errors import Refused
 from kraft_runbook.explain import explain, unread_parts
 from kraft_runbook.observation import BrokerMode, ControllerMode, ZkMigrationState
@@ -128,6 +130,45 @@ def test_the_plan_shows_no_secret_and_the_way_back_from_each_step() -> None:
     assert "From DUAL_WRITE back: roll_brokers_back_to_hybrid then leave_kraft" in text
     assert "From FINALIZED back: not possible" in text
     assert "finalize_controllers: DUAL_WRITE -> FINALIZED (can not be undone)" in text
+
+
+def test_the_plan_says_how_long_the_copy_takes_what_is_rendered_for_it_and_the_heap() -> None:
+    plan = make_plan(tree(partitions=200_000)(observation(Phase.ZOOKEEPER)), SPEC)
+    text = plan.render_text()
+    assert f"200,000 partitions of 9 topics: {estimate(200_000, Settings.TUNED)} with what is rendered for it" in text
+    assert f"each controller needs {heap_needed(200_000, 3)} for 200,000 partitions × 3 brokers" in text
+    for action in (a for s in plan.steps for a in s.actions if a.node_id in SPEC.controller_ids):
+        changes = {str(c) for c in action.changes}
+        sign = "+" if "provision" not in action.does and "format" in action.does else "-"
+        assert {f"{sign} {key}={value}" for key, value in LARGE.properties.items()} <= changes
+
+
+def test_a_small_cluster_s_plan_renders_nothing_for_the_copy() -> None:
+    plan = make_plan(observation(Phase.ZOOKEEPER), SPEC)
+    assert "nothing is rendered for it" in plan.render_text()
+    assert not [c for s in plan.steps for a in s.actions for c in a.changes if c.key in LARGE.properties]
+
+
+def test_without_a_deep_read_the_brokers_count_is_taken_and_without_any_the_plan_says_so() -> None:
+    counted = both(zookeeper(tree=WHY), topics(partition_count=30_000))(observation(Phase.ZOOKEEPER))
+    assert "30,000 partitions" in make_plan(counted, SPEC).render_text()
+    unread = both(zookeeper(tree=WHY), part(topics=WHY))(observation(Phase.ZOOKEEPER))
+    assert f"how long it takes can't be told: {WHY.reason}" in make_plan(unread, SPEC).render_text()
+
+
+def test_the_size_that_the_controllers_files_settled_is_the_plans_whatever_is_counted_now() -> None:
+    large = dict(controller_properties(SPEC, SPEC.controller(101), ControllerMode.MIGRATION, LARGE))
+    plan = make_plan(both(on_host(101, config=large), tree(partitions=1_999))(observation(Phase.PRE_MIGRATION)), SPEC)
+    assert plan.copy is not None and plan.copy != WHY
+    assert plan.copy.size is LARGE  # type: ignore[union-attr]
+    files_unread = part(hosts=WHY)(tree(partitions=1_999)(observation(Phase.PRE_MIGRATION)))
+    assert make_plan(files_unread, SPEC).copy.size is SMALL  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED])
+def test_a_copy_that_lies_behind_is_not_forecast(phase: Phase) -> None:
+    plan = make_plan(observation(phase), SPEC)
+    assert plan.copy is None and "The metadata's copy" not in plan.render_text()
 
 
 def test_there_is_no_plan_for_an_unknown_phase() -> None:

@@ -1,6 +1,6 @@
 """One function a check. Importing this package fills the list in ``registry.CHECKS``."""
 
-from kraft_runbook.checks import finalization, hosts, identity, migration, software, zookeeper
+from kraft_runbook.checks import copy, finalization, hosts, identity, migration, software, zookeeper
 from kraft_runbook.checks.model import CheckResult, ChecksReport, Severity, Verdict
 from kraft_runbook.checks.registry import CHECKS, render_catalogue, run_checks
 
@@ -10,6 +10,7 @@ __all__ = [
     "ChecksReport",
     "Severity",
     "Verdict",
+    "copy",
     "finalization",
     "hosts",
     "identity",

@@ -12,7 +12,8 @@ from kraft_runbook.checks.model import Finding, Severity, failed, settle
 from kraft_runbook.checks.registry import ANY_PHASE, DURING_MIGRATION, Needs, check
 from kraft_runbook.checks.software import host_part
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.configuration import controller_properties, lacking_migration_mode
+from kraft_runbook.configuration import controller_properties, lacking_migration_mode, size_in_file
+from kraft_runbook.copy_tuning import SMALL
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, was_read
 from kraft_runbook.phases import Phase, detect_phase
 
@@ -75,7 +76,8 @@ def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec
         if isinstance(config, Unread):
             unread.append(f"controller {controller.id}: {config.reason}")
         elif isinstance(config, Mapping):
-            differences = differing_keys(config, controller_properties(spec, controller, ControllerMode.MIGRATION))
+            size = size_in_file(spec, controller, config) or SMALL
+            differences = differing_keys(config, controller_properties(spec, controller, ControllerMode.MIGRATION, size))
             if differences:
                 wrong.append(f"controller {controller.id}: {capped(differences)}")
     return settle(wrong, unread, "all that are there are")

@@ -16,7 +16,7 @@ from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.metadata.cluster_records import BrokersAndFeatures
-from kraft_runbook.observation import BrokerMode, BrokerRegistration, ControllerMode, Voter, ZkMigrationState
+from kraft_runbook.observation import BrokerMode, BrokerRegistration, ControllerMode, CopySpan, Voter, ZkMigrationState
 
 __all__ = [
     "ClusterRecords",
@@ -54,6 +54,7 @@ class ClusterRecords:
     registrations: Mapping[int, BrokerRegistration]
     metadata_version: int | None
     migration_state_record: ZkMigrationState | None
+    copy: CopySpan | None
     position: Position
     _state: BrokersAndFeatures = field(repr=False, compare=False)
 
@@ -191,7 +192,7 @@ def _read_on(reader: MetadataLogReader, state: BrokersAndFeatures, end: int, sta
     for chunk in reader.chunks(end=end, start=start):
         state.apply(chunk)
     version = state.features.get("metadata.version")
-    return ClusterRecords(dict(state.registrations), version, state.migration_state, reader.position, state)
+    return ClusterRecords(dict(state.registrations), version, state.migration_state, state.copied.span, reader.position, state)
 
 
 def _controller(spec: ClusterSpec, controller: Controller, secrets: Secrets, timeout: float) -> KafkaConnection:

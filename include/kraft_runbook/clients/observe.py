@@ -226,6 +226,7 @@ def _read_quorum(spec: ClusterSpec, secrets: Secrets) -> QuorumState:
         registrations=found.registrations,
         metadata_version=found.metadata_version,
         migration_state_record=found.migration_state_record,
+        copy=found.copy,
     )
 
 

@@ -21,7 +21,8 @@ from kraft_runbook.clients.ansible_runs import HostReport, RunReport, Tell, run_
 from kraft_runbook.clients.metadata_quorum import controller_mode
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
-from kraft_runbook.configuration import broker_properties, controller_properties, render_secrets
+from kraft_runbook.configuration import broker_properties, controller_log4j, controller_properties, render_secrets
+from kraft_runbook.copy_tuning import SMALL, Size
 from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.observation import BrokerMode, ControllerMode, HostState, Unread
 
@@ -74,6 +75,7 @@ def provision_controller(
     node_id: int,
     cluster_id: str,
     *,
+    size: Size = SMALL,
     secrets: Secrets,
     check: bool = False,
     on_event: Tell | None = None,
@@ -81,10 +83,9 @@ def provision_controller(
 ) -> PlaybookResult:
     """Render a migration controller's files, format its directory with the cluster's id, start it. A formatted directory is left alone.
 
-    Raises Refused, before anything is touched, where another controller is not proven to be in migration mode.
+    ``size``: what the metadata's copy is tuned for (``clients.copy_size``). Raises Refused, before anything is touched, where another controller is not proven to be in migration mode.
     """
-    properties = controller_properties(spec, spec.controller(node_id), ControllerMode.MIGRATION)
-    given = {"properties": properties, "cluster_id": cluster_id}
+    given = {**_controller_files(spec, node_id, ControllerMode.MIGRATION, size), "cluster_id": cluster_id}
     return run_playbook(
         spec,
         "provision_controller",
@@ -132,9 +133,16 @@ def restart_broker(
 def finalize_controller(
     spec: ClusterSpec, node_id: int, *, secrets: Secrets, check: bool = False, on_event: Tell | None = None, state_dir: Path | None = None
 ) -> PlaybookResult:
-    """Take a controller out of migration mode: render it without the flag and ZooKeeper, restart it where needed, wait for its port."""
-    given = {"properties": controller_properties(spec, spec.controller(node_id), ControllerMode.KRAFT)}
+    """Take a controller out of migration mode: render it without the flag, ZooKeeper and the copy's tuning, restart it where needed, wait for its port."""
+    given = _controller_files(spec, node_id, ControllerMode.KRAFT)
     return run_playbook(spec, "finalize_controller", node_id=node_id, variables=given, secrets=secrets, check=check, on_event=on_event, state_dir=state_dir)
+
+
+def _controller_files(spec: ClusterSpec, node_id: int, mode: ControllerMode, size: Size = SMALL) -> dict[str, Any]:
+    """What a controller's files are to hold: its configuration, and its loggers where the cluster file names their file."""
+    controller = spec.controller(node_id)
+    log4j = {"log4j_properties": controller_log4j(spec, mode, size)} if controller.log4j_file else {}
+    return {"properties": controller_properties(spec, controller, mode, size), **log4j}
 
 
 def run_playbook(
@@ -281,8 +289,9 @@ def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, An
     if isinstance(node, Broker):
         port, log_dirs, ports = node.listener(spec.client_listener).port, node.log_dirs, [each.port for each in node.listeners]
         must_reach: list[str] = []
+        log4j_file = None
     else:
-        port, log_dirs, ports = node.port, (node.log_dir,), [node.port]
+        port, log_dirs, ports, log4j_file = node.port, (node.log_dir,), [node.port], node.log4j_file
         must_reach = [*spec.zookeeper.servers, *(_inter_broker_address(spec, broker) for broker in spec.brokers)]
     manager = spec.service_manager
     return {
@@ -298,7 +307,8 @@ def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, An
         "stop_timeout": manager.stop_timeout,
         "start_timeout": spec.deadlines.registration,
         "config_file": node.config_file,
-        "files_read_at_start": [node.config_file, *([spec.secrets_file] if spec.secrets and spec.secrets_file else [])],
+        **({"log4j_file": log4j_file} if log4j_file else {}),
+        "files_read_at_start": [node.config_file, *([spec.secrets_file] if spec.secrets and spec.secrets_file else []), *([log4j_file] if log4j_file else [])],
         "file_header": f"{_label(node).capitalize()} of cluster {spec.name}",
         "secrets_file": spec.secrets_file or "",
         "log_dirs": list(log_dirs),

@@ -1,0 +1,49 @@
+"""What a run's evidence says of the metadata's copy: how long it took, beside what was expected. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kraft_runbook.checks.copy import EXPECTED_COPY
+from kraft_runbook.conditions import Condition
+from kraft_runbook.copy_tuning import duration
+from kraft_runbook.evidence_body import Body, moment, number, part, parts, text, whole
+from kraft_runbook.gates import Gate
+from kraft_runbook.observation import ClusterObservation, was_read
+
+
+def copied(seen: ClusterObservation) -> dict[str, Any]:
+    """What the record of the wait for the copy keeps of it: its span by the metadata log's clock. Empty: it can't be read any more."""
+    span = seen.quorum.copy if was_read(seen.quorum) else None
+    if span is None:
+        return {}
+    return {"copy": {"began_at": span.began_at, "ended_at": span.ended_at, "seconds": span.seconds, "records": span.records}}
+
+
+def copy_account(bodies: Sequence[Body]) -> str | None:
+    """The copy in a sentence or two, from the bodies of a run's records; None where this run did not wait for one."""
+    waits = [body for body in bodies if body.get("outcome") == "reached" and body.get("condition") == Condition.METADATA_COPIED.value]
+    if not waits:
+        return None
+    spans = [part(body, "copy") for body in waits if number(part(body, "copy"), "seconds") is not None]
+    said = _real(spans[-1]) if spans else "How long the metadata's copy took is not known: a snapshot took the place of its records before they were read"
+    lasted = number(waits[0], "seconds")
+    if lasted is not None:
+        said += f"; the wait for it and for dual writes, {duration(lasted)}"
+    expected = _expected(bodies)
+    return f"{said}. " + (f"Expected at the start gate: {expected}." if expected else "This run has no start gate that says what was expected.")
+
+
+def _real(span: Body) -> str:
+    seconds, records = number(span, "seconds") or 0.0, whole(span, "records") or 0
+    began, ended = moment(span, "began_at"), moment(span, "ended_at")
+    when = f", {began:%Y-%m-%d %H:%M:%S} to {ended:%H:%M:%S} UTC by the metadata log" if began and ended else ""
+    rate = f", {records / seconds:,.0f} a second" if seconds > 0 else ""
+    return f"The metadata's copy took {seconds:.1f} s ({records:,} records{rate}{when})"
+
+
+def _expected(bodies: Sequence[Body]) -> str:
+    proofs = [part(body, "proof") for body in bodies if body.get("outcome") == "proven" and body.get("gate") == Gate.START.value]
+    told = [text(check, "evidence") for proof in proofs for check in parts(proof, "checks") if check.get("code") == EXPECTED_COPY]
+    return told[-1] if told else ""

@@ -1,0 +1,40 @@
+"""The copy of an observed cluster: how large it is, and what its controllers' files have settled already. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.configuration import settled_size
+from kraft_runbook.copy_tuning import CopyTuning, tune
+from kraft_runbook.observation import ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.phases import Phase
+
+COPY_AHEAD = frozenset({Phase.ZOOKEEPER, Phase.PRE_MIGRATION})
+"""The phases in which the metadata is still to be copied."""
+
+
+def copy_tuning(seen: ClusterObservation, spec: ClusterSpec) -> CopyTuning | Unread:
+    """The tuning of the cluster as it was observed. Unread: its partitions could not be counted."""
+    partitions = _partitions(seen)
+    if not was_read(partitions):
+        return partitions
+    settled = settled_size(spec, {i: config for i in spec.controller_ids if (config := _file(seen.hosts, i)) is not None}) if was_read(seen.hosts) else None
+    return tune(spec, partitions, topics=_topics(seen), size=settled)
+
+
+def _partitions(seen: ClusterObservation) -> int | Unread:
+    """In ZooKeeper, where its tree was read; else as the brokers know them (in ZooKeeper mode they have them from there)."""
+    if was_read(seen.zookeeper) and was_read(seen.zookeeper.tree):
+        return seen.zookeeper.tree.partitions
+    return seen.topics.partition_count if was_read(seen.topics) else seen.topics
+
+
+def _topics(seen: ClusterObservation) -> int | None:
+    return seen.zookeeper.topic_count if was_read(seen.zookeeper) else None
+
+
+def _file(hosts: Mapping[int, HostState], controller_id: int) -> Mapping[str, str] | None:
+    """The controller's configuration, where there is one and it could be read."""
+    config = hosts[controller_id].config if controller_id in hosts else None
+    return config if was_read(config) else None

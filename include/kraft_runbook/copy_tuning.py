@@ -1,0 +1,283 @@
+"""How long Kafka's own copy of the metadata takes on a cluster of a size, and what shortens it. Pure.
+
+While the copy runs the controller handles no metadata change (KIP-866), so its length is the migration's real outage for topics,
+ISRs and leaders. ``COPIES`` and ``HEAPS`` are what was measured; all that is said of a cluster is read off them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil
+
+from kraft_runbook.cluster import ClusterSpec
+
+MIN_BATCH_SIZE = "zookeeper.metadata.migration.min.batch.size"
+"""Records that the copy collects before it appends them (default 200). Each append is waited for, about half of a default copy's time."""
+MAX_IN_FLIGHT = "zookeeper.max.in.flight.requests"
+"""Requests that the controller's ZooKeeper client sends before it waits for answers (default 10)."""
+COPY_LOGGERS = ("org.apache.kafka.controller", "org.apache.kafka.image")
+"""At INFO they write a line for each record copied, on every controller (117 MB at 200,000 partitions). The copy's own lines come from
+``org.apache.kafka.metadata.migration`` and stay."""
+
+
+# -- what was measured --------------------------------------------------------------------------------------------------
+
+
+class Settings(StrEnum):
+    """What the controllers ran with in a measured copy."""
+
+    DEFAULTS = "Kafka's defaults"
+    TUNED = "tuned"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCopy:
+    """One row: ``seconds`` is the copy itself, as the controller logs it ("Completed migration of metadata …"); topics of ten partitions."""
+
+    partitions: int
+    settings: Settings
+    seconds: float
+    records: int
+    source: str
+
+    @property
+    def records_a_second(self) -> float:
+        return self.records / self.seconds
+
+
+BUSY, QUIET = "Kafka 3.9.2 on 2 busy cores, run by hand", "Kafka 3.9.2 on 2 quiet cores, run by hand"
+
+COPIES: tuple[MeasuredCopy, ...] = (
+    MeasuredCopy(500, Settings.DEFAULTS, 0.9, 550, f"{BUSY}: three brokers"),
+    MeasuredCopy(3_000, Settings.DEFAULTS, 2.2, 3_300, f"{BUSY}: three brokers"),
+    MeasuredCopy(10_000, Settings.DEFAULTS, 4.8, 11_000, f"{BUSY}: three brokers, replication factor 1"),
+    MeasuredCopy(20_000, Settings.DEFAULTS, 17.8, 26_000, f"{BUSY}: the middle of three, 13.1 to 23.6 s"),
+    MeasuredCopy(200_000, Settings.DEFAULTS, 81.8, 260_000, f"{QUIET}: 1,250 batches; on busy ones 107.8 s"),
+    MeasuredCopy(200_000, Settings.TUNED, 36.9, 260_000, f"{QUIET}: 52 batches"),
+    MeasuredCopy(1_000_000, Settings.TUNED, 325.5, 1_300_000, f"{BUSY}: one controller with 6 GiB, batches of 2000, one logger at WARN"),
+)
+"""The published table, by settings and partitions. ``python -m benchmarks.copy`` measures a row anew; its figures replace these."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredHeap:
+    """One controller heap, and whether the copy and the requests to all brokers that follow it ran within it."""
+
+    partitions: int
+    brokers: int
+    mib: int
+    enough: bool
+
+    @property
+    def pairs(self) -> int:
+        """Partitions × brokers: after the copy each broker is sent all partitions, and all those requests are in memory at once."""
+        return self.partitions * self.brokers
+
+
+HEAPS: tuple[MeasuredHeap, ...] = (
+    MeasuredHeap(20_000, 10, 512, True),
+    MeasuredHeap(200_000, 30, 1024, True),
+    MeasuredHeap(1_000_000, 30, 6 * 1024, False),
+)
+"""By partitions × brokers. What was not enough: 5.4 of 6 GiB in use, 65 full collections, requests that timed out."""
+KIB_A_PARTITION = 3.3
+"""What the metadata alone wants: 655 MB at its peak with 200,000 partitions, 200 MB of it live."""
+BEYOND_WHAT_FAILED = 1.5
+"""How much more than the heap that was not enough is asked for."""
+
+
+# -- the sizes of clusters ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Clusters from so many partitions on, and what their controllers get during the migration. A few, so that a count that moves changes nothing."""
+
+    name: str
+    from_partitions: int
+    properties: Mapping[str, str]
+    loggers: Mapping[str, str]
+    settings: Settings
+
+
+SMALL = Size("small", 0, {}, {}, Settings.DEFAULTS)
+"""Kafka's defaults copy it in about two seconds."""
+LARGE = Size("large", 2_000, {MIN_BATCH_SIZE: "5000", MAX_IN_FLIGHT: "200"}, dict.fromkeys(COPY_LOGGERS, "WARN"), Settings.TUNED)
+"""The settings of the tuned row at 200,000 partitions. Larger batches were not measured."""
+SIZES: tuple[Size, ...] = (SMALL, LARGE)
+"""Every size, by where it begins."""
+TUNED_PROPERTIES = frozenset(key for size in SIZES for key in size.properties)
+"""Every controller property that any size sets. None of them is left after finalization."""
+
+
+def size_of(partitions: int) -> Size:
+    """The size that a number of partitions falls into."""
+    return max((size for size in SIZES if size.from_partitions <= partitions), key=lambda size: size.from_partitions)
+
+
+def quieted(log4j: Mapping[str, str], size: Size) -> dict[str, str]:
+    """A log4j file's properties with the size's loggers at their level. A logger keeps its appenders, and its own level where that says less."""
+    found = dict(log4j)
+    for logger, level in size.loggers.items():
+        key = f"log4j.logger.{logger}"
+        own, comma, appenders = found.get(key, "").partition(",")
+        found[key] = f"{own.strip().upper() if own.strip().upper() in _QUIET else level}{comma}{appenders}"
+    return found
+
+
+_QUIET = frozenset({"WARN", "ERROR", "FATAL", "OFF"})
+
+
+# -- what is to be expected ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds of the copy itself. ``beyond``: more partitions than were ever measured with these settings, so it takes longer than ``seconds``."""
+
+    seconds: float
+    beyond: int | None = None
+    """The most partitions measured, where this cluster has more."""
+
+    def __str__(self) -> str:
+        if self.beyond is not None:
+            return f"more than {duration(self.seconds)} (measured at {self.beyond:,} partitions, none larger)"
+        return f"about {duration(self.seconds)}" if self.seconds >= 1 else "less than 1 s"
+
+
+def duration(seconds: float) -> str:
+    """``37 s``, ``5 min 26 s``."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 120 else f"{whole // 60} min {whole % 60} s"
+
+
+def estimate(partitions: int, settings: Settings) -> Estimate:
+    """Read off the table, between its rows; from the largest row on only that it takes longer."""
+    rows = sorted((row.partitions, row.seconds) for row in COPIES if row.settings is settings)
+    low, took = 0, 0.0
+    for high, takes in rows:
+        if partitions <= high:
+            return Estimate(round(took + (takes - took) * (partitions - low) / (high - low), 1))
+        low, took = high, takes
+    return Estimate(took, beyond=low)
+
+
+@dataclass(frozen=True, slots=True)
+class HeapNeed:
+    """The heap (-Xmx) that a controller should have, in MiB. ``measured``: a cluster at least as large ran in it; else it is an estimate, and ``why`` says from what."""
+
+    mib: int
+    measured: bool
+    why: str
+
+    def __str__(self) -> str:
+        return f"{_heap(self.mib)} ({self.why})"
+
+
+def heap_needed(partitions: int, brokers: int) -> HeapNeed:
+    """By brokers × partitions: each broker's full update is in memory at once. Beyond what ran, an estimate that lies above what did not."""
+    pairs, metadata = partitions * brokers, partitions * KIB_A_PARTITION / 1024
+    enough = sorted((row for row in HEAPS if row.enough), key=lambda row: row.pairs)
+    for row in enough:
+        if pairs <= row.pairs and metadata <= row.mib:
+            return HeapNeed(row.mib, True, f"{row.partitions:,} partitions × {row.brokers} brokers ran in it")
+    ran, failed = enough[-1], next(row for row in HEAPS if not row.enough)
+    asked = failed.mib * BEYOND_WHAT_FAILED
+    slope = (asked - ran.mib) / (failed.pairs - ran.pairs)
+    by_pairs = ran.mib + slope * (pairs - ran.pairs) if pairs <= failed.pairs else asked * pairs / failed.pairs
+    why = f"an estimate: {_heap(failed.mib)} was not enough at {failed.partitions:,} partitions × {failed.brokers} brokers"
+    return HeapNeed(512 * ceil(max(by_pairs, metadata, ran.mib) / 512), False, why)
+
+
+def heap_mib(text: str) -> int:
+    """``512m`` or ``6g``, as in -Xmx, in MiB. Raises ValueError for anything else."""
+    match = re.fullmatch(r"(\d+)([mMgG])", text)
+    if not match:
+        raise ValueError(f"{text} is no heap: give it as -Xmx takes it, 512m or 6g")
+    return int(match.group(1)) * (1024 if match.group(2) in "gG" else 1)
+
+
+def _heap(mib: int) -> str:
+    return f"{mib / 1024:g} GiB" if mib >= 1024 else f"{mib} MiB"
+
+
+# -- one cluster --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTuning:
+    """What the copy of one cluster will take, and what its controllers are given for it.
+
+    ``topics``: None where they were not counted. ``loggers_in``: the log4j files that are rendered; empty: the cluster file names none,
+    so that the loggers are left to a hand. ``declared_heap_mib``: None where the cluster file does not say.
+    """
+
+    partitions: int
+    topics: int | None
+    brokers: int
+    size: Size
+    expected: Estimate
+    with_defaults: Estimate
+    heap: HeapNeed
+    declared_heap_mib: int | None
+    loggers_in: tuple[str, ...]
+
+    @property
+    def heap_is_enough(self) -> bool | None:
+        """None: nobody said how large it is. A small cluster's controllers need no more than any controller."""
+        if self.size is SMALL:
+            return True
+        return None if self.declared_heap_mib is None else self.declared_heap_mib >= self.heap.mib
+
+    def render_expectation(self) -> str:
+        """The length in one line: with what is rendered, and with Kafka's defaults."""
+        counted = f"{self.partitions:,} partitions" + ("" if self.topics is None else f" of {self.topics:,} topics")
+        if not self.size.properties:
+            return f"{counted}: {self.expected}, with Kafka's defaults"
+        return f"{counted}: {self.expected} with what is rendered for it, {self.with_defaults} with Kafka's defaults"
+
+    def render_heap(self) -> str:
+        """What the controllers' heap should be, and what it is said to be."""
+        if self.size is SMALL:
+            return f"any heap that a controller runs in, below {LARGE.from_partitions:,} partitions"
+        declared = "the cluster file does not say what they have (controller_heap)"
+        if self.declared_heap_mib is not None:
+            declared = f"they have {_heap(self.declared_heap_mib)}, {'enough' if self.heap_is_enough else 'too little'}"
+        return f"each controller needs {self.heap} for {self.partitions:,} partitions × {self.brokers} brokers; {declared}"
+
+    def render_lines(self) -> tuple[str, ...]:
+        """For the plan: the length, the settings with their reasons, the heap."""
+        lines = [f"the copy takes {self.render_expectation()}; no topic, leader or ISR changes meanwhile"]
+        if not self.size.properties:
+            lines.append(f"below {LARGE.from_partitions:,} partitions nothing is rendered for it")
+        lines += [f"{key}={value}: {_REASONS[key]}; until finalization" for key, value in self.size.properties.items()]
+        if self.size.loggers:
+            named = ", ".join(f"{logger}={level}" for logger, level in self.size.loggers.items())
+            where = f"in {', '.join(self.loggers_in)}, until finalization" if self.loggers_in else "by your hand: the cluster file names no log4j_file"
+            lines.append(f"loggers {named}: no line for each record copied; {where}")
+        return (*lines, f"heap: {self.render_heap()}")
+
+
+_REASONS = {
+    MIN_BATCH_SIZE: "fewer appends to wait for",
+    MAX_IN_FLIGHT: "ZooKeeper is asked for more at once",
+}
+
+
+def tune(spec: ClusterSpec, partitions: int, topics: int | None = None, size: Size | None = None) -> CopyTuning:
+    """The tuning for this cluster with so many partitions. ``size``: the one that the controllers' files settled already, where they did."""
+    size = size or size_of(partitions)
+    return CopyTuning(
+        partitions=partitions,
+        topics=topics,
+        brokers=len(spec.brokers),
+        size=size,
+        expected=estimate(partitions, size.settings),
+        with_defaults=estimate(partitions, Settings.DEFAULTS),
+        heap=heap_needed(partitions, len(spec.brokers)),
+        declared_heap_mib=heap_mib(spec.controller_heap) if spec.controller_heap else None,
+        loggers_in=tuple(dict.fromkeys(c.log4j_file for c in spec.controllers if c.log4j_file)) if size.loggers else (),
+    )
