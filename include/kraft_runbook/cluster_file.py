@@ -71,7 +71,7 @@ def _substitute(value: Any, environment: Mapping[str, str], missing: list[str], 
     if isinstance(value, list):
         return [_substitute(v, environment, missing, (*at, i)) for i, v in enumerate(value)]
     if not isinstance(value, str):
-        is_property = len(at) > 1 and "properties" in str(at[-2])
+        is_property = len(at) > 1 and ("properties" in str(at[-2]) or at[-2] == "controller_log4j")
         return _as_property(value) if is_property and isinstance(value, bool | int | float) else value
 
     def fill(match: re.Match[str]) -> str:

@@ -258,7 +258,9 @@ def _summary(body: Body) -> str:
         case "already_done":
             return text(body, "why")
         case "reached":
-            return text(body, "condition") + (f", node {text(body, 'node_id')}" if text(body, "node_id") else "")
+            copied = number(part(body, "copy"), "seconds")
+            about = f", node {text(body, 'node_id')}" if text(body, "node_id") else "" if copied is None else f", the copy itself {copied:.1f} s"
+            return text(body, "condition") + about
         case "compared":
             same = sum(whole(each, "both") or 0 for each in parts(body, "counts"))
             return f"{text(body, 'verdict')} at metadata offset {text(body, 'offset')}" + (f", {same} facts the same" if same else "")

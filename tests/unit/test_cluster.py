@@ -109,6 +109,53 @@ def test_what_single_keys_cannot_show_is_found(old: str, new: str, problem: str)
     assert any(problem in p for p in problems(TEXT.replace(old, new, 1)))
 
 
+LOG4J = """controller_log4j:
+  log4j.rootLogger: INFO, stdout
+  log4j.additivity.kafka.controller: false
+  log4j.appender.file.File: ${kafka.logs.dir}/controller.log
+"""
+
+
+def with_loggers(*files: str) -> str:
+    """The lab's file, its controllers with these log4j files (empty: without)."""
+    text = TEXT
+    for node, file in zip((101, 102, 103), files, strict=True):
+        text = text.replace(f"    service: controller-{node}\n", f"    service: controller-{node}\n" + (f"    log4j_file: {file}\n" if file else ""))
+    return text
+
+
+def test_controllers_loggers_are_declared_whole_a_file_each() -> None:
+    spec = parse(with_loggers("/etc/c101", "/etc/c102", "/etc/c103") + LOG4J + "controller_heap: 6g\n")
+    assert [c.log4j_file for c in spec.controllers] == ["/etc/c101", "/etc/c102", "/etc/c103"]
+    assert spec.controller_log4j["log4j.additivity.kafka.controller"] == "false"
+    assert spec.controller_log4j["log4j.appender.file.File"] == "${kafka.logs.dir}/controller.log"
+    assert spec.controller_heap == "6g"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (with_loggers("/a", "", "/c") + LOG4J, "controllers: log4j_file is given for some and not for others; give it for all or for none"),
+        (with_loggers("/a", "/b", "/c"), "controller_log4j: what each controllers[].log4j_file is to hold; give both or neither"),
+        (TEXT + LOG4J, "controller_log4j: what each controllers[].log4j_file is to hold; give both or neither"),
+        (
+            with_loggers("/a", "/b", "/a") + LOG4J,
+            "controllers.2.log4j_file: /a is also the log4j_file of controller 101; each controller needs a file of its own",
+        ),
+        (
+            with_loggers("/a", "/b", "/project/build/lab/controller-101/controller.properties") + LOG4J,
+            "controllers.2.log4j_file: /project/build/lab/controller-101/controller.properties is also the config_file of controller 101",
+        ),
+        (with_loggers("/a", "/b", "/c") + LOG4J + "  log4j.appender.db.password: hunter2\n", "log4j.appender.db.password: a secret's value must not stand"),
+        (TEXT + "controller_heap: 6 GB\n", "controller_heap: String should match pattern"),
+    ],
+)
+def test_what_is_wrong_with_the_controllers_loggers_or_heap_is_named(text: str, problem: str) -> None:
+    found = problems(text)
+    assert any(problem in p for p in found), found
+    assert "hunter2" not in "".join(found)
+
+
 def test_no_problem_text_shows_a_secret() -> None:
     assert "hunter2" not in " ".join(problems(TEXT.replace("default.replication.factor: 3", "ssl.keystore.password: hunter2")))
 
