@@ -10,7 +10,7 @@ from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, detect_phase, forward_from
-from kraft_runbook.way_back import render_estimate, way_back
+from kraft_runbook.way_back import quorum_is_lost, render_estimate, way_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,8 @@ def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
 
 
 def _means(seen: ClusterObservation, phase: Phase) -> str:
+    if _leaderless(seen, phase):
+        return "The metadata was copied, but no quorum of controllers leads: no topic, config, ACL or leader can change until one does."
     left = _left_behind(seen, phase)
     if not left:
         return MEANS[phase]
@@ -98,6 +100,15 @@ def _left_behind(seen: ClusterObservation, phase: Phase) -> str:
     return ", ".join(str(b.id) for b in seen.brokers.values() if phase is Phase.FINALIZED and was_read(b.mode) and b.mode is not BrokerMode.KRAFT)
 
 
+def _leaderless(seen: ClusterObservation, phase: Phase) -> str | None:
+    """What shows that KRaft holds the office and no quorum leads."""
+    return quorum_is_lost(seen) if phase in DUAL_WRITING else None
+
+
+def _down(seen: ClusterObservation) -> str:
+    return ", ".join(str(c.id) for c in seen.controllers.values() if c.running is False)
+
+
 def _unflagged(seen: ClusterObservation) -> str:
     return ", ".join(str(c.id) for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT)
 
@@ -105,6 +116,9 @@ def _unflagged(seen: ClusterObservation) -> str:
 def _waits(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
     if phase in (Phase.PRE_MIGRATION, Phase.HYBRID) and _unflagged(seen):
         return (f"an operator: restart controller {_unflagged(seen)} with the migration flag before it is elected, or the migration is final",)
+    lost = _leaderless(seen, phase)
+    if lost:
+        return (f"a majority of the controllers: controller {_down(seen)} does not run; {lost}" if _down(seen) else f"a leader of the controllers: {lost}",)
     match phase:
         case Phase.PRE_MIGRATION:
             ready = quorum_ready(seen, spec)
@@ -130,6 +144,9 @@ def _missing(*progress: Progress) -> tuple[str, ...]:
 
 
 def _forward(seen: ClusterObservation, phase: Phase) -> tuple[str, ...]:
+    if _leaderless(seen, phase):
+        start = f"start controller {_down(seen)} with the configuration that it has; its log says why it ended. " if _down(seen) else ""
+        return (f"{start}No step goes on before a quorum leads",)
     not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if phase is Phase.DUAL_WRITE and not_yet:
         return (f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",)

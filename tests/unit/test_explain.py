@@ -62,6 +62,21 @@ def test_a_premature_finalization_is_told_with_the_only_way_that_is_left() -> No
     assert any("KRB-GATE-007" in p and "THE MIGRATION WAS FINALIZED TOO EARLY" in p for p in told.problems)
 
 
+def test_without_a_majority_every_controller_that_is_down_is_named_and_no_step_is_offered() -> None:
+    seen = both(a_controller(101, running=False), a_controller(103, running=False), part(quorum=WHY))(observation(Phase.HYBRID))
+    told = explain(seen, SPEC)
+    assert "no quorum of controllers leads" in told.means
+    assert told.waits_for[0].startswith("a majority of the controllers: controller 101, 103 does not run; /controller is held by KRaft controller")
+    assert told.forward[0].startswith("start controller 101, 103 with the configuration that it has")
+    assert told.back[0].startswith("restore_quorum")
+
+
+def test_an_election_is_waited_for_and_nobody_is_called_down() -> None:
+    told = explain(part(quorum=WHY)(observation(Phase.DUAL_WRITE)), SPEC)
+    assert told.waits_for[0].startswith("a leader of the controllers: ")
+    assert told.forward == ("No step goes on before a quorum leads",)
+
+
 def test_what_could_not_be_read_is_listed_with_its_reason() -> None:
     told = explain(part(zookeeper=WHY)(observation(Phase.ZOOKEEPER)), SPEC)
     assert told.phase is Phase.UNKNOWN
