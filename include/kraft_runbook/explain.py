@@ -147,6 +147,9 @@ def _forward(seen: ClusterObservation, phase: Phase) -> tuple[str, ...]:
     if _leaderless(seen, phase):
         start = f"start controller {_down(seen)} with the configuration that it has; its log says why it ended. " if _down(seen) else ""
         return (f"{start}No step goes on before a quorum leads",)
+    ended = ", ".join(str(b.id) for b in seen.brokers.values() if b.running is False)
+    if ended and forward_from(phase):
+        return (f"start broker {ended} first, its log says why it ended: no other broker is restarted while one is down",)
     not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if phase is Phase.DUAL_WRITE and not_yet:
         return (f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",)

@@ -44,6 +44,12 @@ def test_finalizing_is_not_offered_while_a_broker_is_in_migration_mode() -> None
     assert told.forward == ("roll_brokers_to_kraft: go on with broker 2; finalize_controllers comes after that",)
 
 
+@pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE])
+def test_no_step_is_offered_that_would_be_refused_while_a_broker_is_down(phase: Phase) -> None:
+    told = explain(broker(2, running=False)(observation(phase)), SPEC)
+    assert told.forward == ("start broker 2 first, its log says why it ended: no other broker is restarted while one is down",)
+
+
 @pytest.mark.parametrize("phase", [Phase.PRE_MIGRATION, Phase.HYBRID])
 def test_a_controller_without_the_flag_is_what_is_waited_for(phase: Phase) -> None:
     told = explain(a_controller(102, mode=ControllerMode.KRAFT)(observation(phase)), SPEC)
