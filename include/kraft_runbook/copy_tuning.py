@@ -89,6 +89,17 @@ BEYOND_WHAT_FAILED = 1.5
 """How much more than the heap that was not enough is asked for."""
 
 
+def render_measurements() -> str:
+    """Both tables as docs/copy.md has them: print this, and put it there, after either has changed."""
+    lines = ["| partitions | settings | the copy itself | records | records a second | measured on |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {row.partitions:,} | {row.settings} | {row.seconds:g} s | {row.records:,} | {row.records_a_second:,.0f} | {row.source} |"
+        for row in sorted(COPIES, key=lambda row: (row.partitions, row.settings))
+    ]
+    lines += ["", "| partitions | brokers | heap of each controller | enough |", "|---|---|---|---|"]
+    return "\n".join([*lines, *(f"| {row.partitions:,} | {row.brokers} | {_heap(row.mib)} | {'yes' if row.enough else '**no**'} |" for row in HEAPS)])
+
+
 # -- the sizes of clusters ----------------------------------------------------------------------------------------------
 
 

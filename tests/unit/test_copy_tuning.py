@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import SPEC
 
-from kraft_runbook.copy_tuning import COPIES, HEAPS, LARGE, SIZES, SMALL, Settings, estimate, heap_mib, heap_needed, quieted, size_of, tune
+from kraft_runbook.copy_tuning import COPIES, HEAPS, LARGE, SIZES, SMALL, Settings, estimate, heap_mib, heap_needed, quieted, render_measurements, size_of, tune
 
 ROOT = Path(__file__).resolve().parents[2]
 JARS = sorted((ROOT / "build").rglob("kafka_2.13-3.9.*.jar"))
@@ -53,6 +53,11 @@ def test_beyond_the_largest_copy_nothing_is_promised(settings: Settings) -> None
 def test_more_partitions_are_never_expected_to_be_quicker(one: int, other: int, settings: Settings) -> None:
     few, many = sorted((one, other))
     assert estimate(few, settings).seconds <= estimate(many, settings).seconds
+
+
+def test_the_tables_in_the_docs_are_current() -> None:
+    """Print ``render_measurements()`` and put it into docs/copy.md."""
+    assert render_measurements() in (ROOT / "docs" / "copy.md").read_text()
 
 
 # -- the heap -----------------------------------------------------------------------------------------------------------
