@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.entities import Fingerprints, Row
 from kraft_runbook.metadata.topic_columns import TopicColumns
-from kraft_runbook.metadata.znode_columns import Assignments, States, TopicZnodes, _at_once, assignments_of, is_plain_name, states_of, together
+from kraft_runbook.metadata.znode_columns import (
+    Assignments,
+    States,
+    TopicZnodes,
+    _assigned_at_once,
+    _at_once,
+    assignments_of,
+    is_plain_name,
+    states_of,
+    together,
+)
 from kraft_runbook.metadata.zookeeper_tree import Decoding, assigned_partitions, rows_of
 
 DECODING = Decoding(Fingerprints(b"salt"))
@@ -140,6 +150,12 @@ def test_a_usual_block_is_parsed_at_once() -> None:
     assert states is not None
     assert states.recovery.tolist() == [0, 1] * 9 + [0]
     assert (states.leader.tolist(), states.isr.values.tolist()) == ([1] * 19, [1, 2] * 19)
+
+
+def test_topics_of_any_layout_that_json_allows_are_parsed_at_once_if_it_is_plain() -> None:
+    id_first = b'{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAAAA","partitions":{"0":[10,200],"1":[7]}}'
+    assert _assigned_at_once([TopicZnodes("a", TOPIC, None, 2), TopicZnodes("b", id_first, None, 2)]) is not None
+    assert agrees(tree_of("a") | tree_of("b", id_first), ["a", "b"]) == {"a", "b"}
 
 
 def test_partitions_come_in_their_order_and_replicas_in_theirs() -> None:

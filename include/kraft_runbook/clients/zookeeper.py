@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import TracebackType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -157,6 +158,7 @@ class NoMultiRead(Exception):
     """This server (before ZooKeeper 3.6) does not know multiRead: nothing is read in bulk from it."""
 
 
+@cache
 def get_data_request(length: int) -> bytes:
     """What stands before a path of so many bytes in a multiRead that gets its data; after it stands a zero byte (no watch)."""
     return _HEADER.pack(GET_DATA, False, -1) + _INT.pack(length)

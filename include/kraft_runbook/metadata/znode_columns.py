@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,40 +71,124 @@ def assignments_of(topics: Sequence[TopicZnodes]) -> Assignments:
 
     A topic is odd here unless its partitions are numbered without a gap and have as many znodes: when later each one's state is found, there is no stray one.
     """
-    names: list[str] = []
-    ids: list[str] = []
-    replicas: list[list[int]] = []
-    counts: list[int] = []
+    known = [(each, config) for each in topics if each.topic is not None and (config := {} if each.config is None else _config(each.config)) is not None]
+    assigned = _assigned_at_once([each for each, _ in known])
+    if assigned is None:
+        each_assigned = [_assigned(each.topic or b"") for each, _ in known]
+        same = [found is not None and each.listed == len(found.replicas) for (each, _), found in zip(known, each_assigned, strict=True)]
+        known = [each for each, stays in zip(known, same, strict=True) if stays]
+        assigned = _columns([found for found, stays in zip(each_assigned, same, strict=True) if found is not None and stays])
+    sizes = [len(config) for _, config in known]
+    configs = ConfigColumns(
+        np.repeat(np.arange(len(known), dtype=np.int32), sizes),
+        list(chain.from_iterable(config for _, config in known)),
+        list(chain.from_iterable(config.values() for _, config in known)),
+    )
+    return Assignments([each.name for each, _ in known], *assigned, configs)
+
+
+_Columns = tuple[list[str], list[int], Lists, Lists, Lists]
+"""Ids, counts, and every partition's replicas, adding and removing."""
+
+
+def _columns(topics: Sequence[_Assigned]) -> _Columns:
+    replicas = [each for topic in topics for each in topic.replicas]
     adding: dict[int, list[int]] = {}
     removing: dict[int, list[int]] = {}
-    config_topic: list[int] = []
-    config_names: list[str] = []
-    config_values: list[str] = []
-    for name, topic, config_data, listed in topics:
-        found = None if topic is None else _assigned(topic)
-        config = {} if config_data is None else _config(config_data)
-        if found is None or config is None or listed != len(found.replicas):
-            continue
-        config_topic += [len(names)] * len(config)
-        config_names += config
-        config_values += config.values()
-        if found.adding:
-            adding |= {len(replicas) + at: values for at, values in found.adding.items()}
-        if found.removing:
-            removing |= {len(replicas) + at: values for at, values in found.removing.items()}
-        names.append(name)
-        ids.append(found.topic_id)
-        counts.append(len(found.replicas))
-        replicas += found.replicas
-    return Assignments(
-        names,
-        ids,
-        counts,
-        _lists(list(map(len, replicas)), list(chain.from_iterable(replicas))),
-        _sparse(len(replicas), adding),
-        _sparse(len(replicas), removing),
-        ConfigColumns(ints(config_topic), config_names, config_values),
-    )
+    first = 0
+    for topic in topics:
+        adding |= {first + at: values for at, values in topic.adding.items()}
+        removing |= {first + at: values for at, values in topic.removing.items()}
+        first += len(topic.replicas)
+    values = list(chain.from_iterable(replicas))
+    counts = [len(topic.replicas) for topic in topics]
+    return [t.topic_id for t in topics], counts, _lists(list(map(len, replicas)), values), _sparse(first, adding), _sparse(first, removing)
+
+
+# All topics of a block in one go. A znode is a frame around its partitions and its id; there are few frames, and each is judged once, by json.
+
+_PARTITIONS = b'"partitions":{'
+_ID = b'"topic_id":"'
+_SHAPE = re.compile(rb'"0":\[0(?:,0)*\](?:,"0":\[0(?:,0)*\])*')
+_AS_ZERO = bytes(48 if chr(byte).isdigit() and byte < 128 else byte for byte in range(256))
+_NUMBERS_ONLY = bytes(byte if 48 <= byte < 58 else 32 for byte in range(256))
+_ZERO_OR_ONE = bytes(48 if byte == 48 else 49 if 48 < byte < 58 else 32 for byte in range(256))
+
+
+def _assigned_at_once(topics: Sequence[TopicZnodes]) -> _Columns | None:
+    """None unless each znode is as Kafka writes it, to the byte, has no reassignment under way, and has as many partitions as are listed."""
+    ids: list[str] = []
+    partitions: list[bytes] = []
+    for topic in topics:
+        data = topic.topic or b""
+        opening = data.find(_PARTITIONS) + len(_PARTITIONS)
+        closing = data.find(b"}", opening)
+        at = data.find(_ID) + len(_ID)
+        topic_id = data[at : at + 22].decode("latin-1")
+        id_first = at < opening
+        frame = (data[:at], data[at + 22 : opening], data[closing:]) if id_first else (data[:opening], data[closing:at], data[at + 22 :])
+        overlap = sum(map(len, frame)) + 22 + len(data[opening:closing]) != len(data)
+        if overlap or not _is_usual_frame(frame, id_first) or not _TOPIC_ID.fullmatch(topic_id):
+            return None
+        ids.append(topic_id)
+        partitions.append(data[opening:closing])
+    assigned = _replicas_at_once(partitions)
+    if assigned is None or assigned[0] != [topic.listed for topic in topics]:
+        return None
+    counts, replicas = assigned
+    return ids, counts, replicas, Lists.empty(len(replicas)), Lists.empty(len(replicas))
+
+
+@lru_cache(maxsize=1024)
+def _is_usual_frame(frame: tuple[bytes, bytes, bytes], id_first: bool) -> bool:
+    """Whether what is put into the two gaps becomes the topic's partitions and its id, whatever it is, and no reassignment is under way.
+
+    Tried with two fillings, lest the frame itself holds one. Others stand in the same place of the grammar: numbers and lists of numbers, a plain text.
+    """
+    for topic_id, replica in (("A" * 22, 1234567), ("b" * 21 + "w", 7654321)):
+        partitions = b'"0":[%d]' % replica
+        gaps = (topic_id.encode(), partitions) if id_first else (partitions, topic_id.encode())
+        found = _object(frame[0] + gaps[0] + frame[1] + gaps[1] + frame[2]) or {}
+        if found.get("topic_id") != topic_id or found.get("partitions") != {"0": [replica]} or found.get("adding_replicas") or found.get("removing_replicas"):
+            return False
+    return True
+
+
+def _replicas_at_once(partitions: Sequence[bytes]) -> tuple[list[int], Lists] | None:
+    """The number of partitions of each topic and the replicas of each partition, from texts like ``"1":[2,3],"0":[3,2]``. None if one is anything else."""
+    joined = b"\n".join(partitions)
+    shape = joined.translate(_AS_ZERO)
+    while b"00" in shape:
+        shape = shape.replace(b"00", b"0")
+    lengths_of = [_replica_counts(line) for line in shape.split(b"\n")] if partitions else []
+    zeros = joined.translate(_ZERO_OR_ONE)
+    if None in lengths_of or len(lengths_of) != len(partitions) or b" 00" in zeros or b" 01" in zeros:
+        return None
+    counts = [len(each) for each in lengths_of if each is not None]
+    lengths = np.array([length for each in lengths_of if each is not None for length in each], np.int64)
+    numbers = np.fromstring(joined.translate(_NUMBERS_ONLY), np.int64, sep=" ") if partitions else np.empty(0, np.int64)
+    if len(numbers) != len(lengths) + lengths.sum() or (len(numbers) and numbers.max() >= 2**31):
+        return None
+    # The numbers are, partition by partition, its own and then its replicas'.
+    places = np.cumsum(lengths + 1) - (lengths + 1)
+    topic = np.repeat(np.arange(len(counts)), counts)
+    within = np.arange(len(topic)) - np.repeat(np.cumsum(counts, dtype=np.int64) - counts, counts)
+    order = np.lexsort((numbers[places], topic))
+    if not np.array_equal(numbers[places][order], within):
+        return None  # a gap, or one number twice
+    replicas = np.ones(len(numbers), np.bool_)
+    replicas[places] = False
+    lists = Lists(np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), numbers[replicas].astype(np.int32))
+    return counts, lists.take(order)
+
+
+@lru_cache(maxsize=1024)
+def _replica_counts(shape: bytes) -> tuple[int, ...] | None:
+    """How many replicas each partition has, from a text in which every number is 0. None if it is no list of partitions."""
+    return tuple(part.count(b"0") - 1 for part in shape.split(b"],")) if _SHAPE.fullmatch(shape) else None
+
+
+# One topic after another, by json.
 
 
 def _assigned(data: bytes) -> _Assigned | None:
@@ -139,7 +223,8 @@ def _are_broker_ids(lists: list[Any]) -> bool:
     return all(lists) and set(map(type, flat)) == {int} and max(flat) < 2**31 and min(flat) >= -(2**31)
 
 
-def _config(data: bytes) -> dict[str, str] | None:
+@lru_cache(maxsize=1024)  # most topics of a cluster have one of a few configs
+def _config(data: bytes) -> Mapping[str, str] | None:
     if not data:
         return {}
     parsed = _object(data)
@@ -199,7 +284,7 @@ class States:
 
 _STATE = pa.schema([("leader", pa.int32()), ("leader_epoch", pa.int32()), ("isr", pa.list_(pa.int32())), ("leader_recovery_state", pa.int32())])
 _PARSING = pa.json.ParseOptions(explicit_schema=_STATE, unexpected_field_behavior="ignore")
-_PLAIN = b'abcdefghijklmnopqrstuvwxyz_0123456789-{}[]":, \n'
+_HARMLESS = b'abcdefghijklmnopqrstuvwxyz_0123456789-":, '
 
 
 def states_of(texts: Sequence[bytes | None]) -> States:
@@ -245,17 +330,10 @@ def _present_or_zero(column: pa.Int32Array) -> NDArray[np.int32]:
 def _is_plain(joined: bytes, count: int) -> bool:
     """Whether these texts, a line each, are flat objects on which pyarrow and ``json`` agree (the row count, no absent field and the number range come after).
 
-    Each line begins with its only ``{``, and ends with a ``}``: so a row is a line. No upper case (Inf, NaN), no null (absent is another thing), no
-    escapes, no control characters, nothing beyond ASCII; one list a line, so nothing is nested.
+    As many rows as lines need every brace, so that a row is a line; one list a line, so nothing is nested. No upper case (Inf, NaN), no null (absent is
+    another thing), no escapes, no control characters, nothing beyond ASCII.
     """
-    return (
-        joined.startswith(b"{")
-        and joined.endswith(b"}")
-        and joined.count(b"}\n{") == joined.count(b"\n") == count - 1
-        and joined.count(b"{") == joined.count(b"[") == count
-        and b"null" not in joined
-        and not joined.translate(None, _PLAIN)
-    )
+    return joined.translate(None, _HARMLESS) == (b"{[]}\n" * count)[:-1] and b"null" not in joined
 
 
 def _one_by_one(texts: Sequence[bytes | None]) -> States:
@@ -283,10 +361,15 @@ def _repeats(lists: Lists) -> NDArray[np.bool_]:
     """Which of these lists name one broker twice."""
     lengths = lists.lengths
     repeats = np.zeros(len(lists), np.bool_)
-    for length in np.unique(lengths[lengths > 1]):
+    for length in np.unique(lengths):
         those = np.flatnonzero(lengths == length)
-        values = np.sort(lists.values[lists.offsets[those][:, None] + np.arange(length)], axis=1)
-        repeats[those] = (values[:, 1:] == values[:, :-1]).any(axis=1)
+        values = lists.values.reshape(-1, length) if len(those) == len(lists) and length else lists.values[lists.offsets[those][:, None] + np.arange(length)]
+        if length < 8:
+            for one, other in combinations(range(length), 2):
+                repeats[those] |= values[:, one] == values[:, other]
+        else:
+            values = np.sort(values, axis=1)
+            repeats[those] = (values[:, 1:] == values[:, :-1]).any(axis=1)
     return repeats
 
 
