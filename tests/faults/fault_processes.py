@@ -67,6 +67,14 @@ def task_process(ti_id: str) -> Process | None:
     return next((p for p in processes() if any(ti_id in word and "airflow worker" in word and "LocalExecutor" not in word for word in p.words[:1])), None)
 
 
+def with_descendants(pids: set[int]) -> set[int]:
+    """These and all that descend from them: a worker that gave itself a title shows no environment to know it by."""
+    everything, found = list(processes()), set(pids)
+    while fresh := {p.pid for p in everything if p.parent in found} - found:
+        found |= fresh
+    return found
+
+
 def kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
         os.kill(pid, signal.SIGKILL)
@@ -82,13 +90,9 @@ class Components:
 
     def kill(self, component: str) -> None:
         """SIGKILL a component (scheduler or triggerer) with all its children: as when its machine dies."""
-        everything = [p for p in processes() if self._is_ours(p.pid)]
-        roots = [p.pid for p in everything if component in p.words[:4] and any(word.endswith("/airflow") for word in p.words[:3])]
+        roots = {p.pid for p in processes() if component in p.words[:4] and any(word.endswith("/airflow") for word in p.words[:3]) and self._is_ours(p.pid)}
         assert roots, f"no {component} runs"
-        doomed = set(roots)
-        for _ in everything:
-            doomed |= {p.pid for p in everything if p.parent in doomed}
-        for pid in sorted(doomed):
+        for pid in sorted(with_descendants(roots)):
             kill(pid)
 
     def start(self, component: str) -> None:
@@ -108,9 +112,8 @@ class Components:
 
     def restart_all(self) -> None:
         """SIGKILL every process of this Airflow at once, and start it anew."""
-        for process in list(processes()):
-            if self._is_ours(process.pid):
-                kill(process.pid)
+        for pid in with_descendants({p.pid for p in processes() if self._is_ours(p.pid)}):
+            kill(pid)
         self.reap()
         self.airflow.stop()
         self.airflow.start(self.given)
