@@ -479,7 +479,7 @@ def _batch_end(paths: Sequence[str], start: int, size: int) -> int:
 def spread_over(servers: Sequence[str], first: int, leader: str | None) -> list[str]:
     """The servers in the order in which the ``first``-th reader tries them. The leader, which every write of the ensemble goes through, comes last."""
     others = [server for server in servers if server != leader]
-    start = first % len(others)
+    start = first % max(1, len(others))
     return [*others[start:], *others[:start], *([leader] if leader else [])]
 
 

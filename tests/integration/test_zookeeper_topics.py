@@ -1,0 +1,143 @@
+"""Topics as columns from a real ZooKeeper: the same as the generic rows, the doubtful ones left out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from kazoo.client import KazooClient
+from labs import Lab
+
+from kraft_runbook.clients import zookeeper as module
+from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.clients.zookeeper_topics import read_topic_columns
+from kraft_runbook.clients.zookeeper_tree import read_topics, topic_names
+from kraft_runbook.cluster import ZooKeeper
+from kraft_runbook.metadata import entities
+from kraft_runbook.metadata.entities import Fingerprints, Row
+from kraft_runbook.metadata.topic_columns import TopicColumns
+from kraft_runbook.metadata.zookeeper_tree import Decoding
+
+DECODING = Decoding(Fingerprints(b"salt"))
+STATE = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":%d,"isr":[1,2]}'
+PLAIN = [f"plain-{number}" for number in range(150)]
+
+
+def rows_in(columns: TopicColumns) -> list[Row]:
+    """What the columns say, as rows."""
+    names, of = columns.names, columns.partitions
+    rows = [entities.topic(name, each) for name, each in zip(names, columns.ids, strict=True)]
+    for at in range(len(of)):
+        name, partition = names[of.topic[at]], int(of.partition[at])
+        replicas, adding, removing, isr = (
+            [int(each) for each in lists.values[lists.offsets[at] : lists.offsets[at + 1]]] for lists in (of.replicas, of.adding, of.removing, of.isr)
+        )
+        rows.append(entities.assignment(name, partition, replicas, adding, removing))
+        rows.append(entities.partition_state(name, partition, int(of.leader[at]), int(of.leader_epoch[at]), isr, int(of.recovery[at])))
+    configs = columns.configs
+    rows += [entities.topic_config(names[topic], name, value) for topic, name, value in zip(configs.topic, configs.name, configs.value, strict=True)]
+    return sorted(rows, key=repr)
+
+
+@pytest.fixture(scope="module")
+def tree(running_lab: Lab) -> Iterator[ZooKeeper]:
+    """A chroot of its own: plain topics of 1 to 120 partitions, one of 3,000, and an odd one of each sort."""
+    client = KazooClient(hosts=running_lab.spec.zookeeper.servers[0])
+    client.start()
+    client.ensure_path("/columns-test/config/topics")
+    client.ensure_path("/columns-test/brokers/topics")
+
+    def create(name: str, count: int, *, states: int | None = None, topic_id: str = '"AAAAAAAAAAAAAAAAAAAAAA"') -> None:
+        above = f"/columns-test/brokers/topics/{name}"
+        partitions = ",".join(f'"{number}":[{number % 7},{number % 7 + 1}]' for number in reversed(range(count)))
+        client.create(above, f'{{"removing_replicas":{{}},"partitions":{{{partitions}}},"topic_id":{topic_id},"adding_replicas":{{}},"version":3}}'.encode())
+        client.create(f"{above}/partitions")
+        for first in range(0, count if states is None else states, 100):
+            transaction = client.transaction()
+            for number in range(first, min(first + 100, count if states is None else states)):
+                transaction.create(f"{above}/partitions/{number}")
+                transaction.create(f"{above}/partitions/{number}/state", STATE % number)
+            assert not [each for each in transaction.commit() if isinstance(each, Exception)]
+
+    for number, name in enumerate(PLAIN):
+        create(name, 1 + number * 7 % 120)
+        if number % 2:
+            client.create(f"/columns-test/config/topics/{name}", b'{"version":1,"config":{"retention.ms":"%d"}}' % (number % 5))
+    create("large", 3000)
+    create("no-id", 2, topic_id="null")
+    create("stray", 2, states=3)
+    create("stateless", 3, states=2)
+    client.create("/columns-test/brokers/topics/garbled", b"{")
+    client.create("/columns-test/config/topics/only-a-config", b'{"version":1,"config":{}}')
+    yield ZooKeeper(servers=running_lab.spec.zookeeper.servers, chroot="/columns-test")
+    client.delete("/columns-test", recursive=True)
+    client.stop()
+
+
+ODD = {"no-id", "stray", "stateless", "garbled", "only-a-config", "gone", "not/a name"}
+
+
+@pytest.mark.parametrize("spread", [None, 0, 5])
+def test_columns_say_what_the_rows_say_and_the_doubtful_topics_are_named(tree: ZooKeeper, spread: int | None) -> None:
+    with ZookeeperReader(tree, secrets=environment_secrets({}), spread=spread) as reader:
+        names = ["gone", *topic_names(reader), "not/a name"]
+        columns, odd = read_topic_columns(reader, names)
+        assert set(odd) == ODD
+        assert list(columns.names) == [name for name in names if name not in ODD] == sorted([*PLAIN, "large"])
+        assert rows_in(columns) == sorted(read_topics(reader, columns.names, DECODING), key=repr)
+        assert [len(each) for each in read_topic_columns(reader, [])] == [0, 0]
+
+
+def test_what_kafka_itself_wrote_is_not_odd(running_lab: Lab) -> None:
+    with ZookeeperReader(running_lab.spec.zookeeper, secrets=environment_secrets({})) as reader:
+        names = topic_names(reader)
+        columns, odd = read_topic_columns(reader, names)
+        assert names
+        assert (tuple(columns.names), odd) == (names, ())
+        assert rows_in(columns) == sorted(read_topics(reader, names, DECODING), key=repr)
+
+
+def test_from_a_server_without_multi_read_all_topics_are_odd(tree: ZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module._BulkRead, "type", 99)  # no server knows this one
+    with ZookeeperReader(tree, secrets=environment_secrets({})) as reader:
+        columns, odd = read_topic_columns(reader, PLAIN)
+        assert (len(columns), odd) == (0, tuple(PLAIN))
+        assert len(list(read_topics(reader, PLAIN[:1], DECODING))) == 3
+
+
+def test_a_lost_connection_is_read_over_again(tree: ZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_BULK_ZNODES", 100)
+    with ZookeeperReader(tree, secrets=environment_secrets({})) as reader:
+        answers = module._BulkRead.deserialize
+        lost = []
+
+        def lose(self: module._BulkRead, reply: bytes, offset: int) -> tuple[list[bytes | None], list[int]]:
+            if self.end > 1000 and len(lost) < 3:
+                lost.append(self.end)
+                raise module.ConnectionLoss
+            return answers(self, reply, offset)
+
+        monkeypatch.setattr(module._BulkRead, "deserialize", lose)
+        columns, odd = read_topic_columns(reader, [*PLAIN, "large"])
+        assert len(lost) == 3
+        assert (list(columns.names), odd) == ([*PLAIN, "large"], ())
+        assert rows_in(columns) == sorted(read_topics(reader, columns.names, DECODING), key=repr)
+
+
+def test_a_rate_is_kept_by_every_way_of_reading(tree: ZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    def seconds(reader: ZookeeperReader, names: list[str]) -> float:
+        started = time.monotonic()
+        reader.get_many([f"/brokers/topics/{name}" for name in names])
+        return time.monotonic() - started
+
+    with ZookeeperReader(tree, secrets=environment_secrets({}), rate=300) as reader:
+        assert seconds(reader, PLAIN) >= (len(PLAIN) - 30) / 300
+        small = [name for number, name in enumerate(PLAIN) if number * 7 % 120 < 10]
+        started = time.monotonic()
+        columns, odd = read_topic_columns(reader, small)
+        assert (list(columns.names), odd) == (small, ())
+        assert time.monotonic() - started >= (len(columns.partitions) + 3 * len(small) - 30) / 300
+        monkeypatch.setattr(reader, "_multi_read", False)
+        assert seconds(reader, PLAIN) >= (len(PLAIN) - 30) / 300

@@ -1,0 +1,60 @@
+"""Which server of the ensemble a reader begins with."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kraft_runbook.clients import zookeeper as module
+from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.clients.zookeeper import ZookeeperReader, _leads, spread_over
+from kraft_runbook.cluster import ZooKeeper
+
+SERVERS = ("a:1", "b:1", "c:1")
+
+
+def test_readers_with_other_numbers_begin_with_other_servers_and_the_leader_comes_last() -> None:
+    assert [spread_over(SERVERS, number, "b:1") for number in range(3)] == [["a:1", "c:1", "b:1"], ["c:1", "a:1", "b:1"], ["a:1", "c:1", "b:1"]]
+    assert [spread_over(SERVERS, number, None)[0] for number in range(4)] == ["a:1", "b:1", "c:1", "a:1"]
+
+
+@pytest.fixture
+def server() -> Iterator[Callable[[bytes | None], str]]:
+    """Starts a server that gives this answer to four letters; None: never any."""
+    sockets: list[socket.socket] = []
+
+    def start(answer: bytes | None) -> str:
+        listening = socket.create_server(("127.0.0.1", 0))
+        sockets.append(listening)
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            sockets.append(connection)
+            assert connection.recv(4) == b"srvr"
+            if answer is not None:
+                connection.sendall(answer)
+                connection.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        return f"127.0.0.1:{listening.getsockname()[1]}"
+
+    yield start
+    for each in sockets:
+        each.close()
+
+
+def test_a_server_leads_only_if_it_says_so(server: Callable[[bytes | None], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SRVR_TIMEOUT", 0.2)
+    assert _leads(server(b"Zookeeper version: 3.8.4\nMode: leader\nNode count: 5\n"))
+    assert not _leads(server(b"Zookeeper version: 3.8.4\nMode: follower\nNode count: 5\n"))
+    assert not _leads(server(b"srvr is not executed because it is not in the whitelist.\n"))
+    assert not _leads(server(None))
+    assert not _leads("127.0.0.1:1")
+
+
+def test_a_rate_that_reads_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="reads nothing"):
+        ZookeeperReader(ZooKeeper(servers=("127.0.0.1:1",)), secrets=environment_secrets({}), rate=0)
