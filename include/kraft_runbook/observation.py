@@ -196,7 +196,10 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class CopySpan:
-    """Kafka's copy of the metadata from ZooKeeper: from the append of its transaction's first record to that of its last, by the active controller's clock."""
+    """Kafka's copy of the metadata from ZooKeeper: from the append of its transaction's first record to that of its last, by the active controller's clock.
+
+    ``records``: all that lie between, the controller's own NoOps (two a second) among them.
+    """
 
     began_at: datetime
     ended_at: datetime

