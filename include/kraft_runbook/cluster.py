@@ -150,6 +150,8 @@ class ZooKeeper(Model):
     chroot: str = Field(default="", pattern=r"^(/[^/\s]+)*$")
     security: ClientSecurity = ClientSecurity()
     properties: Mapping[str, str] = Field(default_factory=dict)
+    read_rate: int | None = Field(default=None, gt=0)
+    """The most znodes a second that a comparison reads, over all its connections; without it as many as the servers give."""
 
     @property
     def connect(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.metadata.entities import Kind, Row
 from kraft_runbook.spark.baseline import BaselineHead, read_head, read_rows, write_baseline
 
-HEAD = BaselineHead("c", "the-id", 5, 9, 1, "digest", b"salt")
+HEAD = BaselineHead("c", "the-id", 5, 9, 11, 1, "digest", b"salt")
 ROWS = [Row(Kind.TOPIC, '["a"]', '{"topic_id":"ü"}'), Row(Kind.ACL, '["b"]', "{}")]
 
 
@@ -22,6 +23,14 @@ def test_a_baseline_reads_back_and_only_its_owner_may_read_it(tmp_path: Path) ->
     assert list(read_rows(path)) == ROWS  # hybrid brokers and controller znodes end with ZooKeeper
     assert path.stat().st_mode & 0o777 == 0o600
     assert [p.name for p in tmp_path.iterdir()] == ["base"]
+
+
+def test_a_baseline_of_the_first_format_is_still_of_use(tmp_path: Path) -> None:
+    head = {"format": 1, "cluster": "c", "cluster_id": "i", "migration_offset": 5, "end_offset": 9, "migration_epoch": 1, "digest": "d", "salt": "00"}
+    with gzip.open(tmp_path / "old", "wt") as file:
+        file.write("\n".join([json.dumps(head), json.dumps(["ACL", '["b"]', "{}"]), json.dumps({"end": True})]))
+    assert read_head(tmp_path / "old").last_offset == 9
+    assert list(read_rows(tmp_path / "old")) == ROWS[1:]
 
 
 def test_a_missing_a_foreign_and_a_truncated_file_are_refused(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from kraft_runbook.metadata.comparison import compare
-from kraft_runbook.metadata.entities import Kind, Row
+from kraft_runbook.metadata.entities import Kind, Row, whole_topic
 from kraft_runbook.metadata.metadata_log import Version
 from kraft_runbook.spark.arrow_rows import ROW_SCHEMA, VERSION_SCHEMA
-from kraft_runbook.spark.candidates import Candidates, find_candidates
+from kraft_runbook.spark.candidates import Candidates, compare_topics, find_candidates
 
 
 def find(spark: SparkSession, rows: Sequence[Row], versions: Sequence[Version]) -> Candidates:
@@ -44,6 +44,18 @@ def test_the_same_verdicts_come_out_as_without_spark(spark: SparkSession) -> Non
     judged = compare(found.rows, found.versions)
     assert set(judged.differences) == set(whole.differences)
     assert found.counts - Counter(r.kind for r in found.rows) + judged.both == whole.both
+
+
+def test_topics_are_compared_by_fingerprint_and_every_other_one_is_in_question(spark: SparkSession) -> None:
+    def side(**topics: str) -> DataFrame:
+        rows = [whole_topic(name, value) for name, value in topics.items()]
+        return spark.createDataFrame([(r.kind.value, r.key, r.value) for r in rows], ROW_SCHEMA)
+
+    zookeeper = side(a="3 2 aa", b="4 0 bb", c="3 2 cc", differs="1 0 dd", odd="odd", only_zookeeper="1 1 ff", touched="1 0 ee")
+    log = side(a="3 2 aa", b="4 0 bb", c="3 2 cc", differs="1 0 00", odd="1 0 ee", only_log="1 0 ff", touched="touched")
+    found = compare_topics(zookeeper, log)
+    assert found.in_question == ("differs", "odd", "only_log", "only_zookeeper", "touched")
+    assert found.both == {Kind.TOPIC: 3, Kind.ASSIGNMENT: 10, Kind.PARTITION_STATE: 10, Kind.TOPIC_CONFIG: 4}
 
 
 def test_an_empty_side_is_all_candidates(spark: SparkSession) -> None:

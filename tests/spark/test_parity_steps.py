@@ -10,6 +10,7 @@ from test_sources import no_secret, spec
 from kraft_runbook.clients.metadata_quorum import QuorumDescription
 from kraft_runbook.observation import MigrationZnode
 from kraft_runbook.spark import parity, parity_job
+from kraft_runbook.spark.findings import Findings
 from kraft_runbook.spark.source_options import Sealed
 
 
@@ -22,10 +23,10 @@ def alive(offsets: list[int], monkeypatch: pytest.MonkeyPatch) -> list[str]:
         last[0] = next(reads, last[0])
         return MigrationZnode(last[0], 101, 1, 1)
 
-    monkeypatch.setattr(parity, "_read_migration", read)
+    monkeypatch.setattr(parity, "read_migration", read)
     monkeypatch.setattr(parity, "describe_quorum", lambda *_, **__: QuorumDescription(101, 1, 900, ()))
     monkeypatch.setattr(parity, "STANDSTILL", 0.3)
-    found = parity._Findings(datetime.now(UTC), start=5)
+    found = Findings(datetime.now(UTC), start=5)
     parity._is_alive(found, Sealed(spec(), b"salt", {}))
     return [each.problem for each in found.obstacles]
 

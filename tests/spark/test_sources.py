@@ -58,7 +58,7 @@ def test_options_carry_the_cluster_to_a_worker_and_hide_what_is_secret() -> None
     assert back.decoding.encoder_secret == "value of environment variable ENCODER"
     assert [name for name, value in options.items() if "value of" in value] == ["secrets"]  # spark.redaction.regex hides it by this name
     assert "value of" not in repr(sealed)
-    pickle.dumps(Topics(("a",), rest=True))
+    pickle.dumps(Topics(0, ("a",), beside=True))
 
 
 def test_an_encoder_secret_that_does_not_resolve_is_told_and_stops_nothing() -> None:

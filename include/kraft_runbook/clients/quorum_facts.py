@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kraft_runbook.clients.metadata_log_reader import MetadataLogReader
 from kraft_runbook.clients.metadata_quorum import QuorumDescription, quorum_cluster_id
@@ -14,16 +14,28 @@ from kraft_runbook.metadata.metadata_log import LogReplay, Version
 
 
 def replay_log(
-    spec: ClusterSpec, leader_id: int, leader_epoch: int, *, start: int, end: int, fingerprints: Fingerprints, secrets: Secrets, timeout: float = 30.0
+    spec: ClusterSpec,
+    leader_id: int,
+    leader_epoch: int,
+    *,
+    start: int,
+    end: int,
+    fingerprints: Fingerprints,
+    secrets: Secrets,
+    timeout: float = 30.0,
+    progress: Callable[[int, int], None] | None = None,
 ) -> LogReplay:
     """The log up to ``end``, with the history of every key from ``start``.
 
-    Raises LogTruncated when the state at ``start`` can't be had any more, Unreachable when the controller does not answer.
+    ``progress`` hears of the offset and the number of records reached. Raises LogTruncated when the state at ``start`` can't be had any more, Unreachable
+    when the controller does not answer, Garbled where the log is not what Kafka writes.
     """
     replay = LogReplay(start, fingerprints, spec.kafka.ibp)
     with MetadataLogReader(spec, leader_id, leader_epoch, secrets=secrets, timeout=timeout) as reader:
         for chunk in reader.chunks(end=end, reach=start):
             replay.apply(chunk)
+            if progress is not None:
+                progress(replay.end, replay.records)
     return replay
 
 

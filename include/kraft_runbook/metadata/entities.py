@@ -37,11 +37,13 @@ class Kind(StrEnum):
     BROKER = "hybrid broker"
     CONTROLLER = "controller"
     UNREADABLE = "unreadable znode"
+    WHOLE_TOPIC = "whole topic"
+    """Stands for all rows of a topic, by their fingerprint (``topic_prints``). No znode and no record holds it."""
 
     @property
     def follows_the_log(self) -> bool:
         """Whether its rows are written to ZooKeeper in the log's order. The others follow sessions and elections, or are derived."""
-        return self not in (Kind.METADATA_VERSION, Kind.CLUSTER_ID, Kind.BROKER, Kind.CONTROLLER, Kind.UNREADABLE)
+        return self not in (Kind.METADATA_VERSION, Kind.CLUSTER_ID, Kind.BROKER, Kind.CONTROLLER, Kind.UNREADABLE, Kind.WHOLE_TOPIC)
 
     @property
     def is_of_a_topic(self) -> bool:
@@ -211,6 +213,11 @@ def controller(where: str, controller_id: int, epoch: int) -> Row:
     return row(Kind.CONTROLLER, [where], {"id": controller_id, "epoch": epoch})
 
 
+def whole_topic(name: str, fingerprint: str) -> Row:
+    """All of a topic. ``fingerprint``: as ``TopicPrint.value`` gives it, or a word for why there is none."""
+    return row(Kind.WHOLE_TOPIC, [name], fingerprint)
+
+
 def unreadable(path: str, reason: str) -> Row:
     """A znode that could not be parsed. KRaft has no such row, so it is always a difference."""
     return row(Kind.UNREADABLE, [path], reason)
@@ -250,7 +257,7 @@ def describe_key(kind: Kind, key: str) -> str:
             return "/cluster/id and the controllers' meta.properties"
         case Kind.BROKER:
             return f"broker {parts[0]} (/brokers/ids/{parts[0]})"
-        case Kind.CONTROLLER | Kind.UNREADABLE:
+        case Kind.CONTROLLER | Kind.UNREADABLE | Kind.WHOLE_TOPIC:
             return str(parts[0])
 
 

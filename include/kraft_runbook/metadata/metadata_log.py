@@ -31,6 +31,15 @@ class Version:
     last: bool
 
 
+TOUCHED = "touched"
+"""In place of a topic's fingerprint: the topic has more than one state between M and E, or none at M."""
+
+
+def _whole(name: str, fingerprint: str, at: int) -> Version:
+    row = entities.whole_topic(name, fingerprint)
+    return Version(row.kind, row.key, row.value, at, last=True)
+
+
 @dataclass(slots=True)
 class _History(Touched):
     """The values of touched keys, oldest first: at M, then after each record."""
@@ -155,15 +164,15 @@ class LogReplay:
             if not key[0].is_of_a_topic:
                 yield from self._touched_versions(key)
 
-    def whole_topics(self, salt: bytes) -> Iterator[tuple[str, str | None]]:
-        """Each topic's name and fingerprint (``TopicPrint.value``); None for one that was touched, or is no whole topic: that one needs a closer look."""
+    def whole_topics(self) -> Iterator[Version]:
+        """Each topic at M as one version of kind WHOLE_TOPIC. One that was touched since then has TOUCHED for a fingerprint: it needs a closer look."""
         frozen = self.image.frozen
         assert frozen is not None
-        for each in topic_prints(frozen.frozen.columns(), salt):
+        for each in topic_prints(frozen.frozen.columns(), self.fingerprints.salt):
             if each.topic not in frozen.taken:
-                yield each.topic, each.value
+                yield _whole(each.topic, each.value, self.start)
         for name in {*frozen.taken, *frozen.frozen.without_topic()}:
-            yield name, None
+            yield _whole(name, TOUCHED, self.start)
 
     def versions_of_topics(self, names: Iterable[str]) -> Iterator[Version]:
         """As ``versions``, of these topics alone."""

@@ -1,6 +1,7 @@
 """The last proven dual-write state, kept in a file, so that a finalized cluster can still be compared with what ZooKeeper held.
 
-A gzipped file of JSON lines: a head (cluster, salt, offsets, digest of the report that proved it), then one row a line. It holds fingerprints of secrets
+A gzipped file of JSON lines: a head (cluster, salt, offsets, digest of the report that proved it), then one row a line: most topics as one
+fingerprint, those that needed a closer look row by row. It holds fingerprints of secrets
 together with their salt: keep it as you keep the metadata itself. It is written with mode 0600.
 """
 
@@ -17,17 +18,23 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.metadata.comparison import ParityReport, Verdict
 from kraft_runbook.metadata.entities import Kind, Row
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""Format 1 held every topic row by row, and knew one end."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineHead:
-    """What a baseline is about. ``migration_offset`` and ``end_offset``: the M and E of the comparison that proved it; ``digest``: its report's."""
+    """What a baseline is about. ``migration_offset`` and ``end_offset``: the M and E of the comparison that proved it; ``digest``: its report's.
+
+    ``last_offset``: the E of its last look at what first did not fit.
+    """
 
     cluster: str
     cluster_id: str
     migration_offset: int
     end_offset: int
+    last_offset: int
     migration_epoch: int
     digest: str
     salt: bytes = field(repr=False)
@@ -50,6 +57,7 @@ def write_baseline(path: Path, head: BaselineHead, rows: Iterable[Row]) -> None:
             "cluster_id": head.cluster_id,
             "migration_offset": head.migration_offset,
             "end_offset": head.end_offset,
+            "last_offset": head.last_offset,
             "migration_epoch": head.migration_epoch,
             "digest": head.digest,
             "salt": head.salt.hex(),
@@ -67,13 +75,14 @@ def read_head(path: Path) -> BaselineHead:
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             head = json.loads(file.readline())
-        if head["format"] != FORMAT:
+        if head["format"] not in READABLE:
             raise ValueError(f"format {head['format']}")
         return BaselineHead(
             cluster=head["cluster"],
             cluster_id=head["cluster_id"],
             migration_offset=head["migration_offset"],
             end_offset=head["end_offset"],
+            last_offset=head.get("last_offset", head["end_offset"]),
             migration_epoch=head["migration_epoch"],
             digest=head["digest"],
             salt=bytes.fromhex(head["salt"]),

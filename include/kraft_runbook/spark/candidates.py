@@ -1,4 +1,5 @@
-"""The rows that need a closer look, found in Spark: a fingerprint of every bucket first, a join only for the buckets that differ."""
+"""What needs a closer look, found in Spark: the topics whose fingerprints differ; of all other rows a fingerprint of every bucket first, and a join
+only for the buckets that differ."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from kraft_runbook.metadata.entities import Kind, Row
+from kraft_runbook.metadata.entities import Kind, Row, parse_key
 from kraft_runbook.metadata.metadata_log import Version
 
 BUCKETS = 512
@@ -21,6 +22,32 @@ class Candidates:
     counts: Counter[Kind]
     rows: tuple[Row, ...]
     versions: tuple[Version, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """``both``: how many rows of each kind the topics have whose fingerprints agree. ``in_question``: the names of all others."""
+
+    both: Counter[Kind]
+    in_question: tuple[str, ...]
+
+
+def compare_topics(rows: DataFrame, versions: DataFrame) -> Topics:
+    """Compare the rows of kind WHOLE_TOPIC of both sides, each of which has at most one a topic."""
+    sides = rows.select("kind", "key", "value").union(versions.select("kind", "key", "value")).where(f.col("kind") == Kind.WHOLE_TOPIC.value)
+    topics = sides.groupBy("key").agg(f.count("value").alias("n"), f.min("value").alias("one"), f.max("value").alias("other"))
+    agree = (f.col("n") == 2) & (f.col("one") == f.col("other"))
+    found = topics.groupBy(f.when(agree, f.regexp_extract("one", r"^\"(\d+ \d+) ", 1)).alias("held"), f.when(~agree, f.col("key")).alias("key")).count()
+    both: Counter[Kind] = Counter()
+    in_question = []
+    for each in found.collect():
+        if each["held"] is None:
+            in_question.append(parse_key(each["key"])[0])
+            continue
+        partitions, configs = map(int, each["held"].split(" "))
+        held = {Kind.TOPIC: 1, Kind.ASSIGNMENT: partitions, Kind.PARTITION_STATE: partitions, Kind.TOPIC_CONFIG: configs}
+        both.update({kind: number * each["count"] for kind, number in held.items() if number})
+    return Topics(both, tuple(sorted(in_question)))
 
 
 def find_candidates(rows: DataFrame, versions: DataFrame) -> Candidates:

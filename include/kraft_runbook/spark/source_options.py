@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kraft_runbook.clients.decoding import PASSWORD_ENCODER_SECRET, encoder_secret
 from kraft_runbook.clients.secrets import Secrets
@@ -20,12 +20,13 @@ from kraft_runbook.metadata.zookeeper_tree import Decoding
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """Everything a source needs to read one cluster. ``values``: secrets by the text of their reference."""
+    """Everything a source needs to read one cluster. ``values``: secrets by the text of their reference. ``rate``: znodes a second for each reader."""
 
     spec: ClusterSpec
     salt: bytes = field(repr=False)
     values: Mapping[str, str] = field(repr=False)
     why_no_encoder_secret: str = ""
+    rate: float | None = None
 
     @classmethod
     def of(cls, spec: ClusterSpec, *, secrets: Secrets, salt: bytes) -> Sealed:
@@ -54,12 +55,19 @@ class Sealed:
     def options(self) -> dict[str, str]:
         """As the options of a data source."""
         hidden = {"salt": self.salt.hex(), "values": dict(self.values)}
-        return {"cluster": self.spec.model_dump_json(), "secrets": json.dumps(hidden), "why": self.why_no_encoder_secret}
+        return {"cluster": self.spec.model_dump_json(), "secrets": json.dumps(hidden), "why": self.why_no_encoder_secret, "rate": json.dumps(self.rate)}
+
+    def shared_by(self, readers: int) -> Sealed:
+        """The same for so many readers at a time: the cluster file's read_rate is for all of them."""
+        rate = self.spec.zookeeper.read_rate
+        return self if rate is None else replace(self, rate=rate / readers)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Sealed:
         hidden = json.loads(options["secrets"])
-        return cls(ClusterSpec.model_validate_json(options["cluster"]), bytes.fromhex(hidden["salt"]), hidden["values"], options["why"])
+        return cls(
+            ClusterSpec.model_validate_json(options["cluster"]), bytes.fromhex(hidden["salt"]), hidden["values"], options["why"], json.loads(options["rate"])
+        )
 
 
 def _connection_secrets(spec: ClusterSpec) -> Iterator[SecretRef]:

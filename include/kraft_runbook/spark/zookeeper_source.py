@@ -1,34 +1,42 @@
-"""The Spark data source ``zookeeper``: Kafka's tree as canonical rows, in parallel by ranges of topics."""
+"""The Spark data source ``zookeeper``: Kafka's tree, in parallel by ranges of topics; topics as one fingerprint each, or row by row."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.clients.zookeeper_topics import read_topic_columns
 from kraft_runbook.clients.zookeeper_tree import read_everything_else, read_topics, topic_names
+from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.entities import Row
+from kraft_runbook.metadata.topic_prints import topic_prints
 from kraft_runbook.spark.arrow_rows import ROW_SCHEMA, row_batches
 from kraft_runbook.spark.source_options import Sealed
 
-TOPICS_A_PARTITION = 500
-"""At least so many topics a Spark partition: a session with ZooKeeper costs some milliseconds."""
+TOPICS_A_RANGE = 500
+"""At least so many topics a range: a session with ZooKeeper costs some milliseconds."""
+RANGES = 32
+"""At most so many ranges. How many are read at a time is the number of Spark's cores."""
+ODD = "odd"
+"""In place of a topic's fingerprint: its znodes can't be read in bulk with certainty; it needs a closer look."""
 
 
 @dataclass
 class Topics(InputPartition):
-    """A range of topics; ``rest``: and everything that is not of one topic."""
+    """A range of topics, the ``number``-th; ``beside``: everything that is not of one topic, and no topics."""
 
+    number: int
     names: Sequence[str]
-    rest: bool = False
+    beside: bool = False
 
 
 class ZookeeperSource(DataSource):
-    """Options: those of ``Sealed``, and ``partitions``, the most ranges of topics to read at once (default 4)."""
+    """Options: those of ``Sealed``; ``topics``: a JSON list of names, for their rows and nothing else; without it the whole tree, each topic as one row."""
 
     @classmethod
     def name(cls) -> str:
@@ -46,15 +54,12 @@ class ZookeeperSourceReader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> Sequence[InputPartition]:
+        if "topics" in self.options:
+            return _ranges(json.loads(self.options["topics"]))
         sealed = Sealed.from_options(self.options)
         with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets) as reader:
             names = topic_names(reader)
-        if len(names) <= TOPICS_A_PARTITION:
-            return [Topics(names, rest=True)]
-        most = int(self.options.get("partitions", "4"))
-        size = max(TOPICS_A_PARTITION, -(-len(names) // most))
-        ranges = [Topics(names[start : start + size]) for start in range(0, len(names), size)]
-        return [*ranges, Topics((), rest=True)]
+        return [*_ranges(names), Topics(0, (), beside=True)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Topics)
@@ -62,6 +67,23 @@ class ZookeeperSourceReader(DataSourceReader):
 
     def _rows(self, part: Topics) -> Iterator[Row]:
         sealed = Sealed.from_options(self.options)
-        with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets) as reader:
-            rest = read_everything_else(reader, sealed.decoding) if part.rest else iter(())
-            yield from chain(read_topics(reader, part.names, sealed.decoding), rest)
+        with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets, rate=sealed.rate, spread=part.number) as reader:
+            if part.beside:
+                yield from read_everything_else(reader, sealed.decoding)
+            elif "topics" in self.options:
+                yield from read_topics(reader, part.names, sealed.decoding)
+            else:
+                yield from _whole_topics(reader, part.names, sealed.salt)
+
+
+def _ranges(names: Sequence[str]) -> list[Topics]:
+    size = max(TOPICS_A_RANGE, -(-len(names) // RANGES))
+    return [Topics(number, names[start : start + size]) for number, start in enumerate(range(0, len(names), size))]
+
+
+def _whole_topics(reader: ZookeeperReader, names: Sequence[str], salt: bytes) -> Iterator[Row]:
+    columns, odd = read_topic_columns(reader, names)
+    for each in topic_prints(columns, salt):
+        yield entities.whole_topic(each.topic, each.value)
+    for name in odd:
+        yield entities.whole_topic(name, ODD)

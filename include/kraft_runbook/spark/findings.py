@@ -1,0 +1,74 @@
+"""What a comparison has found so far, and why it may have to end without an answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from kraft_runbook.clients.metadata_quorum import QuorumDescription
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.metadata.comparison import Comparison, Difference, Obstacle, ParityReport, Undecoded, make_report
+from kraft_runbook.metadata.entities import Kind
+from kraft_runbook.observation import MigrationZnode
+
+AGAINST_ZOOKEEPER = "ZooKeeper"
+
+
+@dataclass(slots=True)
+class Findings:
+    """Mutable. ``start`` and ``end``: M and E of the first look at everything; ``last``: the E of the last look. ``both``: agreeing keys of each kind."""
+
+    started_at: datetime
+    against: str = AGAINST_ZOOKEEPER
+    quorum: QuorumDescription | None = None
+    migration: MigrationZnode | None = None
+    start: int = -1
+    end: int = -1
+    last: int = -1
+    both: Counter[Kind] = field(default_factory=Counter)
+    differences: tuple[Difference, ...] = ()
+    undecoded: tuple[Undecoded, ...] = ()
+    obstacles: list[Obstacle] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    rounds: int = 1
+
+    @property
+    def leading(self) -> QuorumDescription:
+        """The quorum as it was asked last."""
+        assert self.quorum is not None
+        return self.quorum
+
+    def add(self, counts: Counter[Kind], compared: Comparison) -> None:
+        """``counts``: rows that agreed without a closer look; ``compared``: what the closer look says."""
+        self.both += counts + compared.both
+        self.differences += compared.differences
+        self.undecoded += compared.undecoded
+
+    def report(self, spec: ClusterSpec) -> ParityReport:
+        """The answer, as of now."""
+        return make_report(
+            cluster=spec.name,
+            against=self.against,
+            both=self.both,
+            differences=self.differences,
+            undecoded=self.undecoded,
+            obstacles=self.obstacles,
+            migration_offset=self.start,
+            end_offset=self.end,
+            migration_epoch=self.migration.kraft_metadata_epoch if self.migration else -1,
+            leader_id=self.quorum.leader_id if self.quorum else -1,
+            leader_epoch=self.quorum.leader_epoch if self.quorum else -1,
+            rounds=self.rounds,
+            started_at=self.started_at,
+            finished_at=datetime.now(UTC),
+            notes=self.notes,
+        )
+
+
+class Withheld(Exception):
+    """There is no proof to be had; the message is an Obstacle."""
+
+    def __init__(self, problem: str, way_out: str) -> None:
+        self.obstacle = Obstacle(problem, way_out)
+        super().__init__(problem)

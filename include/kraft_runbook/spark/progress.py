@@ -1,0 +1,58 @@
+"""How far a comparison is, told on standard error, which is where a task's log in Airflow takes it from."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+EVERY = 2.0
+"""Seconds between two lines."""
+
+
+@dataclass(slots=True)
+class LogProgress:
+    """``end``: the offset that reading goes up to."""
+
+    end: int
+    _began: float = field(default_factory=time.monotonic)
+    _next: float = field(default_factory=lambda: time.monotonic() + EVERY)
+
+    def told(self, offset: int, records: int) -> None:
+        """Say where the reader is, now and then."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + EVERY
+            tell(f"metadata log: {records:,} records read, {records / (now - self._began):,.0f} a second; offset {offset:,} of {self.end:,}")
+
+
+@contextmanager
+def reading_topics(spark: SparkSession) -> Iterator[None]:
+    """While the block reads ZooKeeper: how many ranges of topics are done, and topics a second, from Spark's own counts of the running stage."""
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _watch(spark: SparkSession, ended: threading.Event) -> None:
+    began, tracker, context = time.monotonic(), spark.sparkContext.statusTracker(), spark.sparkContext._jsc
+    while context is not None and not ended.wait(EVERY):
+        for number in tracker.getActiveStageIds():
+            stage = context.sc().statusStore().lastStageAttempt(number)
+            done, of, rows = stage.numCompleteTasks(), stage.numTasks(), stage.inputRecords()
+            tell(f"ZooKeeper: {100 * done // of} %, {done} of {of} ranges read; {rows:,} topics, {rows / (time.monotonic() - began):,.0f} a second")
+
+
+def tell(line: str) -> None:
+    """One line to whoever watches."""
+    print(line, file=sys.stderr, flush=True)
