@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -292,17 +294,37 @@ def _delete(servers: str, topic: str) -> bool | None:
 
 @injector("pending_reassignment")
 def pending_reassignment(scene: Scene, fault: Fault) -> Undo:
-    """A partition is to move to a broker that is down, so the reassignment can't end. Repaired by starting the broker."""
-    spec = scene.ground.spec
-    broker, (topic, partition, replicas) = spec.brokers[-1], fault.target
+    """A partition is to be copied to a broker that hangs, then dies, so the reassignment can't end. Repaired by starting the broker.
+
+    A ZooKeeper controller takes no reassignment to a broker that it knows to be dead; and the broker must not be the controller itself.
+    """
+    spec, topic = scene.ground.spec, str(fault.target)
+    broker = spec.brokers[-1]
     scene.kill_service(broker.service)
     _until_gone_from_zookeeper(scene, broker.id)
+    _start_and_wait(scene, broker.service)
+    os.kill(scene.process(broker.service).pid, signal.SIGSTOP)
+    replicas = _topic_znode(scene, topic)["partitions"]
+    partition = next(number for number, ids in replicas.items() if broker.id not in ids)
     admin = KafkaAdminClient(bootstrap_servers=[spec.broker_address(b) for b in spec.brokers[:-1]])
     try:
-        admin.alter_partition_reassignments({TopicPartition(topic, partition): replicas})
+        admin.alter_partition_reassignments({TopicPartition(topic, int(partition)): [*replicas[partition], broker.id]})
     finally:
         admin.close()
+    soon(lambda: _topic_znode(scene, topic)["adding_replicas"] or None, f"{topic} is being reassigned", within=20, every=0.3)
+    scene.kill_service(broker.service)
+    _until_gone_from_zookeeper(scene, broker.id)
     return lambda: _start_and_wait(scene, broker.service)
+
+
+def _topic_znode(scene: Scene, topic: str) -> dict[str, Any]:
+    client = KazooClient(scene.ground.lab.spec.zookeeper.connect)
+    client.start()
+    try:
+        return dict(json.loads(client.get(f"/brokers/topics/{topic}")[0]))
+    finally:
+        client.stop()
+        client.close()
 
 
 def _until_gone_from_zookeeper(scene: Scene, broker_id: int) -> None:
