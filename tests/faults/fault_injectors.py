@@ -87,8 +87,10 @@ def _ended(pid: int) -> bool | None:
 
 
 def _node_of(scene: Scene, task: str) -> Broker | Controller:
-    number = int(task.split(".")[1].rpartition("_")[2])
-    spec = scene.ground.spec
+    spec, group = scene.ground.spec, task.split(".")[1]
+    if group == "active_controller_last":
+        return spec.controller(describe_quorum(spec, secrets=scene.ground.lab.secrets).leader_id)
+    number = int(group.rpartition("_")[2])
     return spec.broker(number) if number in spec.broker_ids else spec.controller(number)
 
 
