@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 from benchmarks.scale.cluster import DEFAULT_DIRECTORY, Plan, saved_plan
 from kraft_runbook.errors import RunbookError, StepFailed
@@ -76,6 +76,10 @@ def work(name: str, plan: Plan, asked: argparse.Namespace) -> None:
     if module == "compare":
         from benchmarks import compare
 
+        if function == "prepare":
+            compare.write_sides(plan)
+            print("{}")
+            return
         times = compare.measure(plan, runs=asked.runs, driver_memory=asked.driver_memory, master=asked.master)
         print(json.dumps({"times": times}))
         return
@@ -122,9 +126,10 @@ def measure(names: Sequence[str], asked: argparse.Namespace) -> list[Run]:
     """Every side, ``--runs`` times, by turns. Raises StepFailed when two sides did not find the same facts."""
     runs: list[Run] = []
     if any(name.startswith("compare.") for name in names):
+        in_process("compare.prepare", asked)
         found, peak = in_process("compare.all", asked)
         planted = int(found["times"].pop("planted"))
-        runs += [Run(f"compare.{name}", seconds, peak, None, f"{planted} planted, all found") for name, seconds in found["times"].items()]
+        runs += [Run(f"compare.{name}", seconds, peak, None, f"{planted} planted, all found; memory of all three") for name, seconds in found["times"].items()]
     for number in range(asked.runs):
         for name in (each for each in names if not each.startswith("compare.")):
             found, peak = in_process(name, asked)
