@@ -2,7 +2,7 @@
 
 Odd is always safe, for the generic code (``zookeeper_tree``) judges odd topics. What stands in the columns is exactly what its rows would say:
 the parser here is pyarrow's, and it is only given texts on which it and Python's ``json`` can't disagree (``_is_plain``). On others they do, measured
-with pyarrow 26: invalid UTF-8, ``Inf`` as a number, several documents on one line, and null against absent.
+with pyarrow 26: invalid UTF-8, ``Inf`` as a number, several documents on one line, null against absent.
 """
 
 from __future__ import annotations
@@ -330,10 +330,16 @@ def _present_or_zero(column: pa.Int32Array) -> NDArray[np.int32]:
 def _is_plain(joined: bytes, count: int) -> bool:
     """Whether these texts, a line each, are flat objects on which pyarrow and ``json`` agree (the row count, no absent field and the number range come after).
 
-    As many rows as lines need every brace, so that a row is a line; one list a line, so nothing is nested. No upper case (Inf, NaN), no null (absent is
-    another thing), no escapes, no control characters, nothing beyond ASCII.
+    Each line is one object: it begins with its only ``{`` and ends with its only ``}``; its only list is the ISR. No upper case (Inf, NaN), no null (absent
+    is another thing; and a line that begins with null ends pyarrow's process), no escapes, no control characters, nothing beyond ASCII.
     """
-    return joined.translate(None, _HARMLESS) == (b"{[]}\n" * count)[:-1] and b"null" not in joined
+    return (
+        joined.startswith(b"{")
+        and joined.endswith(b"}")
+        and joined.count(b"}\n{") == count - 1
+        and joined.translate(None, _HARMLESS) == (b"{[]}\n" * count)[:-1]
+        and b"null" not in joined
+    )
 
 
 def _one_by_one(texts: Sequence[bytes | None]) -> States:
