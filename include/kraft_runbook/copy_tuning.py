@@ -195,11 +195,16 @@ def heap_needed(partitions: int, brokers: int) -> HeapNeed:
     for row in enough:
         if pairs <= row.pairs and metadata <= row.mib:
             return HeapNeed(row.mib, True, f"{row.partitions:,} partitions × {row.brokers} brokers ran in it")
-    ran, failed = enough[-1], next(row for row in HEAPS if not row.enough)
-    asked = failed.mib * BEYOND_WHAT_FAILED
-    slope = (asked - ran.mib) / (failed.pairs - ran.pairs)
-    by_pairs = ran.mib + slope * (pairs - ran.pairs) if pairs <= failed.pairs else asked * pairs / failed.pairs
-    why = f"an estimate: {_heap(failed.mib)} was not enough at {failed.partitions:,} partitions × {failed.brokers} brokers"
+    ran = enough[-1]
+    failed = min((row for row in HEAPS if not row.enough and row.pairs > ran.pairs), key=lambda row: row.pairs, default=None)
+    if failed is None:
+        by_pairs = ran.mib * pairs / ran.pairs
+        why = f"an estimate: {ran.partitions:,} partitions × {ran.brokers} brokers ran in {_heap(ran.mib)}"
+    else:
+        asked = failed.mib * BEYOND_WHAT_FAILED
+        slope = (asked - ran.mib) / (failed.pairs - ran.pairs)
+        by_pairs = ran.mib + slope * (pairs - ran.pairs) if pairs <= failed.pairs else asked * pairs / failed.pairs
+        why = f"an estimate: {_heap(failed.mib)} was not enough at {failed.partitions:,} partitions × {failed.brokers} brokers"
     return HeapNeed(512 * ceil(max(by_pairs, metadata, ran.mib) / 512), False, why)
 
 

@@ -406,11 +406,13 @@ def test_the_hosts_and_the_checks_ask_the_same_of_a_controller_s_file() -> None:
         {**whole, "zookeeper.connect": " "},
     ]
     samples += [{k: v for k, v in whole.items() if k != key} for key in whole] + [{**whole, "process.roles": "broker"}]
+    tuned = controller_properties(SPEC, SPEC.controller(101), ControllerMode.MIGRATION, LARGE)
+    samples += [tuned, {k: v for k, v in tuned.items() if k != flag}]
     program = "import json, sys; from migration_mode import lacking; print(json.dumps([lacking(each) for each in json.load(sys.stdin)]))"
     on_the_host = Path(__file__).resolve().parents[2] / "playbooks" / "module_utils"
     done = subprocess.run([sys.executable, "-c", program], cwd=on_the_host, input=json.dumps(samples), capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [list(lacking_migration_mode(each)) for each in samples]
-    assert [lacking_migration_mode(each) == () for each in samples[:3]] == [True, False, True]
+    assert [lacking_migration_mode(each) == () for each in (*samples[:3], *samples[-2:])] == [True, False, True, True, False]
 
 
 def test_a_copy_larger_than_any_measured_is_unknown_however_long_its_deadline() -> None:
