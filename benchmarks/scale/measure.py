@@ -28,12 +28,14 @@ from kraft_runbook.metadata.zookeeper_tree import parse_migration
 from kraft_runbook.observation import ControllerMode
 from lab.installation import fetch_jars, install, java
 from lab.layout import ROOT
-from lab.ports import is_open, require_free
+from lab.ports import require_free
 
 Say = Callable[[str], None]
 ZOOKEEPER, GHOSTS = "zookeeper", "ghosts"
 LOG4J = Path(__file__).with_name("log4j.properties")
 QUIET = ("org.apache.kafka.controller", "org.apache.kafka.image")
+LOADING = 900
+"""Seconds that ZooKeeper may take over its snapshot (1M partitions: 35 s, measured)."""
 BOOTSTRAP = "00000000000000000000-0000000000.checkpoint"
 """The checkpoint that formatting writes; it holds no copy."""
 
@@ -196,19 +198,22 @@ def _start_zookeeper(plan: Plan, spec: ClusterSpec, processes: Processes) -> flo
     arguments = ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
     processes.start_java(ZOOKEEPER, arguments, heap=plan.zookeeper_heap, log4j=_log4j(plan))
     began = time.monotonic()
-    while not (is_open((host, int(port))) and _serves(host, int(port))):
+    while not _serves(host, int(port)):
         processes.require(ZOOKEEPER)
-        if time.monotonic() - began > 600:
-            raise StepFailed("ZooKeeper did not load the tree within 600 s", way_out=f"read {processes.log(ZOOKEEPER)}")
+        if time.monotonic() - began > LOADING:
+            raise StepFailed(f"ZooKeeper did not load the tree within {LOADING} s", way_out=f"read {processes.log(ZOOKEEPER)}")
         time.sleep(0.1)
     return time.monotonic() - began
 
 
 def _serves(host: str, port: int) -> bool:
-    """Whether it answers "imok" with its tree loaded: srvr says "not currently serving" before."""
-    with socket.create_connection((host, port), timeout=5) as connection:
-        connection.sendall(b"srvr")
-        said = b"".join(iter(lambda: connection.recv(4096), b""))
+    """Whether it has loaded its tree. It accepts connections before that, and says nothing, or that it does not serve."""
+    try:
+        with socket.create_connection((host, port), timeout=5) as connection:
+            connection.sendall(b"srvr")
+            said = b"".join(iter(lambda: connection.recv(4096), b""))
+    except OSError:
+        return False
     return b"Node count:" in said
 
 
