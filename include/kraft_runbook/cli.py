@@ -23,6 +23,7 @@ from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.explain import explain, unread_parts
+from kraft_runbook.metadata.parity_report import Verdict as ParityVerdict
 from kraft_runbook.observation import ClusterObservation, was_read
 from kraft_runbook.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
 from kraft_runbook.phases import Phase, detect_phase
@@ -89,12 +90,24 @@ def parity_command(
     clusters_dir: ClustersDir = None,
     as_json: AsJson = False,
     baseline: Annotated[Path | None, typer.Option(help="After finalization: the proven state to compare with, in ZooKeeper's place.")] = None,
-    save_baseline: Annotated[Path | None, typer.Option(help="Where a MATCH in dual write leaves the proven state.")] = None,
+    save_baseline: Annotated[Path | None, typer.Option(help="Where a MATCH in dual write leaves what a finalized cluster is compared with.")] = None,
+    save_proven: Annotated[Path | None, typer.Option(help="Where a MATCH in dual write leaves the state that --since goes on from.")] = None,
+    since: Annotated[Path | None, typer.Option(help="Compare only what changed since that full comparison (--save-proven); without Spark.")] = None,
 ) -> None:
-    """Compare the metadata in ZooKeeper with that in KRaft, by Spark."""
-    from kraft_runbook.spark.parity import run_parity  # pyspark takes a second to import, and only this needs it
+    """Compare the metadata in ZooKeeper with that in KRaft, by Spark; or what changed since then."""
+    spec = _load(cluster, clusters_dir)
+    if since is not None:
+        from kraft_runbook.clients.recheck import recheck
 
-    report = run_parity(_load(cluster, clusters_dir), secrets=environment_secrets(), baseline=baseline, save_baseline=save_baseline)
+        report = recheck(spec, since, secrets=environment_secrets())
+    else:
+        from kraft_runbook.spark.parity import run_parity  # pyspark takes a second to import, and only this needs it
+
+        report = run_parity(spec, secrets=environment_secrets(), baseline=baseline, save_baseline=save_baseline)
+    if save_proven is not None and since is None and report.verdict is ParityVerdict.MATCH and report.against == "ZooKeeper":
+        from kraft_runbook.clients.recheck import save_proven as save
+
+        save(save_proven, spec, report, secrets=environment_secrets())
     typer.echo(to_json("parity", report) if as_json else report.render_text())
     raise typer.Exit({"MATCH": FINE, "MISMATCH": NO}.get(report.verdict.value, CANT_TELL))
 

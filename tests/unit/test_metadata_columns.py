@@ -99,7 +99,7 @@ def test_the_index_holds_the_records_of_the_chunk(sizes: Sequence[int], since: i
 # -- whole logs ---------------------------------------------------------------------------------------------------------
 
 
-def some_log(draw: random.Random, length: int) -> Iterator[bytes]:
+def some_log(draw: random.Random, length: int, *, transactions: bool = True) -> Iterator[bytes]:
     """A log that Kafka could have written: topics come, change and go, transactions are ended or aborted."""
     live: dict[str, tuple[UUID, int]] = {}
     before: dict[str, tuple[UUID, int]] | None = None
@@ -107,7 +107,7 @@ def some_log(draw: random.Random, length: int) -> Iterator[bytes]:
     for _ in range(length):
         name = draw.choice("abcdef")
         match draw.randrange(12):
-            case 0 if before is None:
+            case 0 if transactions and before is None:
                 before = dict(live)
                 yield BEGIN
             case 0 if before is not None:

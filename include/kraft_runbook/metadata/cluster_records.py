@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from kraft_runbook.metadata.copy_span import CopyWatch
 from kraft_runbook.metadata.frames import Record
 from kraft_runbook.metadata.log_chunks import Chunk
+from kraft_runbook.metadata.record_index import index_records
 from kraft_runbook.metadata.record_schemas import RecordType, decode
 from kraft_runbook.metadata.transactions import Transactions
 from kraft_runbook.observation import BrokerRegistration, ZkMigrationState
@@ -49,13 +52,11 @@ class BrokersAndFeatures:
             self._apply(record)
 
     def _wanted(self, chunk: Chunk) -> Iterator[Record]:
-        for record in chunk.records():
-            if record.api_key in _BOUNDARIES:
-                if chunk.snapshot is None:
-                    self.copied.see(record, chunk)
-                yield record
-            elif record.api_key in WANTED:
-                yield record
+        records = index_records(chunk)
+        for record in records.take(np.isin(records.api_key, [*WANTED, *_BOUNDARIES])).records():
+            if record.api_key in _BOUNDARIES and chunk.snapshot is None:
+                self.copied.see(record, chunk)
+            yield record
 
     def _apply(self, record: Record) -> None:
         values = decode(record)

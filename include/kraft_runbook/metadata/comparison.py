@@ -83,11 +83,11 @@ def persisting(suspects: Sequence[Difference], again: Comparison) -> tuple[Diffe
     return tuple(each for each in again.differences if each.identity in wanted)
 
 
-def verdict_of(both: Mapping[Kind, int], differences: Sequence[Difference], obstacles: Sequence[Obstacle]) -> Verdict:
-    """A difference is proof; an obstacle withholds it; nothing compared is never a match."""
+def verdict_of(both: Mapping[Kind, int], differences: Sequence[Difference], obstacles: Sequence[Obstacle], *, may_be_empty: bool = False) -> Verdict:
+    """A difference is proof; an obstacle withholds it; nothing compared is no match, unless it ``may_be_empty``: a look at what changed, where nothing did."""
     if differences:
         return Verdict.MISMATCH
-    if obstacles or not any(count for kind, count in both.items() if kind.follows_the_log):
+    if obstacles or not (may_be_empty or any(count for kind, count in both.items() if kind.follows_the_log)):
         return Verdict.INCONCLUSIVE
     return Verdict.MATCH
 
@@ -115,6 +115,7 @@ def make_report(
     started_at: datetime,
     finished_at: datetime,
     notes: Sequence[str] = (),
+    may_be_empty: bool = False,
 ) -> ParityReport:
     """Put the answer together: verdict, counts, samples, and every reason that withholds a proof."""
     reasons = [*obstacles]
@@ -122,11 +123,11 @@ def make_report(
         Obstacle(str(each), "let this tool resolve password.encoder.secret (cluster file: secrets), as the brokers have it, and run again")
         for each in undecoded[:SAMPLES_A_KIND]
     ]
-    if not differences and not reasons and verdict_of(both, differences, reasons) is not Verdict.MATCH:
+    if not differences and not reasons and verdict_of(both, differences, reasons, may_be_empty=may_be_empty) is not Verdict.MATCH:
         reasons.append(NOTHING_COMPARED)
     return ParityReport(
         cluster=cluster,
-        verdict=verdict_of(both, differences, reasons),
+        verdict=verdict_of(both, differences, reasons, may_be_empty=may_be_empty),
         counts=counts_of(both, differences, undecoded),
         samples=samples_of(differences),
         obstacles=tuple(reasons),

@@ -85,6 +85,13 @@ class LogReplay:
         self._bulk = BulkReplay(self._image, self._transactions)
         self._history = _History(self.start)
 
+    @classmethod
+    def resumed(cls, image: MetadataImage, start: int) -> LogReplay:
+        """Go on from an image that holds the state at ``start``, or of topics, ACLs and brokers at least."""
+        replay = cls(start, image.fingerprints, image.ibp)
+        replay._image, replay._bulk = image, None
+        return replay
+
     @property
     def image(self) -> MetadataImage:
         """What the records applied so far add up to."""
@@ -137,6 +144,20 @@ class LogReplay:
         for key in keys:
             for value in self.image.values_of(key) or (None,):
                 yield Version(*key, value, self.end, last=True)
+
+    def versions_since(self, keys: Set[Key], offset: int) -> Iterator[Version]:
+        """What touched keys said at ``offset``, which lies behind ``start``, or later.
+
+        What a key that is not of a topic said before its first record counts as unknown, not as absent: a resumed image may not have it.
+        """
+        for key in keys & self._history.values.keys():
+            values = self._history.values[key]
+            first = max((at for at, (when, _) in enumerate(values) if when <= offset), default=0)
+            for at in range(len(values) - 1, first - 1, -1):
+                when, told = values[at]
+                if when > self.start or key[0].is_of_a_topic:
+                    for value in told or (None,):
+                        yield Version(*key, value, when, last=at == len(values) - 1)
 
     def versions_of(self, keys: Set[Key]) -> Iterator[Version]:
         """As ``versions``, of these keys alone; a key that never had a row has one version, None."""

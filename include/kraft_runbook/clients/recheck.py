@@ -1,0 +1,162 @@
+"""Comparing again what changed since a full comparison: the log's tail, and the znodes that it touches.
+
+What somebody changed in ZooKeeper by hand, without the log, is found by full comparisons alone: hence ``FULL_AFTER``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from kraft_runbook.clients.decoding import decoding_of
+from kraft_runbook.clients.metadata_log_reader import LogTruncated, MetadataLogReader, Position
+from kraft_runbook.clients.metadata_quorum import QuorumDescription, describe_quorum
+from kraft_runbook.clients.quorum_facts import quorum_versions
+from kraft_runbook.clients.secrets import Secrets
+from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.clients.zookeeper_tree import read_keys
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import RunbookError, Unreachable
+from kraft_runbook.metadata.comparison import Comparison, Difference, Obstacle, ParityReport, compare, make_report
+from kraft_runbook.metadata.entities import Kind
+from kraft_runbook.metadata.frames import Garbled
+from kraft_runbook.metadata.image import MetadataImage
+from kraft_runbook.metadata.metadata_log import LogReplay
+from kraft_runbook.metadata.proven_state import ProvenHead, dump, load
+from kraft_runbook.metadata.zookeeper_tree import BadZnode, Decoding, parse_migration
+from kraft_runbook.observation import ZkMigrationState
+
+FULL_AFTER = timedelta(hours=6)
+"""How old a full comparison may be that others build on."""
+ROUNDS = 5
+"""How often what does not fit is read again, a second apart."""
+PAUSE = 1.0
+
+
+def save_proven(path: Path, spec: ClusterSpec, report: ParityReport, *, secrets: Secrets) -> None:
+    """Write the state that ``report``, a MATCH, proved: the whole file or nothing. Raises LogTruncated, Unreachable."""
+    quorum = describe_quorum(spec, secrets=secrets)
+    decoding = decoding_of(spec, secrets=secrets)
+    replay = LogReplay(report.migration_offset, decoding.fingerprints, spec.kafka.ibp)
+    with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets, timeout=30) as reader:
+        for chunk in reader.chunks(end=report.migration_offset, reach=report.migration_offset):
+            replay.apply(chunk)
+        head = ProvenHead(spec.name, report.migration_offset, reader.position.epoch, report.digest, report.finished_at)
+    draft = path.with_name(path.name + ".new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(dump(head, replay.image))
+    draft.replace(path)
+
+
+def recheck(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityReport:
+    """Compare what the log touched since the state in ``path`` was proven. Its counts are of these keys alone.
+
+    INCONCLUSIVE, with the way out, where that state is too old, or the log does not reach back to it. Raises RunbookError for a file that is none.
+    """
+    started_at = datetime.now(UTC)
+    check = _Recheck(spec, secrets, path)
+    obstacles: list[Obstacle] = []
+    try:
+        check.run()
+    except (Unreachable, LogTruncated, Garbled, _NotNow) as error:
+        obstacles.append(Obstacle(error.problem, error.way_out))
+    return make_report(
+        cluster=spec.name,
+        against=f"ZooKeeper, as far as it was touched since the proof {check.head.digest[:16]} at offset {check.head.offset}",
+        both=check.found.both,
+        differences=check.found.differences,
+        undecoded=check.found.undecoded,
+        obstacles=obstacles,
+        migration_offset=check.start,
+        end_offset=check.end,
+        migration_epoch=-1,
+        leader_id=check.quorum.leader_id if check.quorum else -1,
+        leader_epoch=check.quorum.leader_epoch if check.quorum else -1,
+        rounds=check.rounds,
+        started_at=started_at,
+        finished_at=datetime.now(UTC),
+        notes=("only keys that the metadata log touched since then were compared; a change made in ZooKeeper by hand is found by a full comparison",),
+        may_be_empty=True,
+    )
+
+
+class _NotNow(RunbookError):
+    """A full comparison is needed."""
+
+
+_FULL = "run a full comparison (kraft-runbook parity --save-proven FILE)"
+
+
+class _Recheck:
+    """One run: ``start`` and ``end`` are M and E of its last round."""
+
+    def __init__(self, spec: ClusterSpec, secrets: Secrets, path: Path) -> None:
+        self._spec, self._secrets = spec, secrets
+        self._decoding: Decoding = decoding_of(spec, secrets=secrets)
+        image = MetadataImage(self._decoding.fingerprints, spec.kafka.ibp)
+        try:
+            self.head = load(path.read_bytes(), image)
+        except FileNotFoundError:
+            raise RunbookError(f"there is no proven state at {path}", way_out=_FULL) from None
+        if self.head.cluster != spec.name:
+            raise RunbookError(f"the proven state at {path} is of cluster {self.head.cluster}, not {spec.name}", way_out="name the one of this cluster")
+        self._replay = LogReplay.resumed(image, self.head.offset)
+        self.found = Comparison(Counter())
+        self.quorum: QuorumDescription | None = None
+        self.start = self.end = -1
+        self.rounds = 0
+
+    def run(self) -> None:
+        if datetime.now(UTC) - self.head.proven_at > FULL_AFTER:
+            raise _NotNow(f"the last full comparison ended at {self.head.proven_at:%Y-%m-%d %H:%M} UTC, more than {FULL_AFTER} ago", way_out=_FULL)
+        self.quorum = describe_quorum(self._spec, secrets=self._secrets)
+        with (
+            ZookeeperReader(self._spec.zookeeper, secrets=self._secrets) as zookeeper,
+            MetadataLogReader(self._spec, self.quorum.leader_id, self.quorum.leader_epoch, secrets=self._secrets, timeout=30) as log,
+        ):
+            log.position = Position(self.head.offset + 1, self.head.epoch)
+            suspects: Sequence[Difference] | None = None
+            before = _migration_offset(zookeeper)
+            while self.rounds < ROUNDS and (suspects is None or suspects or self.start == before):
+                if self.rounds:
+                    time.sleep(PAUSE)
+                self.rounds += 1
+                self._round(zookeeper, log)
+                suspects = self.found.differences
+        if self.start == before:
+            raise _NotNow(
+                f"dual write stands still: /migration stays at offset {self.start} while the metadata log has reached {self.end}",
+                way_out="look for a partition without a state znode (kraft-runbook explain names it) and create it",
+            )
+
+    def _round(self, zookeeper: ZookeeperReader, log: MetadataLogReader) -> None:
+        """M, then the touched znodes as they are, then E; what is touched in between comes with the next round, or is no suspect of this one."""
+        self._read_on(log)
+        self.start = _migration_offset(zookeeper)
+        keys = {key for key in self._replay.touched if key[0].follows_the_log}
+        rows = list(read_keys(zookeeper, keys | {(Kind.CONTROLLER, '["/controller"]'), (Kind.CONTROLLER, '["/migration"]')}, self._decoding))
+        self._read_on(log)
+        assert self.quorum is not None
+        told = [v for v in quorum_versions(self._spec, self.quorum, offset=self.start, secrets=self._secrets) if v.kind is Kind.CONTROLLER]
+        self.found = compare(rows, [*self._replay.versions_since(keys, self.start), *told])
+
+    def _read_on(self, log: MetadataLogReader) -> None:
+        self.quorum = describe_quorum(self._spec, secrets=self._secrets)
+        self.end = self.quorum.high_watermark - 1
+        for chunk in log.chunks(end=self.end, start=log.position):
+            self._replay.apply(chunk)
+        if self._replay.migration_state is not ZkMigrationState.MIGRATION:
+            raise _NotNow("the log says that the cluster is not in dual write any more", way_out=_FULL)
+
+
+def _migration_offset(zookeeper: ZookeeperReader) -> int:
+    znode = zookeeper.get("/migration")
+    try:
+        return parse_migration(znode.data).kraft_metadata_offset if znode is not None else -1
+    except BadZnode as error:
+        raise _NotNow(f"/migration can't be read: {error}", way_out=_FULL) from None

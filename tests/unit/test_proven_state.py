@@ -1,0 +1,56 @@
+"""A proven state on disk is the log up to its offset: reading on from it tells of every touched key what reading the whole log tells."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+from metadata_encoding import change, log, partition, topic
+from test_metadata_columns import PRINTS, chunks_of, some_log
+
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.metadata.image import MetadataImage
+from kraft_runbook.metadata.log_chunks import Chunk
+from kraft_runbook.metadata.metadata_log import LogReplay
+from kraft_runbook.metadata.proven_state import ProvenHead, dump, load
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_reading_on_from_it_is_reading_the_whole_log(seed: int) -> None:
+    draw = random.Random(seed)
+    values = list(some_log(draw, 120, transactions=False))
+    offset = draw.randrange(len(values))
+    chunks = chunks_of(values, draw)
+    proven, whole = LogReplay(offset, PRINTS, "3.9"), LogReplay(offset, PRINTS, "3.9")
+    for chunk in chunks:
+        whole.apply(chunk)
+        if chunk.since <= offset:
+            proven.apply(Chunk(chunk.data, since=chunk.since, up_to=offset))
+    head = ProvenHead("c", offset, 1, "digest", datetime.now(UTC))
+    image = MetadataImage(PRINTS, "3.9")
+    assert load(dump(head, proven.image), image) == head
+    resumed = LogReplay.resumed(image, offset)
+    for chunk in chunks:
+        resumed.apply(Chunk(chunk.data, since=max(chunk.since, offset + 1), up_to=chunk.up_to))
+    assert resumed.touched == whole.touched
+    later = draw.randrange(offset, len(values))
+    expected = {str(v) for v in whole.versions_since(set(whole.touched), later)}
+    assert {str(v) for v in resumed.versions_since(set(whole.touched), later)} == expected
+    last = {(v.kind, v.key): v.value for v in whole.versions_of(set(whole.touched)) if v.last}
+    assert {(v.kind, v.key): v.value for v in resumed.versions_since(set(whole.touched), 10**6) if v.last} == last
+
+
+def test_at_a_later_offset_only_what_a_key_says_from_there_on_counts() -> None:
+    replay = LogReplay(1, PRINTS, "3.9")
+    replay.apply(Chunk(log(topic(), partition(), change(isr=(1,)), change(isr=(2,)), change(isr=(3,))), up_to=9))
+    keys = set(replay.touched)
+    told = {offset: [v.offset for v in replay.versions_since(keys, offset) if "isr" in (v.value or "")] for offset in (1, 2, 3, 4, 9)}
+    assert told == {1: [4, 3, 2, 1], 2: [4, 3, 2], 3: [4, 3], 4: [4], 9: [4]}
+
+
+def test_bytes_that_are_no_proven_state_are_refused_with_the_way_out() -> None:
+    for data in (b"", b"PK", b"{}" * 50):
+        with pytest.raises(RunbookError, match="not a proven state") as refused:
+            load(data, MetadataImage(PRINTS, "3.9"))
+        assert "full comparison" in refused.value.way_out
