@@ -12,18 +12,9 @@ from hypothesis import strategies as st
 
 from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.entities import Fingerprints, Row
+from kraft_runbook.metadata.state_columns import States, _at_once, states_of
 from kraft_runbook.metadata.topic_columns import TopicColumns
-from kraft_runbook.metadata.znode_columns import (
-    Assignments,
-    States,
-    TopicZnodes,
-    _assigned_at_once,
-    _at_once,
-    assignments_of,
-    is_plain_name,
-    states_of,
-    together,
-)
+from kraft_runbook.metadata.znode_columns import Assignments, TopicZnodes, _assigned_at_once, assignments_of, is_plain_name, together
 from kraft_runbook.metadata.zookeeper_tree import Decoding, assigned_partitions, rows_of
 
 DECODING = Decoding(Fingerprints(b"salt"))

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from kraft_runbook.clients.zookeeper import NoMultiRead, ZookeeperReader, get_data_request
+from kraft_runbook.metadata.state_columns import States, states_of
 from kraft_runbook.metadata.topic_columns import TopicColumns
-from kraft_runbook.metadata.znode_columns import Assignments, States, TopicZnodes, assignments_of, is_plain_name, states_of, together
+from kraft_runbook.metadata.znode_columns import Assignments, TopicZnodes, assignments_of, is_plain_name, together
 
 
 def read_topic_columns(reader: ZookeeperReader, names: Sequence[str]) -> tuple[TopicColumns, tuple[str, ...]]:
