@@ -41,7 +41,13 @@ CAUGHT_UP = 2**62
 METADATA_VERSION = 21
 """The level of 3.9-IV0."""
 NOT_CONTROLLER = 41
-PATIENCE = 30.0
+PASSING = {NOT_CONTROLLER: "it is not the controller", 7: "it had no time (REQUEST_TIMED_OUT)"}
+"""Error codes that another try may not meet."""
+PATIENCE = 300.0
+"""Seconds: a controller with millions of partitions may be busy with one event, or with its heap, for long."""
+A_REQUEST = 30.0
+CONNECTIONS = 6
+"""So many heartbeats at a time: one behind the other, thirty would outlast a session where each waits for the copy's next batch."""
 LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA = 4, 5, 6
 
 
@@ -89,7 +95,7 @@ def told(path: Path) -> Told:
 
 
 class Leader:
-    """A connection to whichever controller leads; it is looked for again when it says that it does not, or says nothing."""
+    """A connection to whichever controller leads; it is looked for again when it says that it does not, or says nothing, or had no time."""
 
     def __init__(self, spec: ClusterSpec, secrets: Secrets) -> None:
         self._spec, self._secrets = spec, secrets
@@ -101,9 +107,10 @@ class Leader:
         while True:
             try:
                 answer = self._connected().send(request)
-                if getattr(answer, "error_code", 0) != NOT_CONTROLLER:
+                code = getattr(answer, "error_code", 0)
+                if code not in PASSING:
                     return answer
-                problem = "it is not the controller"
+                problem = PASSING[code]
             except Unreachable as error:
                 problem = error.problem
             self.close()
@@ -115,7 +122,7 @@ class Leader:
         if self._connection is None:
             controller = self._spec.controller(describe_quorum(self._spec, secrets=self._secrets).leader_id)
             self._connection = KafkaConnection(
-                controller.address, f"controller {controller.id}", self._spec.controller_security, secrets=self._secrets, timeout=PATIENCE
+                controller.address, f"controller {controller.id}", self._spec.controller_security, secrets=self._secrets, timeout=A_REQUEST
             )
         return self._connection
 
@@ -129,21 +136,19 @@ def register(leader: Leader, broker: Broker) -> int:
     """Register one stand-in in migration mode; its broker epoch. Raises StepFailed when it is refused."""
     listener = broker.listeners[0]
     asked = BrokerRegistrationRequest
-    answer = leader.send(
-        asked(
-            version=3,
-            broker_id=broker.id,
-            cluster_id=CLUSTER_ID,
-            incarnation_id=uuid4(),
-            listeners=[asked.Listener(name=listener.name, host=broker.host, port=listener.port, security_protocol=0)],
-            features=[asked.Feature(name="metadata.version", min_supported_version=METADATA_VERSION, max_supported_version=METADATA_VERSION)],
-            rack=None,
-            is_migrating_zk_broker=True,
-            log_dirs=[_log_directory(broker.id)],
-            previous_broker_epoch=-1,
-        ),
-        within=120,
+    request = asked(
+        version=3,
+        broker_id=broker.id,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=uuid4(),
+        listeners=[asked.Listener(name=listener.name, host=broker.host, port=listener.port, security_protocol=0)],
+        features=[asked.Feature(name="metadata.version", min_supported_version=METADATA_VERSION, max_supported_version=METADATA_VERSION)],
+        rack=None,
+        is_migrating_zk_broker=True,
+        log_dirs=[_log_directory(broker.id)],
+        previous_broker_epoch=-1,
     )
+    answer = leader.send(request, within=PATIENCE)
     if answer.error_code:
         raise StepFailed(f"the registration of broker {broker.id} was refused with error {answer.error_code}", way_out="read the active controller's log")
     return int(answer.broker_epoch)
@@ -166,20 +171,50 @@ def beat(leader: Leader, broker_id: int, epoch: int) -> bool:
     return not answer.is_fenced
 
 
+@dataclass
+class Pulse:
+    """What the heartbeats' threads share: who was unfenced at least once, and the first failure."""
+
+    unfenced: set[int]
+    stop: threading.Event
+    failures: list[Exception]
+
+
 def keep_alive(plan: Plan, spec: ClusterSpec, stop: threading.Event) -> None:
-    """Register all, then heartbeat until ``stop``. What goes wrong is told in ``ghosts.json`` and ends this."""
+    """Register all, then heartbeat until ``stop``. Raises what a thread of the heartbeats failed with."""
     leader = Leader(spec, environment_secrets({}))
     try:
         epochs = {broker.id: register(leader, broker) for broker in spec.brokers}
-        now = Told(registered_at=time.time(), epochs=epochs)
-        now.save(plan.ghosts)
-        while not stop.is_set():
+    finally:
+        leader.close()
+    now = Told(registered_at=time.time(), epochs=epochs)
+    now.save(plan.ghosts)
+    pulse = Pulse(set(), stop, [])
+    shares = [dict(list(epochs.items())[first::CONNECTIONS]) for first in range(min(CONNECTIONS, len(epochs)))]
+    threads = [threading.Thread(target=_beat_on, args=(spec, share, pulse)) for share in shares]
+    for thread in threads:
+        thread.start()
+    while not stop.wait(0.2) and not pulse.failures:
+        if now.unfenced_at is None and len(pulse.unfenced) == len(epochs):
+            now = Told(now.registered_at, time.time(), epochs)
+            now.save(plan.ghosts)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    if pulse.failures:
+        raise pulse.failures[0]
+
+
+def _beat_on(spec: ClusterSpec, epochs: Mapping[int, int], pulse: Pulse) -> None:
+    """The heartbeats of some stand-ins, over one connection."""
+    leader = Leader(spec, environment_secrets({}))
+    try:
+        while not pulse.stop.is_set():
             began = time.monotonic()
-            unfenced = [beat(leader, each, epoch) for each, epoch in epochs.items()]
-            if now.unfenced_at is None and all(unfenced):
-                now = Told(now.registered_at, time.time(), epochs)
-                now.save(plan.ghosts)
-            stop.wait(max(0.1, HEARTBEAT_EVERY - (time.monotonic() - began)))
+            pulse.unfenced.update(each for each, epoch in epochs.items() if beat(leader, each, epoch))
+            pulse.stop.wait(max(0.1, HEARTBEAT_EVERY - (time.monotonic() - began)))
+    except Exception as error:
+        pulse.failures.append(error)
     finally:
         leader.close()
 

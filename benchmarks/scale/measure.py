@@ -260,6 +260,8 @@ def _await_registration(plan: Plan, spec: ClusterSpec, processes: Processes, *, 
 
 # -- watching -------------------------------------------------------------------------------------------------------------
 
+_PIECE = 8 * 1024 * 1024
+_LONGEST = 100_000
 _AT = rb"\[([\d-]+ [\d:]+,\d+)\][^\n]*"
 _COPIED = re.compile(
     _AT + rb"Completed migration of metadata from ZooKeeper to KRaft\. (?P<records>\d+) records were generated in (?P<ms>\d+) ms across "
@@ -296,10 +298,14 @@ class _Watch:
         for controller_id, place in self._places.items():
             with self._processes.log(self._spec.controller(controller_id).service).open("rb") as log:
                 log.seek(place)
-                while (text := log.read(8 * 1024 * 1024)).count(b"\n"):
+                while text := log.read(_PIECE):
                     whole = text[: text.rfind(b"\n") + 1]
-                    self._lines += ((controller_id, line) for line in whole.splitlines() if b"KRaftMigrationDriver" in line)
-                    self._places[controller_id] += len(whole)
+                    if not whole and len(text) < _PIECE:
+                        break  # a line that is still being written
+                    # A failed UpdateMetadata is one line of the whole request: such a line is passed over in pieces.
+                    taken = whole or text
+                    self._lines += ((controller_id, line) for line in taken.splitlines() if b"KRaftMigrationDriver" in line and len(line) < _LONGEST)
+                    self._places[controller_id] += len(taken)
                     log.seek(self._places[controller_id])
 
 
