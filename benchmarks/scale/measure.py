@@ -148,7 +148,7 @@ def _up(plan: Plan, processes: Processes, patience: float, say: Say) -> CopyFigu
         zookeeper_cpu_at_dual_write=at_dual_write.zookeeper.cpu,
         zookeeper_heap_after_gc=at_dual_write.zookeeper.heap_after_gc,
     )
-    _await_movement(spec, within=120)
+    await_movement(spec, within=120)
     plan.result.write_text(json.dumps(asdict(figures), indent=1) + "\n")
     say(f"dual write, {figures.registration_to_dual_write:.1f} s after the last registration; /migration moves. Cluster file: {plan.clusters / 'scale.yaml'}")
     return figures
@@ -340,7 +340,7 @@ def migration_offset(spec: ClusterSpec) -> int:
     return -1 if znode is None else parse_migration(znode.data).kraft_metadata_offset
 
 
-def _await_movement(spec: ClusterSpec, *, within: float) -> None:
+def await_movement(spec: ClusterSpec, *, within: float) -> None:
     """Dual write is alive when ``/migration`` moves (a NoOpRecord comes twice a second). Raises StepFailed when it does not."""
     first, deadline = migration_offset(spec), time.monotonic() + within
     while migration_offset(spec) == first:

@@ -1,0 +1,46 @@
+"""The harness of the large measurements, at its smallest: what the real controllers copied is what was written for ZooKeeper, and dual write lives on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from labs import describe_new_lab
+
+from benchmarks import peers
+from benchmarks.facts import Facts, summary_of_facts
+from benchmarks.scale import churn, measure
+from benchmarks.scale.cluster import Plan
+from benchmarks.scale.processes import Processes
+from benchmarks.scale.tree import Shape, partition_facts, topic_config, topic_id, topic_name
+
+
+def written(shape: Shape) -> Facts:
+    """What the snapshot file was made to say."""
+    facts = Facts()
+    for topic in range(shape.topics):
+        name = topic_name(topic)
+        facts.ids[name], facts.configs[name] = topic_id(topic), topic_config(topic)
+        for number in range(shape.a_topic):
+            each = partition_facts(shape, topic, number)
+            facts.partition(name, number, (each.replicas, (), (), each.leader, each.leader_epoch, tuple(sorted(each.isr)), 0))
+    return facts
+
+
+def test_real_controllers_copy_the_tree_that_was_written(tmp_path: Path) -> None:
+    plan = Plan(tmp_path / "scale", 1000, brokers=4, network=describe_new_lab().network, controller_heap="512m", zookeeper_heap="512m")
+    try:
+        figures = measure.up(plan, patience=120)
+        told = summary_of_facts(written(plan.shape), plan.shape.topics)
+        assert peers.dump_log(plan).summary == told
+        assert peers.generic_decoder(plan).summary == told
+        assert peers.kazoo_async(plan).summary == told, "nor has the sync back changed ZooKeeper"
+        assert figures.records >= 1300, "a topic, ten partitions and two configs, a hundred times"
+        assert 0 < figures.copy <= figures.registration_to_state_1 + 1
+
+        churned = churn.drive(plan, rate=20, seconds=3)
+        assert not churned.refused, churned.refused
+        assert set(churned.changes) == {"topics", "configs", "reassignments", "isr"}
+        measure.await_movement(measure.load_spec(plan), within=30)
+    finally:
+        measure.down(plan)
+    assert not Processes(plan.directory).names()
