@@ -9,7 +9,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -277,21 +278,34 @@ def lose_disk(scene: Scene, fault: Fault) -> Undo:
 @injector("pending_deletion")
 def pending_deletion(scene: Scene, fault: Fault) -> Undo:
     """A topic is deleted while one of its brokers is down, so the deletion can't end. Repaired by starting the broker."""
-    broker = scene.ground.spec.brokers[-1]
+    broker, topic = scene.ground.spec.brokers[-1], str(fault.target)
     scene.kill_service(broker.service)
-    _until_gone_from_zookeeper(scene, broker.id)
-    servers = ",".join(scene.ground.spec.bootstrap_servers[:-1])
-    soon(lambda: _delete(servers, str(fault.target)), f"{fault.target} is deleted", every=1)
+    with _started_again_on_failure(scene, broker.service):
+        _until_gone_from_zookeeper(scene, broker.id)
+        servers = ",".join(scene.ground.spec.bootstrap_servers[:-1])
+        soon(lambda: _delete(scene, servers, topic), f"{topic} is to be deleted", every=1)
     return lambda: _start_and_wait(scene, broker.service)
 
 
-def _delete(servers: str, topic: str) -> bool | None:
-    """Whether a controller took the deletion; none does while a new one is elected."""
+@contextmanager
+def _started_again_on_failure(scene: Scene, service: str) -> Iterator[None]:
+    """What breaks off half-way leaves no node dead for the cases behind."""
     try:
-        next(iter(AdminClient({"bootstrap.servers": servers}).delete_topics([topic]).values())).result(30)
-    except KafkaException:
-        return None
-    return True
+        yield
+    except BaseException:
+        if scene.process(service).runs:  # it may hang
+            scene.kill_service(service)
+        _start_and_wait(scene, service)
+        raise
+
+
+def _delete(scene: Scene, servers: str, topic: str) -> bool | None:
+    """Whether a controller took the deletion, by its znode: the call itself times out, since the deletion can't end."""
+    try:
+        next(iter(AdminClient({"bootstrap.servers": servers}).delete_topics([topic], operation_timeout=2).values())).result(10)
+    except KafkaException as error:
+        print(f"deleting {topic}: {error}")
+    return True if _znode(scene, f"/admin/delete_topics/{topic}") is not None else None
 
 
 @injector("pending_reassignment")
@@ -303,27 +317,41 @@ def pending_reassignment(scene: Scene, fault: Fault) -> Undo:
     spec, topic = scene.ground.spec, str(fault.target)
     broker = spec.brokers[-1]
     scene.kill_service(broker.service)
-    _until_gone_from_zookeeper(scene, broker.id)
-    _start_and_wait(scene, broker.service)
-    os.kill(scene.process(broker.service).pid, signal.SIGSTOP)
-    replicas = _topic_znode(scene, topic)["partitions"]
-    partition = next(number for number, ids in replicas.items() if broker.id not in ids)
-    admin = KafkaAdminClient(bootstrap_servers=[spec.broker_address(b) for b in spec.brokers[:-1]])
-    try:
-        admin.alter_partition_reassignments({TopicPartition(topic, int(partition)): [*replicas[partition], broker.id]})
-    finally:
-        admin.close()
-    soon(lambda: _topic_znode(scene, topic)["adding_replicas"] or None, f"{topic} is being reassigned", within=20, every=0.3)
-    scene.kill_service(broker.service)
-    _until_gone_from_zookeeper(scene, broker.id)
+    with _started_again_on_failure(scene, broker.service):
+        _until_gone_from_zookeeper(scene, broker.id)
+        _start_and_wait(scene, broker.service)
+        os.kill(scene.process(broker.service).pid, signal.SIGSTOP)
+        _reassign(scene, topic, broker.id)
+        scene.kill_service(broker.service)
+        _until_gone_from_zookeeper(scene, broker.id)
     return lambda: _start_and_wait(scene, broker.service)
 
 
+def _reassign(scene: Scene, topic: str, broker_id: int) -> None:
+    """Ask for one more replica, on this broker, of a partition that has none there."""
+    replicas = _topic_znode(scene, topic)["partitions"]
+    partition = next(number for number, ids in replicas.items() if broker_id not in ids)
+    spec = scene.ground.spec
+    admin = KafkaAdminClient(bootstrap_servers=[spec.broker_address(b) for b in spec.brokers if b.id != broker_id])
+    try:
+        admin.alter_partition_reassignments({TopicPartition(topic, int(partition)): [*replicas[partition], broker_id]})
+    finally:
+        admin.close()
+    soon(lambda: _topic_znode(scene, topic)["adding_replicas"] or None, f"{topic} is being reassigned", within=20, every=0.3)
+
+
 def _topic_znode(scene: Scene, topic: str) -> dict[str, Any]:
+    data = _znode(scene, f"/brokers/topics/{topic}")
+    assert data is not None, f"{topic} is not in ZooKeeper"
+    return dict(json.loads(data))
+
+
+def _znode(scene: Scene, path: str) -> bytes | None:
+    """The bytes of a znode; None where there is none."""
     client = KazooClient(scene.ground.lab.spec.zookeeper.connect)
     client.start()
     try:
-        return dict(json.loads(client.get(f"/brokers/topics/{topic}")[0]))
+        return (client.get(path)[0] or b"") if client.exists(path) else None
     finally:
         client.stop()
         client.close()
