@@ -1,47 +1,54 @@
-"""The comparison alone, in one warm Spark session: ours, datacompy's Spark compare, and DuckDB's full outer join, over the same rows in memory.
+"""The comparison alone, in one warm Spark session: ours, datacompy's Spark compare, and DuckDB's full outer join, over the same facts in memory:
+columns for ours, which is how the gate holds them, rows for the others.
 
-Both sides are read once from the cluster, row by row. Some rows of ZooKeeper's side are changed on purpose, and each of the three must find exactly those.
+Both sides are read once from the cluster. Some partitions of ZooKeeper's side are changed on purpose, and each of the three must find exactly those.
 """
 
 from __future__ import annotations
 
 import json
+import pickle
 import statistics
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from benchmarks.scale.cluster import Plan, load_spec
 from kraft_runbook.clients.decoding import decoding_of
-from kraft_runbook.clients.metadata_quorum import describe_quorum
-from kraft_runbook.clients.quorum_facts import replay_log
+from kraft_runbook.clients.log_follower import LogFollower
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_tree import read_topics, topic_names
+from kraft_runbook.clients.zookeeper_topics import read_topic_columns
+from kraft_runbook.clients.zookeeper_tree import topic_names
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.comparison import compare
-from kraft_runbook.metadata.entities import Kind, Row
-from kraft_runbook.spark.arrow_rows import row_batches
-from kraft_runbook.spark.candidates import find_candidates
+from kraft_runbook.metadata.entities import Row
+from kraft_runbook.metadata.metadata_log import LogReplay, Version
+from kraft_runbook.metadata.topic_columns import TopicColumns
+from kraft_runbook.metadata.topic_prints import topic_prints
+from kraft_runbook.spark.arrow_rows import ROWS, row_batches
+from kraft_runbook.spark.candidates import compare_topics
 from kraft_runbook.spark.settings import SETTINGS
+from kraft_runbook.spark.stores import rows_frame
 
-TOPIC_KINDS = frozenset([Kind.TOPIC, Kind.ASSIGNMENT, Kind.PARTITION_STATE, Kind.TOPIC_CONFIG])
 FILES = "compare"
 """Where, below the cluster's directory, both sides are kept as files."""
 PLANTED = 50
-"""About so many rows are changed."""
+"""About so many partitions are changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Both frames, checkpointed; ``files``: the same as parquet, for who does not read Spark's memory; ``planted``: rows that differ."""
+    """Both sides, in memory in the form that each way compares: columns for ours, frames of rows for datacompy; ``files``: the rows as parquet."""
 
+    zookeeper: TopicColumns
+    log: TopicColumns
     rows: DataFrame
     versions: DataFrame
     files: Path
@@ -54,7 +61,7 @@ def measure(plan: Plan, *, runs: int, driver_memory: str, master: str) -> Mappin
     try:
         sides = read_sides(spark, plan)
         ways: dict[str, Callable[[], int]] = {
-            "ours": lambda: ours(sides),
+            "ours": lambda: ours(spark, sides),
             "datacompy": lambda: datacompy_spark(spark, sides),
             "duckdb": duckdb_join(sides),
         }
@@ -84,71 +91,77 @@ def _session(master: str, driver_memory: str) -> SparkSession:
 
 
 def write_sides(plan: Plan) -> None:
-    """Read the cluster once, row by row, into two parquet files: ZooKeeper's rows of topics, some of them changed, and the log's at its end."""
+    """Read the cluster once: ZooKeeper's topics, some of them changed, and the log's at its end; each as columns, and as rows in a parquet file."""
     spec, secrets = load_spec(plan), environment_secrets({})
-    decoding = decoding_of(spec, secrets=secrets)
     files = plan.directory / FILES
     files.mkdir(exist_ok=True)
-    one_in = max(1, 2 * plan.partitions // PLANTED)
     with ZookeeperReader(spec.zookeeper, secrets=secrets, timeout=60) as reader:
-        tree = read_topics(reader, topic_names(reader), decoding)
-        planted = _write(files / "zookeeper.parquet", tree, changed=lambda row: zlib.crc32(f"{row.kind} {row.key}".encode()) % one_in == 0)
-    quorum = describe_quorum(spec, secrets=secrets)
-    end = quorum.high_watermark - 1
-    replay = replay_log(spec, quorum.leader_id, quorum.leader_epoch, start=end, end=end, fingerprints=decoding.fingerprints, secrets=secrets, timeout=60)
-    _write(files / "log.parquet", (row for row in replay.image.rows() if row.kind in TOPIC_KINDS), changed=lambda row: False)
-    (files / "planted.json").write_text(json.dumps(planted))
+        columns, odd = read_topic_columns(reader, topic_names(reader))
+    if odd:
+        raise StepFailed(f"{len(odd)} topics could not be read in bulk: {odd[:3]}", way_out="make the cluster anew")
+    changed = np.arange(0, len(columns.partitions), max(1, len(columns.partitions) // PLANTED))
+    columns.partitions.leader_epoch[changed] += 1
+    replay = LogReplay(2**62, decoding_of(spec, secrets=secrets).fingerprints, spec.kafka.ibp)
+    with LogFollower(spec, replay, secrets=secrets, timeout=60) as follower:
+        follower.read_on()
+    frozen = replay.image.frozen
+    assert frozen is not None
+    for name, side in (("zookeeper", columns), ("log", frozen.frozen.columns())):
+        (files / f"{name}.columns").write_bytes(pickle.dumps(side))
+        with pq.ParquetWriter(files / f"{name}.parquet", ROWS) as writer:
+            for batch in row_batches(rows_of(side, range(len(side)))):
+                writer.write_batch(batch)
+    (files / "planted.json").write_text(json.dumps(len(changed)))
 
 
-def _write(path: Path, rows: Iterable[Row], *, changed: Callable[[Row], bool]) -> int:
-    """Write rows, changing the values of some; how many. Raises StepFailed where nothing could be read."""
-    count = 0
-
-    def planting() -> Iterator[Row]:
-        nonlocal count
-        for row in rows:
-            if changed(row):
-                count += 1
-                yield Row(row.kind, row.key, row.value + " ")
-            else:
-                yield row
-
-    batches = iter(row_batches(planting()))
-    first = next(batches, None)
-    if first is None:
-        raise StepFailed(f"no rows for {path.name} could be read from the cluster", way_out="python -m benchmarks.scale status")
-    with pq.ParquetWriter(path, first.schema) as writer:
-        writer.write_batch(first)
-        for batch in batches:
-            writer.write_batch(batch)
-    return count
+def rows_of(side: TopicColumns, topics: Iterable[int]) -> Iterator[Row]:
+    """The canonical rows of the topics at these places."""
+    held, bounds = side.partitions, np.searchsorted(side.partitions.topic, np.arange(len(side) + 1)).tolist()
+    configs = np.searchsorted(side.configs.topic, np.arange(len(side) + 1)).tolist()
+    for at in topics:
+        name = side.names[at]
+        yield entities.topic(name, side.ids[at])
+        for each in range(bounds[at], bounds[at + 1]):
+            replicas, adding, removing, isr = (
+                lists.values[lists.offsets[each] : lists.offsets[each + 1]].tolist() for lists in (held.replicas, held.adding, held.removing, held.isr)
+            )
+            number = int(held.partition[each])
+            yield entities.assignment(name, number, replicas, adding, removing)
+            yield entities.partition_state(name, number, int(held.leader[each]), int(held.leader_epoch[each]), isr, int(held.recovery[each]))
+        for each in range(configs[at], configs[at + 1]):
+            yield entities.topic_config(name, side.configs.name[each], side.configs.value[each])
 
 
 def read_sides(spark: SparkSession, plan: Plan) -> Sides:
-    """What ``write_sides`` left, in Spark's memory."""
+    """What ``write_sides`` left, in memory."""
     files = plan.directory / FILES
 
     def frame(name: str) -> DataFrame:
-        return spark.read.parquet(str(files / f"{name}.parquet")).repartition(4)
+        return spark.read.parquet(str(files / f"{name}.parquet")).repartition(4).localCheckpoint()
 
-    versions = frame("log").withColumns({"offset": f.lit(0).cast("bigint"), "last": f.lit(True)})
-    planted = int(json.loads((files / "planted.json").read_text()))
-    if not planted:
-        raise StepFailed("no difference was planted: a comparison that finds none proves nothing", way_out="use a larger cluster")
-    return Sides(frame("zookeeper").localCheckpoint(), versions.localCheckpoint(), files, planted)
+    def columns(name: str) -> TopicColumns:
+        loaded = pickle.loads((files / f"{name}.columns").read_bytes())  # noqa: S301 - our own file
+        assert isinstance(loaded, TopicColumns)
+        return loaded
+
+    return Sides(columns("zookeeper"), columns("log"), frame("zookeeper"), frame("log"), files, int(json.loads((files / "planted.json").read_text())))
 
 
-def ours(sides: Sides) -> int:
-    """Fingerprints of buckets, a join where they differ, the verdict on each key: how many differ."""
-    candidates = find_candidates(sides.rows, sides.versions)
-    return len(compare(candidates.rows, candidates.versions).differences)
+def ours(spark: SparkSession, sides: Sides) -> int:
+    """A fingerprint a topic on each side, Spark's comparison of those, and the rows of the topics that differ: how many keys differ."""
+    salt = b"salt"
+    left = rows_frame(spark, (entities.whole_topic(each.topic, each.value) for each in topic_prints(sides.zookeeper, salt)))
+    right = rows_frame(spark, (entities.whole_topic(each.topic, each.value) for each in topic_prints(sides.log, salt)))
+    names = set(compare_topics(left, right).in_question)
+    first, second = (rows_of(side, [at for at, name in enumerate(side.names) if name in names]) for side in (sides.zookeeper, sides.log))
+    return len(compare(first, (Version(row.kind, row.key, row.value, 0, last=True) for row in second)).differences)
 
 
 def datacompy_spark(spark: SparkSession, sides: Sides) -> int:
     """datacompy's ``SparkSQLCompare`` by (kind, key): how many rows do not match."""
     from datacompy.spark import SparkSQLCompare
 
-    compared = SparkSQLCompare(spark, sides.rows, sides.versions.select("kind", "key", "value"), join_columns=["kind", "key"])
+    compared = SparkSQLCompare(spark, sides.rows, sides.versions, join_columns=["kind", "key"])
     alone = compared.df1_unq_rows.count() + compared.df2_unq_rows.count()
     found = int(compared.intersect_rows.count() - compared.count_matching_rows() + alone)
     spark.catalog.clearCache()

@@ -3,7 +3,7 @@
     python -m benchmarks.copy --partitions 20000,200000 --runs 1
 
 Each run: a fresh cluster of ``benchmarks.scale`` with one variant of the controllers' settings, brought to dual write, and ended. The table shows each variant's medians and its
-ratio to Kafka's defaults at that size; every run is in the JSON file, which is written anew after each. A run that failed stands in both, with the reason.
+ratio to Kafka's defaults at that size; every run is in the JSON file, which is written anew after each. "load": the machine's load average; above its cores the row tells more of the neighbours than of Kafka. A run that failed stands in both, with the reason.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def table(outcomes: Sequence[Outcome]) -> str:
     """Medians of each variant at each size, and how many times shorter the copy is than with Kafka's defaults at that size."""
     lines = [
         "| partitions | controllers' settings | runs | registration -> state 1, s | ratio | the copy itself, s | ratio | records/s | batches x wait, ms "
-        "| controller cpu-s | heap after gc, MiB | ZooKeeper cpu-s | -> dual write, s | log, MB |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| controller cpu-s | heap after gc, MiB | ZooKeeper cpu-s | -> dual write, s | log, MB | load |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for partitions in dict.fromkeys(each.partitions for each in outcomes):
         base = _done(outcomes, DEFAULTS, partitions)
@@ -101,7 +101,7 @@ def _problems(outcomes: Sequence[Outcome], name: str, partitions: int) -> list[s
 
 def _line(partitions: int, name: str, done: Sequence[CopyFigures], base: Sequence[CopyFigures], problems: Sequence[str]) -> str:
     if not done:
-        return f"| {partitions} | {name} | 0 of {len(problems)}: {problems[0].splitlines()[0]} |" + " |" * 11
+        return f"| {partitions} | {name} | 0 of {len(problems)}: {problems[0].splitlines()[0]} |" + " |" * 12
 
     def median(of: Sequence[CopyFigures], field_name: str) -> float:
         return statistics.median(float(getattr(each, field_name) or 0) for each in of)
@@ -115,7 +115,7 @@ def _line(partitions: int, name: str, done: Sequence[CopyFigures], base: Sequenc
         f"| {median(done, 'copy'):.1f} | {ratio('copy')} | {median(done, 'records_a_second'):.0f} "
         f"| {median(done, 'batches'):.0f} x {median(done, 'wait_a_batch') * 1000:.1f} | {median(done, 'active_cpu_at_state_1'):.1f} "
         f"| {median(done, 'active_heap_after_gc'):.0f} | {median(done, 'zookeeper_cpu_at_state_1'):.1f} | {median(done, 'registration_to_dual_write'):.1f} "
-        f"| {median(done, 'log_bytes') / 1e6:.1f} |"
+        f"| {median(done, 'log_bytes') / 1e6:.1f} | {median(done, 'load_average'):.1f} |"
     )
 
 

@@ -8,7 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from kraft_runbook.metadata.entities import Kind, Row
+from kraft_runbook.metadata.topic_columns import PartitionColumns, TopicColumns
 
 Partition = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int, int, tuple[int, ...], int]
 """Replicas in order, adding and removing (sorted), leader, leader epoch, ISR (sorted), recovery state."""
@@ -70,6 +73,36 @@ def summary_of_rows(rows: Iterable[Row], topics: int) -> Summary:
     for topic in sample.values():
         topic["partitions"], topic["configs"] = dict(sorted(topic["partitions"].items())), dict(sorted(topic["configs"].items()))
     return Summary(counts[Kind.TOPIC], counts[Kind.PARTITION_STATE], counts[Kind.TOPIC_CONFIG], sample)
+
+
+def summary_of_columns(columns: TopicColumns, topics: int) -> Summary:
+    """The same, of columns."""
+    held, sample = columns.partitions, {}
+    bounds = np.searchsorted(held.topic, np.arange(len(columns) + 1)).tolist()
+    configs = np.searchsorted(columns.configs.topic, np.arange(len(columns) + 1)).tolist()
+    for at, name in enumerate(columns.names):
+        if is_sampled(name, topics):
+            set_ = range(configs[at], configs[at + 1])
+            sample[name] = {
+                "id": columns.ids[at],
+                "partitions": dict(sorted((str(held.partition[each]), _partition(held, each)) for each in range(bounds[at], bounds[at + 1]))),
+                "configs": dict(sorted((columns.configs.name[each], columns.configs.value[each]) for each in set_)),
+            }
+    return Summary(len(columns), len(held), len(columns.configs.name), sample)
+
+
+def _partition(held: PartitionColumns, at: int) -> list[Any]:
+    replicas, adding, removing, isr = (
+        each.values[each.offsets[at] : each.offsets[at + 1]].tolist() for each in (held.replicas, held.adding, held.removing, held.isr)
+    )
+    return [replicas, sorted(adding), sorted(removing), int(held.leader[at]), int(held.leader_epoch[at]), sorted(isr), int(held.recovery[at])]
+
+
+def joined(summaries: Iterable[Summary]) -> Summary:
+    """Of parts, of the whole."""
+    parts = list(summaries)
+    sample = {name: facts for part in parts for name, facts in part.sample.items()}
+    return Summary(sum(p.topics for p in parts), sum(p.partitions for p in parts), sum(p.configs for p in parts), sample)
 
 
 def _take(topic: dict[str, Any], row: Row) -> None:

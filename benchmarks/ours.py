@@ -3,51 +3,109 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
-from benchmarks.facts import summary_of_rows
+from benchmarks.facts import Summary, joined, summary_of_columns
 from benchmarks.peers import Done
 from benchmarks.scale.cluster import NAME, Plan, load_spec
 from kraft_runbook.clients.decoding import decoding_of
-from kraft_runbook.clients.metadata_quorum import describe_quorum
-from kraft_runbook.clients.quorum_facts import replay_log
+from kraft_runbook.clients.log_follower import LogFollower
+from kraft_runbook.clients.recheck import recheck as look_at_what_changed
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_tree import read_topics, topic_names
+from kraft_runbook.clients.zookeeper_topics import read_topic_columns
+from kraft_runbook.clients.zookeeper_tree import topic_names
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.metadata.metadata_log import LogReplay
+from kraft_runbook.metadata.topic_prints import topic_prints
+
+READERS = 2
+"""Processes that read ZooKeeper, as Spark's ``local[2]`` has them."""
+RANGES = 16
+PROVEN = "proven"
+"""Where, below the cluster's directory, the last proven state is kept."""
 
 
 def zookeeper(plan: Plan) -> Done:
-    """Every topic's znodes to canonical rows, through one session."""
+    """Every topic's znodes to fingerprints, by two processes with a session each, as the Spark source reads them."""
     spec, secrets = load_spec(plan), environment_secrets({})
-    decoding = decoding_of(spec, secrets=secrets)
-    with ZookeeperReader(spec.zookeeper, secrets=secrets, timeout=60) as reader:
+    with ProcessPoolExecutor(READERS) as pool:
+        list(pool.map(_ready, range(READERS)))  # imports are not counted, as they are not with the peers
         began = time.perf_counter()
-        summary = summary_of_rows(read_topics(reader, topic_names(reader), decoding), plan.shape.topics)
+        with ZookeeperReader(spec.zookeeper, secrets=secrets, timeout=60) as reader:
+            names = topic_names(reader)
+        size = -(-len(names) // RANGES)
+        parts = list(pool.map(_read_range, [(plan, names[at : at + size]) for at in range(0, len(names), size)]))
         took = time.perf_counter() - began
-    return Done(took, summary)
+    return Done(took, joined(part for part, _ in parts), f"{sum(odd for _, odd in parts)} odd topics")
+
+
+def _ready(number: int) -> int:
+    time.sleep(0.2)
+    return number
+
+
+def _read_range(asked: tuple[Plan, Sequence[str]]) -> tuple[Summary, int]:
+    plan, names = asked
+    with ZookeeperReader(load_spec(plan).zookeeper, secrets=environment_secrets({}), timeout=60) as reader:
+        columns, odd = read_topic_columns(reader, names)
+    for _ in topic_prints(columns, b"salt"):
+        pass
+    return summary_of_columns(columns, plan.shape.topics), len(odd)
 
 
 def log(plan: Plan) -> Done:
-    """The metadata log over the network to the state at its end; its rows are rendered for the comparison of facts alone, outside the time."""
+    """The metadata log over the network to the state at its end, and every topic's fingerprint."""
     spec, secrets = load_spec(plan), environment_secrets({})
-    fingerprints = decoding_of(spec, secrets=secrets).fingerprints
     began = time.perf_counter()
-    quorum = describe_quorum(spec, secrets=secrets)
-    end = quorum.high_watermark - 1
-    replay = replay_log(spec, quorum.leader_id, quorum.leader_epoch, start=end, end=end, fingerprints=fingerprints, secrets=secrets, timeout=60)
+    replay = LogReplay(2**62, decoding_of(spec, secrets=secrets).fingerprints, spec.kafka.ibp)
+    with LogFollower(spec, replay, secrets=secrets, timeout=60) as follower:
+        follower.read_on()
+    replay.prints()
     took = time.perf_counter() - began
-    return Done(took, summary_of_rows(replay.image.rows(), plan.shape.topics), f"{replay.records} records")
+    frozen = replay.image.frozen
+    assert frozen is not None
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return Done(took, summary_of_columns(frozen.frozen.columns(), plan.shape.topics), f"{replay.records} records; this process {own} MiB")
 
 
 def gate(plan: Plan) -> Done:
     """``kraft-runbook parity`` as an operator runs it: a new process, Spark's start included. It must say MATCH."""
+    return _command(plan)
+
+
+def gate_and_proven(plan: Plan) -> Done:
+    """The same, leaving the proven state for ``recheck``; not timed against anything."""
+    return _command(plan, "--save-proven", str(plan.directory / PROVEN))
+
+
+def recheck(plan: Plan) -> Done:
+    """A look at what changed since the proof, in a new process as ``kraft-runbook parity --since`` runs it. It must say MATCH."""
+    return _command(plan, "--since", str(plan.directory / PROVEN))
+
+
+def recheck_warm(plan: Plan) -> Done:
+    """The same without a process's start and imports."""
+    spec, secrets = load_spec(plan), environment_secrets({})
     began = time.perf_counter()
-    command = [sys.executable, "-m", "kraft_runbook.cli", "parity", "--cluster", NAME, "--clusters-dir", str(plan.clusters)]
+    report = look_at_what_changed(spec, Path(plan.directory / PROVEN), secrets=secrets)
+    took = time.perf_counter() - began
+    if report.verdict.value != "MATCH":
+        raise StepFailed(f"the look at what changed did not say MATCH:\n{report.render_text()}", way_out="read its report")
+    return Done(took, None, report.summary)
+
+
+def _command(plan: Plan, *more: str) -> Done:
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "kraft_runbook.cli", "parity", "--cluster", NAME, "--clusters-dir", str(plan.clusters), *more]
     done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, check=False)
     took = time.perf_counter() - began
     if done.returncode:
-        raise StepFailed(f"the gate did not say MATCH (exit code {done.returncode}):\n{(done.stdout + done.stderr)[-2000:]}", way_out="read its report")
+        raise StepFailed(f"parity did not say MATCH (exit code {done.returncode}):\n{(done.stdout + done.stderr)[-2000:]}", way_out="read its report")
     return Done(took, None, done.stdout.splitlines()[0])

@@ -52,6 +52,8 @@ LINES = (
     Line("log", "read and replay the log", "ours.log", "peers.generic_decoder", "kafka-python's generic decoder", {2_000_000: 6}, 5),
     Line("compare", "compare, warm", "compare.ours", "compare.datacompy", "datacompy's Spark compare", {2_000_000: 5}, 4),
     Line("compare", "compare, warm", "compare.ours", "compare.duckdb", "DuckDB full outer join", {2_000_000: 5}, None),
+    Line("recheck", "what changed since a proof, a process's start included", "ours.recheck", "ours.gate_and_proven", "the whole gate", {2_000_000: 3}, None),
+    Line("recheck", "what changed since a proof", "ours.recheck_warm", "ours.gate_and_proven", "the whole gate", {2_000_000: 3}, None),
     Line("gate", "the whole gate, cold", "ours.gate", "peers.dict_diff_gate", "kazoo loop + dump-log + dict diff", {200_000: 15, 2_000_000: 35}, 25),
 )
 
@@ -171,7 +173,7 @@ def table(lines: Sequence[Line], runs: Sequence[Run], partitions: int) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--directory", type=Path, default=DEFAULT_DIRECTORY, help="of the cluster that benchmarks.scale made")
-    parser.add_argument("--what", default="zookeeper,log,compare,gate")
+    parser.add_argument("--what", default="zookeeper,log,compare,gate,recheck")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--driver-memory", default="4g", help="of the comparison's Spark session")
     parser.add_argument("--master", default="local[2]", help="of the comparison's Spark session")
@@ -185,13 +187,17 @@ def main() -> int:
             work(asked.one, plan, asked)
             return 0
         lines = [line for line in LINES if line.what in asked.what.split(",")]
-        runs = measure(list(dict.fromkeys(name for line in lines for name in (line.ours, line.peer))), asked)
+        runs = measure(
+            list(dict.fromkeys(name for line in lines for name in ((line.peer, line.ours) if line.what == "recheck" else (line.ours, line.peer)))), asked
+        )
     except RunbookError as error:
         print(f"error: {error}", file=sys.stderr)
         return 3
     if asked.json:
         asked.json.write_text(json.dumps([asdict(each) for each in runs], indent=1) + "\n")
-    print(f"\n{plan.partitions} partitions, {asked.runs} runs of each, by turns\n\n{table(lines, runs, plan.partitions)}")
+    print(
+        f"\n{plan.partitions} partitions, {asked.runs} runs of each, by turns; load average at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n\n{table(lines, runs, plan.partitions)}"
+    )
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import socket
@@ -46,7 +47,7 @@ class CopyFigures:
 
     ``registration_to_state_1``: from the last stand-in's registration to the end of the copy, when the record of ZkMigrationState 1 is committed;
     ``copy``: the driver's own time; ``wait_a_batch``: seconds that each batch waited for its commit; ``registration_to_dual_write``: until the driver has
-    also read ZooKeeper again and told the brokers.
+    also read ZooKeeper again and told the brokers; ``load_average``: the machine's, over the minute before state 1: above its cores, others ran beside it.
     """
 
     partitions: int
@@ -74,6 +75,7 @@ class CopyFigures:
     active_peak_rss: int
     zookeeper_cpu_at_dual_write: float
     zookeeper_heap_after_gc: int | None
+    load_average: float
 
 
 def up(plan: Plan, *, patience: float = 7200, keep: bool = False, say: Say = print) -> CopyFigures:
@@ -116,7 +118,7 @@ def _up(plan: Plan, processes: Processes, patience: float, say: Say) -> CopyFigu
     say(f"{plan.brokers} stand-ins have registered; the copy can begin")
     watch = _Watch(plan, spec, processes, deadline=time.monotonic() + patience)
     active, copied = watch.first(_COPIED)
-    at_state_1 = _taken(plan, spec, processes, active)
+    at_state_1, load_average = _taken(plan, spec, processes, active), os.getloadavg()[0]
     copied_at, copy_ms, records = _moment(copied[1]), int(copied["ms"]), int(copied["records"])
     say(f"the copy is done: {records} records in {copy_ms / 1000:.1f} s, {copied_at - registered_at:.1f} s after the last registration")
     active_now, dual = watch.first(_DUAL_WRITE)
@@ -147,6 +149,7 @@ def _up(plan: Plan, processes: Processes, patience: float, say: Say) -> CopyFigu
         active_peak_rss=at_dual_write.active.peak_rss,
         zookeeper_cpu_at_dual_write=at_dual_write.zookeeper.cpu,
         zookeeper_heap_after_gc=at_dual_write.zookeeper.heap_after_gc,
+        load_average=round(load_average, 1),
     )
     await_movement(spec, within=120)
     plan.result.write_text(json.dumps(asdict(figures), indent=1) + "\n")

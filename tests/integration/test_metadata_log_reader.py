@@ -9,9 +9,9 @@ import by_hand
 import pytest
 from labs import Lab
 
+from kraft_runbook.clients.log_follower import LogFollower
 from kraft_runbook.clients.metadata_log_reader import LogTruncated, MetadataLogReader, Position
 from kraft_runbook.clients.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum, quorum_cluster_id, read_cluster_records
-from kraft_runbook.clients.quorum_facts import replay_log
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.metadata.entities import Fingerprints, Kind
 from kraft_runbook.metadata.metadata_log import LogReplay
@@ -44,16 +44,10 @@ def restart_controllers(lab: Lab, properties: dict[str, str]) -> None:
 
 def replay(lab: Lab, start: int, end: int | None = None) -> LogReplay:
     """What the log gives up to ``end``, its high watermark if none is given."""
-    found = describe_quorum(lab.spec, secrets=lab.secrets)
-    return replay_log(
-        lab.spec,
-        found.leader_id,
-        found.leader_epoch,
-        start=start,
-        end=found.high_watermark - 1 if end is None else end,
-        fingerprints=Fingerprints(b"x"),
-        secrets=lab.secrets,
-    )
+    found = LogReplay(start, Fingerprints(b"x"), lab.spec.kafka.ibp)
+    with LogFollower(lab.spec, found, secrets=lab.secrets) as log:
+        log.read_on() if end is None else log.read_to(end)
+    return found
 
 
 def state(found: LogReplay) -> set[str]:

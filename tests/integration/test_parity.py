@@ -19,14 +19,16 @@ from kazoo.client import KazooClient
 from labs import Lab
 from pyspark.sql import SparkSession
 
+from kraft_runbook.clients.log_follower import LogFollower
 from kraft_runbook.clients.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum
-from kraft_runbook.clients.quorum_facts import declared_rows, replay_log
+from kraft_runbook.clients.quorum_facts import declared_rows
 from kraft_runbook.clients.recheck import recheck, save_proven
 from kraft_runbook.cluster import SecretRef
 from kraft_runbook.errors import RunbookError, SecretMissing
 from kraft_runbook.metadata import comparison, entities, levels
 from kraft_runbook.metadata.comparison import ParityReport, Verdict
 from kraft_runbook.metadata.entities import Fingerprints, Kind
+from kraft_runbook.metadata.metadata_log import LogReplay
 from kraft_runbook.observation import BrokerMode, ControllerMode
 from kraft_runbook.spark.parity import run_parity
 from kraft_runbook.spark.session import session
@@ -174,9 +176,9 @@ def test_a_planted_difference_of_every_kind_is_found_and_named(dual_write: Lab, 
 
 def test_a_version_that_does_not_cover_the_brokers_protocol_is_a_difference(dual_write: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(levels.LEVELS, "3.9-IV0", 22)
-    quorum = describe_quorum(dual_write.spec, secrets=dual_write.secrets)
-    end = quorum.high_watermark - 1
-    replay = replay_log(dual_write.spec, quorum.leader_id, quorum.leader_epoch, start=end, end=end, fingerprints=Fingerprints(b""), secrets=dual_write.secrets)
+    replay = LogReplay(describe_quorum(dual_write.spec, secrets=dual_write.secrets).high_watermark - 1, Fingerprints(b""), dual_write.spec.kafka.ibp)
+    with LogFollower(dual_write.spec, replay, secrets=dual_write.secrets) as log:
+        log.read_to(replay.start)
     versions = [v for v in replay.versions() if v.kind is Kind.METADATA_VERSION]
     (difference,) = comparison.compare(declared_rows(dual_write.spec), versions).differences
     assert "covered false" in str(difference)

@@ -11,14 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from kraft_runbook.metadata.comparison import compare
 from kraft_runbook.metadata.entities import Kind, Row, whole_topic
 from kraft_runbook.metadata.metadata_log import Version
-from kraft_runbook.spark.arrow_rows import ROW_SCHEMA, VERSION_SCHEMA
 from kraft_runbook.spark.candidates import Candidates, compare_topics, find_candidates
+from kraft_runbook.spark.stores import rows_frame, versions_frame
 
 
 def find(spark: SparkSession, rows: Sequence[Row], versions: Sequence[Version]) -> Candidates:
-    left = spark.createDataFrame([(r.kind.value, r.key, r.value) for r in rows], ROW_SCHEMA)
-    right = spark.createDataFrame([(v.kind.value, v.key, v.value, v.offset, v.last) for v in versions], VERSION_SCHEMA)
-    return find_candidates(left, right)
+    return find_candidates(rows_frame(spark, rows), versions_frame(spark, versions))
 
 
 def test_equal_sides_have_no_candidates_and_are_counted(spark: SparkSession) -> None:
@@ -48,8 +46,7 @@ def test_the_same_verdicts_come_out_as_without_spark(spark: SparkSession) -> Non
 
 def test_topics_are_compared_by_fingerprint_and_every_other_one_is_in_question(spark: SparkSession) -> None:
     def side(**topics: str) -> DataFrame:
-        rows = [whole_topic(name, value) for name, value in topics.items()]
-        return spark.createDataFrame([(r.kind.value, r.key, r.value) for r in rows], ROW_SCHEMA)
+        return rows_frame(spark, [whole_topic(name, value) for name, value in topics.items()])
 
     zookeeper = side(a="3 2 aa", b="4 0 bb", c="3 2 cc", differs="1 0 dd", odd="odd", only_zookeeper="1 1 ff", touched="1 0 ee")
     log = side(a="3 2 aa", b="4 0 bb", c="3 2 cc", differs="1 0 00", odd="1 0 ee", only_log="1 0 ff", touched="touched")

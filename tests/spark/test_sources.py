@@ -6,15 +6,16 @@ import json
 import pickle
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from kraft_runbook.cluster import ClusterSpec, SecretRef, ZooKeeper
 from kraft_runbook.errors import SecretMissing, Unreachable
 from kraft_runbook.metadata.entities import Kind, Row
-from kraft_runbook.spark.arrow_rows import BATCH, FAILED, row_batches
+from kraft_runbook.spark.arrow_rows import BATCH, FAILED, row_batches_of_a_worker
 from kraft_runbook.spark.source_options import Sealed
-from kraft_runbook.spark.zookeeper_source import Topics
+from kraft_runbook.spark.zookeeper_source import Topics, ZookeeperSourceReader
 
 
 def spec() -> ClusterSpec:
@@ -44,7 +45,7 @@ def test_rows_come_in_batches_and_a_failure_comes_last() -> None:
             yield Row(Kind.TOPIC, f"[{n}]", "{}")
         raise Unreachable("ZooKeeper went away", way_out="bring it back")
 
-    first, second = row_batches(rows())
+    first, second = row_batches_of_a_worker(rows())
     assert (first.num_rows, second.num_rows) == (BATCH, 6)
     last = second.to_pylist()[-1]
     assert (last["kind"], json.loads(last["value"])) == (FAILED, {"problem": "ZooKeeper went away", "way_out": "bring it back"})
@@ -78,8 +79,8 @@ def test_a_connection_secret_that_does_not_resolve_is_an_error() -> None:
         Sealed.of(spec().model_copy(update={"zookeeper": secured}), secrets=no_secret, salt=b"salt")
 
 
-def test_a_worker_that_finds_no_controller_tells_the_driver(spark: SparkSession) -> None:
+def test_a_worker_that_finds_no_server_tells_the_driver(spark: SparkSession) -> None:
     options = Sealed.of(spec(), secrets=no_secret, salt=b"salt").options()
-    (row,) = spark.read.format("metadata_log").options(**options, start="0", end="1", leader="101", epoch="1").load().collect()
+    (row,) = spark.createDataFrame(pa.Table.from_batches(ZookeeperSourceReader(options).read(Topics(0, ("a",))))).collect()
     assert row["kind"] == FAILED
-    assert "controller 101 at 127.0.0.1:4 did not answer" in json.loads(row["value"])["problem"]
+    assert "ZooKeeper at 127.0.0.1:1 could not be read" in json.loads(row["value"])["problem"]

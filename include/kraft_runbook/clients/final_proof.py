@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from kraft_runbook.clients.decoding import decoding_of
-from kraft_runbook.clients.metadata_log_reader import MetadataLogReader
-from kraft_runbook.clients.metadata_quorum import describe_quorum
+from kraft_runbook.clients.log_follower import LogFollower
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.clients.zookeeper_tree import read_keys
@@ -26,27 +25,21 @@ class FinalProof:
     """
 
     def __init__(self, spec: ClusterSpec, *, since: int, secrets: Secrets, timeout: float = 30.0) -> None:
-        self._spec = spec
-        self._secrets = secrets
-        self._timeout = timeout
         self._decoding = decoding_of(spec, secrets=secrets)
         self._replay = LogReplay(since, self._decoding.fingerprints, spec.kafka.ibp)
+        self._log = LogFollower(spec, self._replay, secrets=secrets, timeout=timeout)
 
     def __enter__(self) -> FinalProof:
-        quorum = describe_quorum(self._spec, secrets=self._secrets)
-        self._reader = MetadataLogReader(self._spec, quorum.leader_id, quorum.leader_epoch, secrets=self._secrets, timeout=self._timeout)
-        self._reader.__enter__()
-        for chunk in self._reader.chunks(end=quorum.high_watermark - 1, reach=self._replay.start):
-            self._replay.apply(chunk)
+        self._log.__enter__()
+        self._log.read_on()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._reader.__exit__(kind, error, trace)
+        self._log.__exit__(kind, error, trace)
 
     def read_on(self, high_watermark: int) -> None:
         """Read what was committed since the last call. Returns at once where that is nothing."""
-        for chunk in self._reader.chunks(end=high_watermark - 1, start=self._reader.position):
-            self._replay.apply(chunk)
+        self._log.read_to(high_watermark - 1)
 
     def compare(self, zookeeper: ZookeeperReader) -> int:
         """How many keys were touched and agree. Raises StepFailed, naming the first that do not."""

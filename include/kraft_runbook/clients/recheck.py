@@ -13,8 +13,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kraft_runbook.clients.decoding import decoding_of
-from kraft_runbook.clients.metadata_log_reader import LogTruncated, MetadataLogReader, Position
-from kraft_runbook.clients.metadata_quorum import QuorumDescription, describe_quorum
+from kraft_runbook.clients.log_follower import LogFollower
+from kraft_runbook.clients.metadata_log_reader import LogTruncated, Position
+from kraft_runbook.clients.metadata_quorum import QuorumDescription
 from kraft_runbook.clients.quorum_facts import quorum_versions
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
@@ -39,13 +40,10 @@ PAUSE = 1.0
 
 def save_proven(path: Path, spec: ClusterSpec, report: ParityReport, *, secrets: Secrets) -> None:
     """Write the state that ``report``, a MATCH, proved: the whole file or nothing. Raises LogTruncated, Unreachable."""
-    quorum = describe_quorum(spec, secrets=secrets)
-    decoding = decoding_of(spec, secrets=secrets)
-    replay = LogReplay(report.migration_offset, decoding.fingerprints, spec.kafka.ibp)
-    with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets, timeout=30) as reader:
-        for chunk in reader.chunks(end=report.migration_offset, reach=report.migration_offset):
-            replay.apply(chunk)
-        head = ProvenHead(spec.name, report.migration_offset, reader.position.epoch, report.digest, report.finished_at)
+    replay = LogReplay(report.migration_offset, decoding_of(spec, secrets=secrets).fingerprints, spec.kafka.ibp)
+    with LogFollower(spec, replay, secrets=secrets) as log:
+        log.read_to(report.migration_offset)
+        head = ProvenHead(spec.name, report.migration_offset, log.position.epoch, report.digest, report.finished_at)
     draft = path.with_name(path.name + ".new")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -114,12 +112,11 @@ class _Recheck:
     def run(self) -> None:
         if datetime.now(UTC) - self.head.proven_at > FULL_AFTER:
             raise _NotNow(f"the last full comparison ended at {self.head.proven_at:%Y-%m-%d %H:%M} UTC, more than {FULL_AFTER} ago", way_out=_FULL)
-        self.quorum = describe_quorum(self._spec, secrets=self._secrets)
+        position = Position(self.head.offset + 1, self.head.epoch)
         with (
             ZookeeperReader(self._spec.zookeeper, secrets=self._secrets) as zookeeper,
-            MetadataLogReader(self._spec, self.quorum.leader_id, self.quorum.leader_epoch, secrets=self._secrets, timeout=30) as log,
+            LogFollower(self._spec, self._replay, secrets=self._secrets, position=position) as log,
         ):
-            log.position = Position(self.head.offset + 1, self.head.epoch)
             suspects: Sequence[Difference] | None = None
             before = _migration_offset(zookeeper)
             while self.rounds < ROUNDS and (suspects is None or suspects or self.start == before):
@@ -134,22 +131,19 @@ class _Recheck:
                 way_out="look for a partition without a state znode (kraft-runbook explain names it) and create it",
             )
 
-    def _round(self, zookeeper: ZookeeperReader, log: MetadataLogReader) -> None:
+    def _round(self, zookeeper: ZookeeperReader, log: LogFollower) -> None:
         """M, then the touched znodes as they are, then E; what is touched in between comes with the next round, or is no suspect of this one."""
         self._read_on(log)
         self.start = _migration_offset(zookeeper)
         keys = {key for key in self._replay.touched if key[0].follows_the_log}
         rows = list(read_keys(zookeeper, keys | {(Kind.CONTROLLER, '["/controller"]'), (Kind.CONTROLLER, '["/migration"]')}, self._decoding))
         self._read_on(log)
-        assert self.quorum is not None
-        told = [v for v in quorum_versions(self._spec, self.quorum, offset=self.start, secrets=self._secrets) if v.kind is Kind.CONTROLLER]
-        self.found = compare(rows, [*self._replay.versions_since(keys, self.start), *told])
+        told = [v for v in quorum_versions(self._spec, log.quorum, offset=self.start, secrets=self._secrets) if v.kind is Kind.CONTROLLER]
+        self.found = compare(rows, [*self._replay.versions_of(keys, self.start), *told])
 
-    def _read_on(self, log: MetadataLogReader) -> None:
-        self.quorum = describe_quorum(self._spec, secrets=self._secrets)
-        self.end = self.quorum.high_watermark - 1
-        for chunk in log.chunks(end=self.end, start=log.position):
-            self._replay.apply(chunk)
+    def _read_on(self, log: LogFollower) -> None:
+        self.end = log.read_on()
+        self.quorum = log.quorum
         if self._replay.migration_state is not ZkMigrationState.MIGRATION:
             raise _NotNow("the log says that the cluster is not in dual write any more", way_out=_FULL)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from kraft_runbook.metadata.frames import Garbled, Record
 from kraft_runbook.metadata.image import Key, MetadataImage, Touched
 from kraft_runbook.metadata.log_chunks import Chunk
 from kraft_runbook.metadata.record_index import index_records
-from kraft_runbook.metadata.topic_prints import topic_prints
+from kraft_runbook.metadata.topic_prints import TopicPrint, topic_prints
 from kraft_runbook.metadata.transactions import Transactions
 from kraft_runbook.observation import ZkMigrationState
 
@@ -79,6 +79,8 @@ class LogReplay:
     _bulk: BulkReplay | None = field(init=False)
     _transactions: Transactions = field(init=False, default_factory=Transactions)
     _history: _History = field(init=False)
+    _resumed: bool = field(init=False, default=False)
+    _prints: Sequence[TopicPrint] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._image = MetadataImage(self.fingerprints, self.ibp)
@@ -89,7 +91,7 @@ class LogReplay:
     def resumed(cls, image: MetadataImage, start: int) -> LogReplay:
         """Go on from an image that holds the state at ``start``, or of topics, ACLs and brokers at least."""
         replay = cls(start, image.fingerprints, image.ibp)
-        replay._image, replay._bulk = image, None
+        replay._image, replay._bulk, replay._resumed = image, None, True
         return replay
 
     @property
@@ -145,27 +147,16 @@ class LogReplay:
             for value in self.image.values_of(key) or (None,):
                 yield Version(*key, value, self.end, last=True)
 
-    def versions_since(self, keys: Set[Key], offset: int) -> Iterator[Version]:
-        """What touched keys said at ``offset``, which lies behind ``start``, or later.
+    def versions_of(self, keys: Set[Key], since: int | None = None) -> Iterator[Version]:
+        """As ``versions``, of these keys alone, and from ``since`` on where that is given; a key that never had a row has one version, None.
 
-        What a key that is not of a topic said before its first record counts as unknown, not as absent: a resumed image may not have it.
+        Of a resumed image, what a key that is not of a topic said before its first record counts as unknown, not as absent.
         """
-        for key in keys & self._history.values.keys():
-            values = self._history.values[key]
-            first = max((at for at, (when, _) in enumerate(values) if when <= offset), default=0)
-            for at in range(len(values) - 1, first - 1, -1):
-                when, told = values[at]
-                if when > self.start or key[0].is_of_a_topic:
-                    for value in told or (None,):
-                        yield Version(*key, value, when, last=at == len(values) - 1)
-
-    def versions_of(self, keys: Set[Key]) -> Iterator[Version]:
-        """As ``versions``, of these keys alone; a key that never had a row has one version, None."""
         for key in keys - self._history.values.keys():
             for value in self.image.values_of(key) or (None,):
                 yield Version(*key, value, self.start, last=True)
         for key in keys & self._history.values.keys():
-            yield from self._touched_versions(key)
+            yield from self._touched_versions(key, self.start if since is None else since)
 
     def versions(self) -> Iterator[Version]:
         """Every key's values from M to E. A key that was not touched has those it has now."""
@@ -174,7 +165,7 @@ class LogReplay:
             if (row.kind, row.key) not in history:
                 yield Version(row.kind, row.key, row.value, self.start, last=True)
         for key in history:
-            yield from self._touched_versions(key)
+            yield from self._touched_versions(key, self.start)
 
     def versions_beside_topics(self) -> Iterator[Version]:
         """As ``versions``, of everything that is not of one topic."""
@@ -183,34 +174,45 @@ class LogReplay:
                 yield Version(row.kind, row.key, row.value, self.start, last=True)
         for key in self._history.values:
             if not key[0].is_of_a_topic:
-                yield from self._touched_versions(key)
+                yield from self._touched_versions(key, self.start)
 
     def whole_topics(self) -> Iterator[Version]:
         """Each topic at M as one version of kind WHOLE_TOPIC. One that was touched since then has TOUCHED for a fingerprint: it needs a closer look."""
         frozen = self.image.frozen
         assert frozen is not None
-        for each in topic_prints(frozen.frozen.columns(), self.fingerprints.salt):
+        for each in self.prints():
             if each.topic not in frozen.taken:
                 yield _whole(each.topic, each.value, self.start)
         for name in {*frozen.taken, *frozen.frozen.without_topic()}:
             yield _whole(name, TOUCHED, self.start)
 
-    def versions_of_topics(self, names: Iterable[str]) -> Iterator[Version]:
-        """As ``versions``, of these topics alone."""
+    def prints(self) -> Sequence[TopicPrint]:
+        """The fingerprints of all topics at M; made once."""
+        if self._prints is None:
+            frozen = self.image.frozen
+            assert frozen is not None
+            self._prints = list(topic_prints(frozen.frozen.columns(), self.fingerprints.salt))
+        return self._prints
+
+    def versions_of_topics(self, names: Iterable[str], since: int | None = None) -> Iterator[Version]:
+        """As ``versions``, of these topics alone; from ``since`` on, where that is given."""
         image, wanted = self.image, set(names)
         for name in wanted:
             for row in image.rows_of_topic(name):
                 if (row.kind, row.key) not in self._history.values:
                     yield Version(row.kind, row.key, row.value, self.start, last=True)
-        for key in self._history.values:
-            if key[0].is_of_a_topic and entities.parse_key(key[1])[0] in wanted:
-                yield from self._touched_versions(key)
+        touched = {key for key in self._history.values if key[0].is_of_a_topic and entities.parse_key(key[1])[0] in wanted}
+        yield from self.versions_of(touched, since)
 
-    def _touched_versions(self, key: Key) -> Iterator[Version]:
-        """The latest first; a value that came back is told once."""
+    def _touched_versions(self, key: Key, since: int) -> Iterator[Version]:
+        """What it said at ``since``, and later: the latest first; a value that came back is told once."""
         versions = self._history.values[key]
+        first = max((at for at, (offset, _) in enumerate(versions) if offset <= since), default=0)
         seen: set[str | None] = set()
-        for at, (offset, values) in reversed(list(enumerate(versions))):
+        for at in range(len(versions) - 1, first - 1, -1):
+            offset, values = versions[at]
+            if self._resumed and offset == self.start and not key[0].is_of_a_topic:
+                continue
             for value in values or (None,):
                 if value not in seen:
                     seen.add(value)

@@ -15,34 +15,36 @@ from kraft_runbook.metadata.metadata_log import Version
 BATCH = 16_384
 
 ROW_SCHEMA = "kind string, key string, value string"
-VERSION_SCHEMA = "kind string, key string, value string, offset bigint, last boolean"
-_ROWS = pa.schema([("kind", pa.string()), ("key", pa.string()), ("value", pa.string())])
-_VERSIONS = pa.schema([("kind", pa.string()), ("key", pa.string()), ("value", pa.string()), ("offset", pa.int64()), ("last", pa.bool_())])
+ROWS = pa.schema([("kind", pa.string()), ("key", pa.string()), ("value", pa.string())])
+VERSIONS = pa.schema([("kind", pa.string()), ("key", pa.string()), ("value", pa.string()), ("offset", pa.int64()), ("last", pa.bool_())])
 
 FAILED = "failed"
 """The kind of a row that says why a worker could not read on: an exception's type and way out would be lost on the way to the driver."""
 
 
 def row_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    """Rows in batches; a RunbookError on the way becomes a last row of kind FAILED."""
-    return _batches(((row.kind.value, row.key, row.value) for row in rows), _ROWS)
+    """Rows in batches."""
+    return _batches(((row.kind.value, row.key, row.value) for row in rows), ROWS)
 
 
 def version_batches(versions: Iterable[Version]) -> Iterator[pa.RecordBatch]:
-    """Versions in batches; a RunbookError on the way becomes a last row of kind FAILED."""
-    return _batches(((v.kind.value, v.key, v.value, v.offset, v.last) for v in versions), _VERSIONS)
+    """Versions in batches."""
+    return _batches(((v.kind.value, v.key, v.value, v.offset, v.last) for v in versions), VERSIONS)
 
 
-def _batches(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    guarded = _guarded(rows, len(schema))
-    while held := list(islice(guarded, BATCH)):
+def row_batches_of_a_worker(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """Rows in batches; a RunbookError on the way becomes a last row of kind FAILED."""
+    return _batches(_guarded((row.kind.value, row.key, row.value) for row in rows), ROWS)
+
+
+def _batches(rows: Iterator[tuple[object, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    while held := list(islice(rows, BATCH)):
         columns = zip(*held, strict=True)
         yield pa.record_batch([pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema)
 
 
-def _guarded(rows: Iterable[tuple[object, ...]], width: int) -> Iterator[tuple[object, ...]]:
+def _guarded(rows: Iterator[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
     try:
         yield from rows
     except RunbookError as error:
-        failure = (FAILED, type(error).__name__, json.dumps({"problem": error.problem, "way_out": error.way_out}))
-        yield failure + (None,) * (width - len(failure))
+        yield FAILED, type(error).__name__, json.dumps({"problem": error.problem, "way_out": error.way_out})

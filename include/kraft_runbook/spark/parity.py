@@ -6,20 +6,23 @@ import json
 import secrets as random_bytes
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from kraft_runbook.clients.log_follower import LogFollower
 from kraft_runbook.clients.metadata_log_reader import LogTruncated
 from kraft_runbook.clients.metadata_quorum import describe_quorum, read_cluster_records
-from kraft_runbook.clients.quorum_facts import declared_rows, quorum_versions, replay_log
+from kraft_runbook.clients.quorum_facts import declared_rows, quorum_versions
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_tree import read_keys
+from kraft_runbook.clients.zookeeper_tree import read_keys, read_topics
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.metadata import entities
@@ -27,15 +30,18 @@ from kraft_runbook.metadata.comparison import Difference, Obstacle, ParityReport
 from kraft_runbook.metadata.entities import Kind, Row
 from kraft_runbook.metadata.frames import Garbled
 from kraft_runbook.metadata.image import Key
-from kraft_runbook.metadata.metadata_log import Version
+from kraft_runbook.metadata.metadata_log import LogReplay
 from kraft_runbook.observation import MigrationZnode, ZkMigrationState
 from kraft_runbook.spark.baseline import BaselineHead, outlives_zookeeper, proves, read_head, read_rows, write_baseline
 from kraft_runbook.spark.candidates import compare_topics, find_candidates
 from kraft_runbook.spark.findings import Findings, Withheld
+from kraft_runbook.spark.progress import LogProgress
 from kraft_runbook.spark.session import session
 from kraft_runbook.spark.source_options import Sealed
-from kraft_runbook.spark.stores import frame, log_versions, read_migration, zookeeper_rows
+from kraft_runbook.spark.stores import read_migration, rows_frame, versions_frame, zookeeper_rows
 
+TOPICS_AT_ONCE = 5_000
+"""How many topics in question are looked at together, each time with an M and E of their own: their rows are held in memory."""
 PAUSE = 1.0
 """Seconds before suspects are read again."""
 PATIENCE_FOR_THE_LOG = 3
@@ -59,26 +65,32 @@ def run_parity(
     sealed = Sealed.of(spec, secrets=secrets, salt=head.salt if head else random_bytes.token_bytes(16))
     try:
         state = _migration_state(found, sealed)
-        with session(spark) as ready:
-            if state is ZkMigrationState.POST_MIGRATION:
-                if head is None or baseline is None:
-                    raise Withheld(
-                        "the migration is finalized: ZooKeeper is not written any more, so there is nothing to compare with",
-                        "name the baseline that the last MATCH in dual write left (--baseline)",
-                    )
-                _compare_with_baseline(ready, found, sealed, head, baseline)
-                return found.report(spec)
-            if state is not ZkMigrationState.MIGRATION:
+        if state is ZkMigrationState.POST_MIGRATION:
+            if head is None or baseline is None:
                 raise Withheld(
-                    f"the metadata was not copied yet: the log's migration state is {state.name if state else 'not recorded'}",
-                    "wait until the last broker has registered in migration mode and the copy is done, then run again",
+                    "the migration is finalized: ZooKeeper is not written any more, so there is nothing to compare with",
+                    "name the baseline that the last MATCH in dual write left (--baseline)",
                 )
-            proven = _compare_with_zookeeper(ready, found, sealed)
-            _look_again(found, sealed, proven)
-            _is_alive(found, sealed)
-            report = found.report(spec)
-            if save_baseline is not None and proves(report):
-                _save(save_baseline, report, found, sealed, proven)
+            with session(spark) as ready:
+                _compare_with_baseline(ready, found, sealed, head, baseline)
+            return found.report(spec)
+        if state is not ZkMigrationState.MIGRATION:
+            raise Withheld(
+                f"the metadata was not copied yet: the log's migration state is {state.name if state else 'not recorded'}",
+                "wait until the last broker has registered in migration mode and the copy is done, then run again",
+            )
+        found.migration = read_migration(sealed)
+        found.start = found.migration.kraft_metadata_offset
+        with _follow(sealed, found.start) as log, ThreadPoolExecutor(1) as beside:
+            reading = beside.submit(_read_ahead, log)  # while Spark starts
+            with session(spark) as ready:
+                reading.result()
+                proven = _compare_with_zookeeper(ready, found, sealed, log)
+                _look_again(found, sealed, log, proven)
+                _is_alive(found, sealed)
+                report = found.report(spec)
+                if save_baseline is not None and proves(report):
+                    _save(save_baseline, report, found, sealed, proven)
             return report
     except Withheld as withheld:
         found.obstacles.append(withheld.obstacle)
@@ -92,47 +104,71 @@ def _migration_state(found: Findings, sealed: Sealed) -> ZkMigrationState | None
     return read_cluster_records(sealed.spec, secrets=sealed.secrets).migration_state_record
 
 
+def _follow(sealed: Sealed, start: int) -> LogFollower:
+    replay = LogReplay(start, sealed.decoding.fingerprints, sealed.spec.kafka.ibp)
+    return LogFollower(sealed.spec, replay, secrets=sealed.secrets, progress=LogProgress().told)
+
+
+def _read_ahead(log: LogFollower) -> None:
+    """The log up to now, and the fingerprints at M; what follows is short."""
+    log.read_on()
+    log.replay.prints()
+
+
 # -- ZooKeeper and the log ----------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Proven:
-    """ZooKeeper's rows as they agreed with the log. ``settled``: keys that agreed only later, and ``later``: what they said then."""
+    """ZooKeeper's rows as they agreed with the log: of the first look, and ``closer``. ``settled``: keys that agreed only ``later``."""
 
     tree: DataFrame
-    closer: DataFrame | None = None
+    closer: list[Row] = field(default_factory=list)
     settled: set[Key] = field(default_factory=set)
     later: list[Row] = field(default_factory=list)
 
 
-def _compare_with_zookeeper(spark: SparkSession, found: Findings, sealed: Sealed) -> _Proven:
+def _compare_with_zookeeper(spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower) -> _Proven:
     """Everything once, each topic by its fingerprint; then the topics in question row by row, with a new M and E."""
-    found.migration = read_migration(sealed)
-    found.start = found.migration.kraft_metadata_offset
     tree = zookeeper_rows(spark, sealed)  # read to its last znode before anybody asks for E
-    found.end = _end(found, sealed, found.start)
-    versions = log_versions(spark, sealed, found.leading, start=found.start, end=found.end)
+    found.end = _end(found, log, found.start)
+    told = chain(
+        log.replay.whole_topics(), log.replay.versions_beside_topics(), quorum_versions(sealed.spec, log.quorum, offset=found.start, secrets=sealed.secrets)
+    )
+    versions = versions_frame(spark, told).localCheckpoint(eager=True)
     topics = compare_topics(tree, versions)
-    tree = tree.union(frame(spark, declared_rows(sealed.spec)))
-    _judge(found, tree.where(_BESIDE), versions.where(_BESIDE))
     found.both += topics.both
-    if not topics.in_question:
-        return _Proven(tree)
-    start = read_migration(sealed).kraft_metadata_offset
-    closer = zookeeper_rows(spark, sealed, topics.in_question)
-    end = _end(found, sealed, start)
-    _judge(found, closer, log_versions(spark, sealed, found.leading, start=start, end=end, topics=topics.in_question, beside=False))
-    return _Proven(tree.join(_named(spark, topics.in_question), ["kind", "key"], "left_anti"), closer)
+    tree = tree.union(rows_frame(spark, declared_rows(sealed.spec)))
+    _judge(found, tree.where(_BESIDE), versions.where(_BESIDE))
+    proven = _Proven(tree.join(_named(spark, topics.in_question), ["kind", "key"], "left_anti") if topics.in_question else tree)
+    for first in range(0, len(topics.in_question), TOPICS_AT_ONCE):
+        proven.closer += _look_closer(found, sealed, log, topics.in_question[first : first + TOPICS_AT_ONCE])
+    return proven
 
 
 _BESIDE = f"kind <> '{Kind.WHOLE_TOPIC.value}'"
 _WHOLE = f"kind = '{Kind.WHOLE_TOPIC.value}'"
 
 
-def _end(found: Findings, sealed: Sealed, start: int) -> int:
-    """E, asked for now. Raises Withheld where ``start`` lies behind it."""
-    found.quorum = describe_quorum(sealed.spec, secrets=sealed.secrets)
-    found.last = found.quorum.high_watermark - 1
+def _judge(found: Findings, rows: DataFrame, versions: DataFrame) -> None:
+    candidates = find_candidates(rows, versions)
+    found.add(candidates.counts - Counter(row.kind for row in candidates.rows), compare(candidates.rows, candidates.versions))
+
+
+def _look_closer(found: Findings, sealed: Sealed, log: LogFollower, topics: Sequence[str]) -> list[Row]:
+    """These topics row by row: ZooKeeper's rows, all of which were compared."""
+    start = read_migration(sealed).kraft_metadata_offset
+    with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets, rate=sealed.spec.zookeeper.read_rate) as reader:
+        rows = list(read_topics(reader, topics, sealed.decoding))
+    _end(found, log, start)
+    found.add(Counter(), compare(rows, log.replay.versions_of_topics(topics, since=start)))
+    return rows
+
+
+def _end(found: Findings, log: LogFollower, start: int) -> int:
+    """E, asked for now, with the log read up to it. Raises Withheld where ``start`` lies behind it."""
+    found.last = log.read_on()
+    found.quorum = log.quorum
     if found.last < start:
         raise Withheld(
             f"/migration names offset {start}, and the quorum's log ends at {found.last}: it belongs to another quorum",
@@ -141,15 +177,15 @@ def _end(found: Findings, sealed: Sealed, start: int) -> int:
     return found.last
 
 
-def _judge(found: Findings, rows: DataFrame, versions: DataFrame) -> None:
-    candidates = find_candidates(rows, versions)
-    found.add(candidates.counts - Counter(row.kind for row in candidates.rows), compare(candidates.rows, candidates.versions))
+def _named(spark: SparkSession, names: Sequence[str]) -> DataFrame:
+    """The keys of these topics as wholes."""
+    return rows_frame(spark, (entities.whole_topic(name, "") for name in names)).select("kind", "key")
 
 
 # -- suspects -----------------------------------------------------------------------------------------------------------
 
 
-def _look_again(found: Findings, sealed: Sealed, proven: _Proven) -> None:
+def _look_again(found: Findings, sealed: Sealed, log: LogFollower, proven: _Proven) -> None:
     """Read the suspects again, each time with a new M and E. One that agrees once is cleared; what never does is a mismatch."""
     suspects: Sequence[Difference] = found.differences
     while suspects and found.rounds <= (PATIENCE_FOR_THE_LOG if all(s.kind.follows_the_log for s in suspects) else PATIENCE_FOR_SESSIONS):
@@ -159,25 +195,15 @@ def _look_again(found: Findings, sealed: Sealed, proven: _Proven) -> None:
         start = read_migration(sealed).kraft_metadata_offset
         with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets) as reader:
             rows = [*read_keys(reader, keys, sealed.decoding), *(row for row in declared_rows(sealed.spec) if (row.kind, row.key) in keys)]
-        versions = [v for v in _versions_now(found, sealed, start, keys) if (v.kind, v.key) in keys]
-        still = persisting(suspects, compare(rows, versions))
+        _end(found, log, start)
+        told = [v for v in quorum_versions(sealed.spec, log.quorum, offset=start, secrets=sealed.secrets) if (v.kind, v.key) in keys]
+        still = persisting(suspects, compare(rows, [*told, *log.replay.versions_of(keys - {(v.kind, v.key) for v in told}, start)]))
         cleared = keys - {each.identity for each in still}
         proven.settled |= cleared
         proven.later += [row for row in rows if (row.kind, row.key) in cleared]
         suspects = still
     found.both += Counter(row.kind for row in proven.later)
     found.differences = tuple(suspects)
-
-
-def _versions_now(found: Findings, sealed: Sealed, start: int, keys: set[Key]) -> Iterator[Version]:
-    end = _end(found, sealed, start)
-    quorum = found.leading
-    replay = replay_log(
-        sealed.spec, quorum.leader_id, quorum.leader_epoch, start=start, end=end, fingerprints=sealed.decoding.fingerprints, secrets=sealed.secrets
-    )
-    told = list(quorum_versions(sealed.spec, quorum, offset=start, secrets=sealed.secrets))
-    yield from told
-    yield from replay.versions_of(keys - {(v.kind, v.key) for v in told})
 
 
 def _is_alive(found: Findings, sealed: Sealed) -> None:
@@ -201,13 +227,13 @@ def _is_alive(found: Findings, sealed: Sealed) -> None:
 
 
 def _save(path: Path, report: ParityReport, found: Findings, sealed: Sealed, proven: _Proven) -> None:
-    rows = proven.tree if proven.closer is None else proven.tree.union(proven.closer)
-    cluster_id = rows.where(f.col("kind") == Kind.CLUSTER_ID.value).collect()[0]["value"]
+    cluster_id = proven.tree.where(f.col("kind") == Kind.CLUSTER_ID.value).collect()[0]["value"]
     head = BaselineHead(
         report.cluster, json.loads(cluster_id), report.migration_offset, report.end_offset, found.last, report.migration_epoch, report.digest, sealed.salt
     )
-    told = (Row(Kind(each["kind"]), each["key"], each["value"]) for each in rows.toLocalIterator())
-    write_baseline(path, head, [*(row for row in told if (row.kind, row.key) not in proven.settled), *proven.later])
+    first = (Row(Kind(each["kind"]), each["key"], each["value"]) for each in proven.tree.toLocalIterator())
+    rows = (row for row in chain(first, proven.closer) if (row.kind, row.key) not in proven.settled)
+    write_baseline(path, head, chain(rows, proven.later))
 
 
 def _compare_with_baseline(spark: SparkSession, found: Findings, sealed: Sealed, head: BaselineHead, path: Path) -> None:
@@ -221,20 +247,19 @@ def _compare_with_baseline(spark: SparkSession, found: Findings, sealed: Sealed,
         f"ZooKeeper is out of use: compared was the state that a MATCH (digest {head.digest}) proved at offsets {head.migration_offset} to {head.end_offset}; "
         "what changed since then exists in KRaft only"
     )
-    rows = frame(spark, read_rows(path)).localCheckpoint(eager=True)
-    whole = rows.where(_WHOLE)
-    topics = compare_topics(whole, log_versions(spark, sealed, found.leading, start=head.migration_offset, end=head.end_offset, beside=False))
-    found.both += topics.both
-    known = {entities.parse_key(each["key"])[0] for each in whole.join(_named(spark, topics.in_question), ["kind", "key"], "left_semi").select("key").collect()}
-    found.differences += tuple(
-        Difference(Kind.WHOLE_TOPIC, entities.canonical([name]), '"as it was proven"', '"something else"') for name in topics.in_question if name in known
-    )
-    by_row = [name for name in topics.in_question if name not in known]
-    versions = log_versions(spark, sealed, found.leading, start=head.migration_offset, end=head.last_offset, topics=by_row)
-    gone = [kind.value for kind in Kind if not outlives_zookeeper(kind)]
-    _judge(found, rows.where(_BESIDE), versions.where(~f.col("kind").isin(gone)))
-
-
-def _named(spark: SparkSession, names: Sequence[str]) -> DataFrame:
-    """The keys of these topics as wholes."""
-    return frame(spark, (entities.whole_topic(name, "") for name in names)).select("kind", "key")
+    rows = rows_frame(spark, read_rows(path)).localCheckpoint(eager=True)
+    with _follow(sealed, head.migration_offset) as log:
+        log.read_to(head.end_offset)
+        whole = rows.where(_WHOLE)
+        topics = compare_topics(whole, versions_frame(spark, log.replay.whole_topics()))
+        found.both += topics.both
+        kept = whole.join(_named(spark, topics.in_question), ["kind", "key"], "left_semi").select("key").collect()
+        as_one = {entities.parse_key(each["key"])[0] for each in kept}
+        found.differences += tuple(
+            Difference(Kind.WHOLE_TOPIC, entities.canonical([name]), '"as it was proven"', '"something else"') for name in topics.in_question if name in as_one
+        )
+        log.read_to(head.last_offset)
+        by_row = log.replay.versions_of_topics(name for name in topics.in_question if name not in as_one)
+        told = chain(by_row, log.replay.versions_beside_topics(), quorum_versions(sealed.spec, log.quorum, offset=found.start, secrets=sealed.secrets))
+        versions = versions_frame(spark, (version for version in told if outlives_zookeeper(version.kind)))
+        _judge(found, rows.where(_BESIDE), versions)

@@ -17,9 +17,8 @@ EVERY = 2.0
 
 @dataclass(slots=True)
 class LogProgress:
-    """``end``: the offset that reading goes up to."""
+    """Of one reader of the log."""
 
-    end: int
     _began: float = field(default_factory=time.monotonic)
     _next: float = field(default_factory=lambda: time.monotonic() + EVERY)
 
@@ -28,7 +27,7 @@ class LogProgress:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + EVERY
-            tell(f"metadata log: {records:,} records read, {records / (now - self._began):,.0f} a second; offset {offset:,} of {self.end:,}")
+            tell(f"metadata log: {records:,} records read, {records / (now - self._began):,.0f} a second; at offset {offset:,}")
 
 
 @contextmanager

@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
-from kraft_runbook.spark.metadata_log_source import MetadataLogSource
 from kraft_runbook.spark.settings import SETTINGS
 from kraft_runbook.spark.zookeeper_source import ZookeeperSource
 
 
 @contextmanager
 def session(given: SparkSession | None) -> Iterator[SparkSession]:
-    """``given``, or a small local one that ends with the block. Both have the two data sources registered.
+    """``given``, or a small local one that ends with the block. Both have the data source registered.
 
     Workers import this package: they need it installed, or on ``PYTHONPATH`` (``--conf spark.executorEnv.PYTHONPATH=…``), or in ``--py-files``.
     """
@@ -44,7 +43,6 @@ def session(given: SparkSession | None) -> Iterator[SparkSession]:
 
 
 def with_sources(spark: SparkSession) -> SparkSession:
-    """The session, with ``zookeeper`` and ``metadata_log`` registered."""
+    """The session, with ``zookeeper`` registered."""
     spark.dataSource.register(ZookeeperSource)
-    spark.dataSource.register(MetadataLogSource)
     return spark

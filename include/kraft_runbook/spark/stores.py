@@ -1,20 +1,20 @@
-"""Both stores as Spark frames: read to the end before the call returns, and with a worker's failure raised as what it was."""
+"""Both stores as Spark frames: ZooKeeper read by Spark, to the end before the call returns; the log's versions as the driver has replayed them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from kraft_runbook.clients.metadata_quorum import QuorumDescription
-from kraft_runbook.clients.quorum_facts import quorum_versions
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.metadata.entities import Row
+from kraft_runbook.metadata.metadata_log import Version
 from kraft_runbook.metadata.zookeeper_tree import BadZnode, parse_migration
 from kraft_runbook.observation import MigrationZnode
-from kraft_runbook.spark.arrow_rows import FAILED, ROW_SCHEMA, VERSION_SCHEMA
+from kraft_runbook.spark.arrow_rows import FAILED, ROWS, VERSIONS, row_batches, version_batches
 from kraft_runbook.spark.findings import Withheld
 from kraft_runbook.spark.progress import reading_topics
 from kraft_runbook.spark.source_options import Sealed
@@ -38,37 +38,25 @@ def read_migration(sealed: Sealed) -> MigrationZnode:
     return migration
 
 
-def zookeeper_rows(spark: SparkSession, sealed: Sealed, topics: Sequence[str] | None = None) -> DataFrame:
-    """The whole tree, each topic as one row; or the rows of ``topics`` alone."""
+def zookeeper_rows(spark: SparkSession, sealed: Sealed) -> DataFrame:
+    """The whole tree, each topic as one row of kind WHOLE_TOPIC. Raises Withheld with what a worker could not read."""
     options = sealed.shared_by(spark.sparkContext.defaultParallelism).options()
-    if topics is not None:
-        options["topics"] = json.dumps(topics)
     with reading_topics(spark):
-        return _read(spark, "zookeeper", options)
-
-
-def log_versions(
-    spark: SparkSession, sealed: Sealed, quorum: QuorumDescription, *, start: int, end: int, topics: Sequence[str] | None = None, beside: bool = True
-) -> DataFrame:
-    """What the log gave each key from ``start`` to ``end``, each topic as one row or ``topics`` row by row; ``beside``: and what is not of a topic."""
-    options = {"start": start, "end": end, "leader": quorum.leader_id, "epoch": quorum.leader_epoch}
-    plain = {name: str(value) for name, value in options.items()} | ({} if beside else {"beside": "false"})
-    if topics is not None:
-        plain["topics"] = json.dumps(topics)
-    log = _read(spark, "metadata_log", {**sealed.options(), **plain})
-    if not beside:
-        return log
-    told = quorum_versions(sealed.spec, quorum, offset=start, secrets=sealed.secrets)
-    return log.union(spark.createDataFrame([(v.kind.value, v.key, v.value, v.offset, v.last) for v in told], VERSION_SCHEMA))
-
-
-def frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
-    """Plain rows."""
-    return spark.createDataFrame([(row.kind.value, row.key, row.value) for row in rows], ROW_SCHEMA)
-
-
-def _read(spark: SparkSession, source: str, options: dict[str, str]) -> DataFrame:
-    found = spark.read.format(source).options(**options).load().localCheckpoint(eager=True)
+        found = spark.read.format("zookeeper").options(**options).load().localCheckpoint(eager=True)
     for failed in found.where(f.col("kind") == FAILED).limit(1).collect():
         raise Withheld(**json.loads(failed["value"]))
     return found
+
+
+def rows_frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
+    """Plain rows."""
+    return _frame(spark, row_batches(rows), ROWS)
+
+
+def versions_frame(spark: SparkSession, versions: Iterable[Version]) -> DataFrame:
+    """Plain versions."""
+    return _frame(spark, version_batches(versions), VERSIONS)
+
+
+def _frame(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> DataFrame:
+    return spark.createDataFrame(pa.Table.from_batches(batches, schema))

@@ -1,8 +1,7 @@
-"""The Spark data source ``zookeeper``: Kafka's tree, in parallel by ranges of topics; topics as one fingerprint each, or row by row."""
+"""The Spark data source ``zookeeper``: Kafka's tree, in parallel by ranges of topics, each topic as one row."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,11 +10,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.clients.zookeeper_topics import read_topic_columns
-from kraft_runbook.clients.zookeeper_tree import read_everything_else, read_topics, topic_names
+from kraft_runbook.clients.zookeeper_tree import read_everything_else, topic_names
 from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.entities import Row
 from kraft_runbook.metadata.topic_prints import topic_prints
-from kraft_runbook.spark.arrow_rows import ROW_SCHEMA, row_batches
+from kraft_runbook.spark.arrow_rows import ROW_SCHEMA, row_batches_of_a_worker
 from kraft_runbook.spark.source_options import Sealed
 
 TOPICS_A_RANGE = 500
@@ -36,7 +35,7 @@ class Topics(InputPartition):
 
 
 class ZookeeperSource(DataSource):
-    """Options: those of ``Sealed``; ``topics``: a JSON list of names, for their rows and nothing else; without it the whole tree, each topic as one row."""
+    """Options: those of ``Sealed``."""
 
     @classmethod
     def name(cls) -> str:
@@ -54,8 +53,6 @@ class ZookeeperSourceReader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        if "topics" in self.options:
-            return _ranges(json.loads(self.options["topics"]))
         sealed = Sealed.from_options(self.options)
         with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets) as reader:
             names = topic_names(reader)
@@ -63,15 +60,13 @@ class ZookeeperSourceReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Topics)
-        return row_batches(self._rows(partition))
+        return row_batches_of_a_worker(self._rows(partition))
 
     def _rows(self, part: Topics) -> Iterator[Row]:
         sealed = Sealed.from_options(self.options)
         with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets, rate=sealed.rate, spread=part.number) as reader:
             if part.beside:
                 yield from read_everything_else(reader, sealed.decoding)
-            elif "topics" in self.options:
-                yield from read_topics(reader, part.names, sealed.decoding)
             else:
                 yield from _whole_topics(reader, part.names, sealed.salt)
 
