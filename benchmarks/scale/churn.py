@@ -20,7 +20,8 @@ from kafka.protocol.admin import AlterPartitionReassignmentsRequest, CreateTopic
 from kafka.protocol.api_message import ApiMessage
 
 from benchmarks.scale.cluster import Plan, load_spec
-from benchmarks.scale.ghosts import NOT_CONTROLLER, Leader, told
+from benchmarks.scale.ghosts import told
+from benchmarks.scale.leader import NOT_CONTROLLER, Leader
 from benchmarks.scale.tree import partition_facts, topic_id, topic_name
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -16,27 +13,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.scale.cluster import Plan, load_spec, write_cluster_file
-from benchmarks.scale.ghosts import told
+from benchmarks.scale.driver_log import COPIED, DUAL_WRITE, DriverLog, moment
 from benchmarks.scale.processes import Processes, Usage
+from benchmarks.scale.start import GHOSTS, ZOOKEEPER, await_leader, await_registration, sockets, start_controller, start_zookeeper
 from benchmarks.scale.tree import write_snapshot
-from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.configuration import controller_properties, render_properties
-from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.metadata.zookeeper_tree import parse_migration
-from kraft_runbook.observation import ControllerMode
 from lab.installation import fetch_jars, install, java
 from lab.layout import ROOT
 from lab.ports import require_free
 
 Say = Callable[[str], None]
-ZOOKEEPER, GHOSTS = "zookeeper", "ghosts"
-LOG4J = Path(__file__).with_name("log4j.properties")
-QUIET = ("org.apache.kafka.controller", "org.apache.kafka.image")
-LOADING = 900
-"""Seconds that ZooKeeper may take over its snapshot (1M partitions: 35 s, measured)."""
 BOOTSTRAP = "00000000000000000000-0000000000.checkpoint"
 """The checkpoint that formatting writes; it holds no copy."""
 
@@ -101,27 +91,27 @@ def up(plan: Plan, *, patience: float = 7200, keep: bool = False, say: Say = pri
 def _up(plan: Plan, processes: Processes, patience: float, say: Say) -> CopyFigures:
     spec = write_cluster_file(plan)
     install(spec, jars=fetch_jars(spec.kafka.version), java_command=java())
-    require_free(_sockets(plan, spec))
+    require_free(sockets(plan, spec))
     began = time.monotonic()
     snapshot = write_snapshot(plan.zookeeper_data, plan.shape, spec.cluster_id or "")
     tree_written = time.monotonic() - began
     say(
         f"the tree is written: {plan.partitions} partitions, {plan.shape.znodes} znodes of topics, {snapshot.stat().st_size / 1e6:.0f} MB, {tree_written:.1f} s"
     )
-    zookeeper_loaded = _start_zookeeper(plan, spec, processes)
+    zookeeper_loaded = start_zookeeper(plan, spec, processes)
     say(f"ZooKeeper has loaded it: {zookeeper_loaded:.1f} s")
     for controller in spec.controllers:
-        _start_controller(plan, spec, processes, controller.id)
-    _await_leader(spec, processes)
+        start_controller(plan, spec, processes, controller.id)
+    await_leader(spec, processes)
     processes.start(GHOSTS, [sys.executable, "-m", "benchmarks.scale.ghosts", str(plan.directory)], {"PYTHONPATH": f"{ROOT}:{ROOT / 'include'}"})
-    registered_at = _await_registration(plan, spec, processes)
+    registered_at = await_registration(plan, spec, processes)
     say(f"{plan.brokers} stand-ins have registered; the copy can begin")
-    watch = _Watch(plan, spec, processes, deadline=time.monotonic() + patience)
-    active, copied = watch.first(_COPIED)
+    watch = DriverLog(plan, spec, processes, deadline=time.monotonic() + patience)
+    active, copied = watch.first(COPIED)
     at_state_1, load_average = _taken(plan, spec, processes, active), os.getloadavg()[0]
-    copied_at, copy_ms, records = _moment(copied[1]), int(copied["ms"]), int(copied["records"])
+    copied_at, copy_ms, records = moment(copied[1]), int(copied["ms"]), int(copied["records"])
     say(f"the copy is done: {records} records in {copy_ms / 1000:.1f} s, {copied_at - registered_at:.1f} s after the last registration")
-    active_now, dual = watch.first(_DUAL_WRITE)
+    active_now, dual = watch.first(DUAL_WRITE)
     at_dual_write = _taken(plan, spec, processes, active_now)
     figures = CopyFigures(
         partitions=plan.partitions,
@@ -143,7 +133,7 @@ def _up(plan: Plan, processes: Processes, patience: float, say: Say) -> CopyFigu
         snapshot_bytes=at_dual_write.snapshot_bytes,
         active_cpu_at_state_1=at_state_1.active.cpu,
         zookeeper_cpu_at_state_1=at_state_1.zookeeper.cpu,
-        registration_to_dual_write=round(_moment(dual[1]) - registered_at, 2),
+        registration_to_dual_write=round(moment(dual[1]) - registered_at, 2),
         active_cpu_at_dual_write=at_dual_write.active.cpu,
         active_heap_after_gc=at_dual_write.active.heap_after_gc,
         active_peak_rss=at_dual_write.active.peak_rss,
@@ -176,145 +166,7 @@ def _clear(directory: Path) -> None:
     shutil.rmtree(directory)
 
 
-# -- starting -------------------------------------------------------------------------------------------------------------
-
-
-def _sockets(plan: Plan, spec: ClusterSpec) -> dict[str, tuple[tuple[str, int], ...]]:
-    found: dict[str, tuple[tuple[str, int], ...]] = {ZOOKEEPER: ((f"{plan.network}.1", 2181),)}
-    found |= {broker.service: ((broker.host, broker.listeners[0].port),) for broker in spec.brokers}
-    return found | {each.service: ((each.host, each.port), (each.host, each.metrics_port)) for each in spec.controllers}
-
-
-def _log4j(plan: Plan) -> Path:
-    path = plan.directory / "log4j.properties"
-    path.write_text(LOG4J.read_text() + "".join(f"log4j.logger.{name}=WARN\n" for name in QUIET if plan.quiet))
-    return path
-
-
-def _start_zookeeper(plan: Plan, spec: ClusterSpec, processes: Processes) -> float:
-    """Start it; the seconds until it serves the tree."""
-    host, _, port = spec.zookeeper.servers[0].partition(":")
-    config = plan.directory / "zookeeper.properties"
-    properties = {"dataDir": plan.zookeeper_data, "clientPort": port, "clientPortAddress": host, "admin.enableServer": "false"}
-    properties |= {"maxClientCnxns": "0", "tickTime": "3000", "4lw.commands.whitelist": "srvr,mntr,ruok"}
-    config.write_text(render_properties({key: str(value) for key, value in properties.items()}, header="Written by benchmarks.scale"))
-    arguments = ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
-    processes.start_java(ZOOKEEPER, arguments, heap=plan.zookeeper_heap, log4j=_log4j(plan))
-    began = time.monotonic()
-    while not _serves(host, int(port)):
-        processes.require(ZOOKEEPER)
-        if time.monotonic() - began > LOADING:
-            raise StepFailed(f"ZooKeeper did not load the tree within {LOADING} s", way_out=f"read {processes.log(ZOOKEEPER)}")
-        time.sleep(0.1)
-    return time.monotonic() - began
-
-
-def _serves(host: str, port: int) -> bool:
-    """Whether it has loaded its tree. It accepts connections before that, and says nothing, or that it does not serve."""
-    try:
-        with socket.create_connection((host, port), timeout=5) as connection:
-            connection.sendall(b"srvr")
-            said = b"".join(iter(lambda: connection.recv(4096), b""))
-    except OSError:
-        return False
-    return b"Node count:" in said
-
-
-def _start_controller(plan: Plan, spec: ClusterSpec, processes: Processes, controller_id: int) -> None:
-    controller = spec.controller(controller_id)
-    config = Path(controller.config_file)
-    config.write_text(render_properties(controller_properties(spec, controller, ControllerMode.MIGRATION), header="Written by benchmarks.scale"))
-    tool = Path(spec.kafka.home) / "bin" / "kafka-storage.sh"
-    done = subprocess.run([str(tool), "format", f"--cluster-id={spec.cluster_id}", "-c", str(config)], capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode:
-        raise StepFailed(f"{controller.service} could not be formatted: {(done.stderr or done.stdout).strip()[-400:]}", way_out=f"read {config}")
-    metrics = f"{controller.host}:{controller.metrics_port}"
-    processes.start_java(controller.service, ["kafka.Kafka", str(config)], heap=plan.controller_heap, log4j=_log4j(plan), metrics=metrics)
-
-
-def _await_leader(spec: ClusterSpec, processes: Processes, *, within: float = 120) -> None:
-    deadline = time.monotonic() + within
-    while True:
-        try:
-            describe_quorum(spec, secrets=environment_secrets({}))
-            return
-        except Unreachable as error:
-            for controller in spec.controllers:
-                processes.require(controller.service)
-            if time.monotonic() > deadline:
-                raise StepFailed(f"no controller led within {within:g} s: {error.problem}", way_out="read the controllers' logs") from None
-        time.sleep(0.2)
-
-
-def _await_registration(plan: Plan, spec: ClusterSpec, processes: Processes, *, within: float = 300) -> float:
-    """When the last stand-in had registered, as epoch seconds."""
-    deadline = time.monotonic() + within
-    while True:
-        now = told(plan.ghosts)
-        if now.problem:
-            raise StepFailed(f"the stand-ins failed: {now.problem}", way_out=f"read {processes.log(GHOSTS)}")
-        if now.registered_at is not None:
-            return now.registered_at
-        processes.require(GHOSTS)
-        if time.monotonic() > deadline:
-            raise StepFailed(f"{plan.brokers} stand-ins had not registered after {within:g} s", way_out=f"read {processes.log(GHOSTS)}")
-        time.sleep(0.05)
-
-
-# -- watching -------------------------------------------------------------------------------------------------------------
-
-_PIECE = 8 * 1024 * 1024
-_LONGEST = 100_000
-_AT = rb"\[([\d-]+ [\d:]+,\d+)\][^\n]*"
-_COPIED = re.compile(
-    _AT + rb"Completed migration of metadata from ZooKeeper to KRaft\. (?P<records>\d+) records were generated in (?P<ms>\d+) ms across "
-    rb"(?P<batches>\d+) batches\. The average time spent waiting on a batch was (?P<wait>[\d.]+) ms"
-)
-_DUAL_WRITE = re.compile(_AT + rb"[Tt]ransition[^\n]* to DUAL_WRITE")
-
-
-class _Watch:
-    """Follows the controllers' logs; only the lines of the migration driver are looked at."""
-
-    def __init__(self, plan: Plan, spec: ClusterSpec, processes: Processes, *, deadline: float) -> None:
-        self._plan, self._spec, self._processes, self._deadline = plan, spec, processes, deadline
-        self._places = {controller.id: 0 for controller in spec.controllers}
-        self._lines: list[tuple[int, bytes]] = []
-
-    def first(self, wanted: re.Pattern[bytes]) -> tuple[int, re.Match[bytes]]:
-        """The first controller whose log says so, and what it says. Raises StepFailed when a process ends or the deadline passes."""
-        while True:
-            self._read()
-            for controller_id, line in self._lines:
-                if match := wanted.search(line):
-                    return controller_id, match
-            for name in self._processes.names():
-                self._processes.require(name)
-            if problem := told(self._plan.ghosts).problem:
-                raise StepFailed(f"the stand-ins failed: {problem}", way_out=f"read {self._processes.log(GHOSTS)}")
-            if time.monotonic() > self._deadline:
-                last = self._lines[-1][1].decode(errors="replace")[:300] if self._lines else "nothing"
-                raise StepFailed(f"the migration did not get that far in time; the driver last said: {last}", way_out=f"read {self._plan.logs}")
-            time.sleep(0.2)
-
-    def _read(self) -> None:
-        for controller_id, place in self._places.items():
-            with self._processes.log(self._spec.controller(controller_id).service).open("rb") as log:
-                log.seek(place)
-                while text := log.read(_PIECE):
-                    whole = text[: text.rfind(b"\n") + 1]
-                    if not whole and len(text) < _PIECE:
-                        break  # a line that is still being written
-                    # A failed UpdateMetadata is one line of the whole request: such a line is passed over in pieces.
-                    taken = whole or text
-                    self._lines += ((controller_id, line) for line in taken.splitlines() if b"KRaftMigrationDriver" in line and len(line) < _LONGEST)
-                    self._places[controller_id] += len(taken)
-                    log.seek(self._places[controller_id])
-
-
-def _moment(text: bytes) -> float:
-    """log4j's ISO8601 (local time) as epoch seconds."""
-    return datetime.strptime(text.decode(), "%Y-%m-%d %H:%M:%S,%f").astimezone().timestamp()
+# -- looking ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
