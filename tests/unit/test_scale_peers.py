@@ -12,8 +12,9 @@ from benchmarks.facts import CAMEL, Facts, LogScript, differences, summary_of_fa
 from benchmarks.parity import LINES, Run, _require_same
 from benchmarks.parity import table as parity_table
 from benchmarks.scale.cluster import Plan, heaps, load_spec, saved_plan, write_cluster_file
+from benchmarks.scale.driver_log import COPIED, DUAL_WRITE
 from benchmarks.scale.ghosts import LEADER_AND_ISR, UPDATE_METADATA, done
-from benchmarks.scale.measure import _COPIED, _DUAL_WRITE, CopyFigures
+from benchmarks.scale.measure import CopyFigures
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.metadata import entities
 
@@ -113,15 +114,15 @@ def test_a_copy_that_failed_stands_in_the_table() -> None:
 
 
 def test_the_drivers_lines_are_recognised() -> None:
-    copied = _COPIED.search(
+    copied = COPIED.search(
         b"[2026-11-21 21:28:52,123] INFO [KRaftMigrationDriver id=3001] Completed migration of metadata from ZooKeeper to KRaft. 26001 records were generated in "
         b"14820 ms across 126 batches. The average time spent waiting on a batch was 30.52 ms. The record types were {TOPIC_RECORD=2000}. (x)"
     )
     assert copied is not None
     assert (copied[1], copied["records"], copied["ms"], copied["batches"], copied["wait"]) == (b"2026-11-21 21:28:52,123", b"26001", b"14820", b"126", b"30.52")
     line = b"[2026-11-21 21:29:07,001] INFO [KRaftMigrationDriver id=3001] 30 transitioning from KRAFT_CONTROLLER_TO_BROKER_COMM to DUAL_WRITE state (x)"
-    assert _DUAL_WRITE.search(line) is not None
-    assert _DUAL_WRITE.search(line.replace(b"to DUAL_WRITE", b"to SYNC_KRAFT_TO_ZK")) is None
+    assert DUAL_WRITE.search(line) is not None
+    assert DUAL_WRITE.search(line.replace(b"to DUAL_WRITE", b"to SYNC_KRAFT_TO_ZK")) is None
 
 
 def test_a_stand_ins_answer_has_the_length_it_claims() -> None:
