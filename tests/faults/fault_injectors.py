@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,7 +11,6 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -287,7 +287,7 @@ def pending_deletion(scene: Scene, fault: Fault) -> Undo:
     return lambda: _start_and_wait(scene, broker.service)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _started_again_on_failure(scene: Scene, service: str) -> Iterator[None]:
     """What breaks off half-way leaves no node dead for the cases behind."""
     try:
@@ -301,10 +301,9 @@ def _started_again_on_failure(scene: Scene, service: str) -> Iterator[None]:
 
 def _delete(scene: Scene, servers: str, topic: str) -> bool | None:
     """Whether a controller took the deletion, by its znode: the call itself times out, since the deletion can't end."""
-    try:
-        next(iter(AdminClient({"bootstrap.servers": servers}).delete_topics([topic], operation_timeout=2).values())).result(10)
-    except KafkaException as error:
-        print(f"deleting {topic}: {error}")
+    client = AdminClient({"bootstrap.servers": servers})  # without a name it would end before its answer
+    with contextlib.suppress(KafkaException):
+        next(iter(client.delete_topics([topic], operation_timeout=2).values())).result(20)
     return True if _znode(scene, f"/admin/delete_topics/{topic}") is not None else None
 
 
