@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -13,7 +15,8 @@ from pyspark.sql import SparkSession
 from kraft_runbook.cluster import ClusterSpec, SecretRef, ZooKeeper
 from kraft_runbook.errors import SecretMissing, Unreachable
 from kraft_runbook.metadata.entities import Kind, Row
-from kraft_runbook.spark.arrow_rows import BATCH, FAILED, row_batches_of_a_worker
+from kraft_runbook.metadata.metadata_log import Version
+from kraft_runbook.spark.arrow_rows import BATCH, FAILED, row_batches_of_a_worker, version_batches
 from kraft_runbook.spark.source_options import Sealed
 from kraft_runbook.spark.zookeeper_source import Topics, ZookeeperSourceReader
 
@@ -49,6 +52,18 @@ def test_rows_come_in_batches_and_a_failure_comes_last() -> None:
     assert (first.num_rows, second.num_rows) == (BATCH, 6)
     last = second.to_pylist()[-1]
     assert (last["kind"], json.loads(last["value"])) == (FAILED, {"problem": "ZooKeeper went away", "way_out": "bring it back"})
+
+
+def test_versions_come_as_they_are_with_and_without_a_value_and_pandas_is_not_needed() -> None:
+    versions = [Version(Kind.TOPIC, f'["ü{n}"]', None if n % 3 == 0 else "x" * n, n, n % 2 == 0) for n in range(20)]
+    (batch,) = version_batches(versions)
+    batch.validate(full=True)
+    assert batch.to_pylist() == [{"kind": "topic", "key": v.key, "value": v.value, "offset": v.offset, "last": v.last} for v in versions]
+    script = (
+        "import sys; from kraft_runbook.spark.arrow_rows import *; from kraft_runbook.metadata.entities import *;"
+        "list(row_batches_of_a_worker([acl('a', 'b', 'c', 'd', 'e', 'f', 'g')])); sys.exit('pandas' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_options_carry_the_cluster_to_a_worker_and_hide_what_is_secret() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from kraft_runbook.errors import RunbookError
@@ -40,7 +42,19 @@ def row_batches_of_a_worker(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
 def _batches(rows: Iterator[tuple[object, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     while held := list(islice(rows, BATCH)):
         columns = zip(*held, strict=True)
-        yield pa.record_batch([pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema)
+        yield pa.record_batch([_array(column, kind) for column, kind in zip(columns, schema.types, strict=True)], schema=schema)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """As ``pa.array``, which would import pandas for it: a second of each worker's start."""
+    valid = pa.py_buffer(np.packbits([value is not None for value in values], bitorder="little"))
+    if kind == pa.string():
+        encoded = [b"" if value is None else value.encode() for value in values]
+        offsets = np.zeros(len(values) + 1, np.int32)
+        np.cumsum([len(each) for each in encoded], out=offsets[1:])
+        return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))])
+    plain = np.packbits(values, bitorder="little") if kind == pa.bool_() else np.array([value or 0 for value in values], np.int64)
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(plain)])
 
 
 def _guarded(rows: Iterator[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:

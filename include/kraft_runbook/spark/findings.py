@@ -39,9 +39,9 @@ class Findings:
         assert self.quorum is not None
         return self.quorum
 
-    def add(self, counts: Counter[Kind], compared: Comparison) -> None:
-        """``counts``: rows that agreed without a closer look; ``compared``: what the closer look says."""
-        self.both += counts + compared.both
+    def add(self, compared: Comparison) -> None:
+        """Add what a comparison of rows says."""
+        self.both += compared.both
         self.differences += compared.differences
         self.undecoded += compared.undecoded
 

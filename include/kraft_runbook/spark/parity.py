@@ -14,7 +14,6 @@ from itertools import chain
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from kraft_runbook.clients.log_follower import LogFollower
 from kraft_runbook.clients.metadata_log_reader import LogTruncated
@@ -33,12 +32,12 @@ from kraft_runbook.metadata.image import Key
 from kraft_runbook.metadata.metadata_log import LogReplay
 from kraft_runbook.observation import MigrationZnode, ZkMigrationState
 from kraft_runbook.spark.baseline import BaselineHead, outlives_zookeeper, proves, read_head, read_rows, write_baseline
-from kraft_runbook.spark.candidates import compare_topics, find_candidates
 from kraft_runbook.spark.findings import Findings, Withheld
 from kraft_runbook.spark.progress import LogProgress
 from kraft_runbook.spark.session import session
 from kraft_runbook.spark.source_options import Sealed
-from kraft_runbook.spark.stores import read_migration, rows_frame, versions_frame, zookeeper_rows
+from kraft_runbook.spark.stores import read_migration, rows_frame, versions_frame, zookeeper_tree
+from kraft_runbook.spark.topics import compare_topics
 
 TOPICS_AT_ONCE = 5_000
 """How many topics in question are looked at together, each time with an M and E of their own: their rows are held in memory."""
@@ -120,39 +119,27 @@ def _read_ahead(log: LogFollower) -> None:
 
 @dataclass(slots=True)
 class _Proven:
-    """ZooKeeper's rows as they agreed with the log: of the first look, and ``closer``. ``settled``: keys that agreed only ``later``."""
+    """ZooKeeper's side as it agreed with the log: ``topics`` as wholes, all others in ``rows``. ``settled``: keys that agreed only ``later``."""
 
-    tree: DataFrame
-    closer: list[Row] = field(default_factory=list)
+    topics: DataFrame
+    rows: list[Row]
     settled: set[Key] = field(default_factory=set)
     later: list[Row] = field(default_factory=list)
 
 
 def _compare_with_zookeeper(spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower) -> _Proven:
     """Everything once, each topic by its fingerprint; then the topics in question row by row, with a new M and E."""
-    tree = zookeeper_rows(spark, sealed)  # read to its last znode before anybody asks for E
+    tree, rows = zookeeper_tree(spark, sealed)  # read to its last znode before anybody asks for E
     found.end = _end(found, log, found.start)
-    told = chain(
-        log.replay.whole_topics(), log.replay.versions_beside_topics(), quorum_versions(sealed.spec, log.quorum, offset=found.start, secrets=sealed.secrets)
-    )
-    versions = versions_frame(spark, told).localCheckpoint(eager=True)
-    topics = compare_topics(tree, versions)
+    topics = compare_topics(tree, versions_frame(spark, log.replay.whole_topics()))
     found.both += topics.both
-    tree = tree.union(rows_frame(spark, declared_rows(sealed.spec)))
-    _judge(found, tree.where(_BESIDE), versions.where(_BESIDE))
-    proven = _Proven(tree.join(_named(spark, topics.in_question), ["kind", "key"], "left_anti") if topics.in_question else tree)
+    rows += declared_rows(sealed.spec)
+    told = quorum_versions(sealed.spec, log.quorum, offset=found.start, secrets=sealed.secrets)
+    found.add(compare(rows, chain(log.replay.versions_beside_topics(), told)))
+    proven = _Proven(_without(spark, tree, topics.in_question), rows)
     for first in range(0, len(topics.in_question), TOPICS_AT_ONCE):
-        proven.closer += _look_closer(found, sealed, log, topics.in_question[first : first + TOPICS_AT_ONCE])
+        proven.rows += _look_closer(found, sealed, log, topics.in_question[first : first + TOPICS_AT_ONCE])
     return proven
-
-
-_BESIDE = f"kind <> '{Kind.WHOLE_TOPIC.value}'"
-_WHOLE = f"kind = '{Kind.WHOLE_TOPIC.value}'"
-
-
-def _judge(found: Findings, rows: DataFrame, versions: DataFrame) -> None:
-    candidates = find_candidates(rows, versions)
-    found.add(candidates.counts - Counter(row.kind for row in candidates.rows), compare(candidates.rows, candidates.versions))
 
 
 def _look_closer(found: Findings, sealed: Sealed, log: LogFollower, topics: Sequence[str]) -> list[Row]:
@@ -161,7 +148,7 @@ def _look_closer(found: Findings, sealed: Sealed, log: LogFollower, topics: Sequ
     with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets, rate=sealed.spec.zookeeper.read_rate) as reader:
         rows = list(read_topics(reader, topics, sealed.decoding))
     _end(found, log, start)
-    found.add(Counter(), compare(rows, log.replay.versions_of_topics(topics, since=start)))
+    found.add(compare(rows, log.replay.versions_of_topics(topics, since=start)))
     return rows
 
 
@@ -177,9 +164,9 @@ def _end(found: Findings, log: LogFollower, start: int) -> int:
     return found.last
 
 
-def _named(spark: SparkSession, names: Sequence[str]) -> DataFrame:
-    """The keys of these topics as wholes."""
-    return rows_frame(spark, (entities.whole_topic(name, "") for name in names)).select("kind", "key")
+def _without(spark: SparkSession, tree: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The topics but these."""
+    return tree.join(rows_frame(spark, (entities.whole_topic(name, "") for name in names)), "key", "left_anti") if names else tree
 
 
 # -- suspects -----------------------------------------------------------------------------------------------------------
@@ -227,13 +214,13 @@ def _is_alive(found: Findings, sealed: Sealed) -> None:
 
 
 def _save(path: Path, report: ParityReport, found: Findings, sealed: Sealed, proven: _Proven) -> None:
-    cluster_id = proven.tree.where(f.col("kind") == Kind.CLUSTER_ID.value).collect()[0]["value"]
+    cluster_id = next(row.value for row in proven.rows if row.kind is Kind.CLUSTER_ID)
     head = BaselineHead(
         report.cluster, json.loads(cluster_id), report.migration_offset, report.end_offset, found.last, report.migration_epoch, report.digest, sealed.salt
     )
-    first = (Row(Kind(each["kind"]), each["key"], each["value"]) for each in proven.tree.toLocalIterator())
-    rows = (row for row in chain(first, proven.closer) if (row.kind, row.key) not in proven.settled)
-    write_baseline(path, head, chain(rows, proven.later))
+    whole = (Row(Kind.WHOLE_TOPIC, each["key"], each["value"]) for each in proven.topics.select("key", "value").toLocalIterator())
+    rows = (row for row in proven.rows if (row.kind, row.key) not in proven.settled)
+    write_baseline(path, head, chain(whole, rows, proven.later))
 
 
 def _compare_with_baseline(spark: SparkSession, found: Findings, sealed: Sealed, head: BaselineHead, path: Path) -> None:
@@ -247,19 +234,15 @@ def _compare_with_baseline(spark: SparkSession, found: Findings, sealed: Sealed,
         f"ZooKeeper is out of use: compared was the state that a MATCH (digest {head.digest}) proved at offsets {head.migration_offset} to {head.end_offset}; "
         "what changed since then exists in KRaft only"
     )
-    rows = rows_frame(spark, read_rows(path)).localCheckpoint(eager=True)
+    rows = list(read_rows(path))
+    as_one = {row.key: row for row in rows if row.kind is Kind.WHOLE_TOPIC}
     with _follow(sealed, head.migration_offset) as log:
         log.read_to(head.end_offset)
-        whole = rows.where(_WHOLE)
-        topics = compare_topics(whole, versions_frame(spark, log.replay.whole_topics()))
+        topics = compare_topics(rows_frame(spark, as_one.values()), versions_frame(spark, log.replay.whole_topics()))
         found.both += topics.both
-        kept = whole.join(_named(spark, topics.in_question), ["kind", "key"], "left_semi").select("key").collect()
-        as_one = {entities.parse_key(each["key"])[0] for each in kept}
-        found.differences += tuple(
-            Difference(Kind.WHOLE_TOPIC, entities.canonical([name]), '"as it was proven"', '"something else"') for name in topics.in_question if name in as_one
-        )
+        questioned = {name: entities.whole_topic(name, "").key for name in topics.in_question}
+        found.differences += tuple(Difference(Kind.WHOLE_TOPIC, key, '"as it was proven"', '"something else"') for key in questioned.values() if key in as_one)
         log.read_to(head.last_offset)
-        by_row = log.replay.versions_of_topics(name for name in topics.in_question if name not in as_one)
+        by_row = log.replay.versions_of_topics(name for name, key in questioned.items() if key not in as_one)
         told = chain(by_row, log.replay.versions_beside_topics(), quorum_versions(sealed.spec, log.quorum, offset=found.start, secrets=sealed.secrets))
-        versions = versions_frame(spark, (version for version in told if outlives_zookeeper(version.kind)))
-        _judge(found, rows.where(_BESIDE), versions)
+        found.add(compare((row for row in rows if row.kind is not Kind.WHOLE_TOPIC), (version for version in told if outlives_zookeeper(version.kind))))

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.metadata.entities import Row
+from kraft_runbook.metadata.entities import Kind, Row
 from kraft_runbook.metadata.metadata_log import Version
 from kraft_runbook.metadata.zookeeper_tree import BadZnode, parse_migration
 from kraft_runbook.observation import MigrationZnode
@@ -38,14 +38,19 @@ def read_migration(sealed: Sealed) -> MigrationZnode:
     return migration
 
 
-def zookeeper_rows(spark: SparkSession, sealed: Sealed) -> DataFrame:
-    """The whole tree, each topic as one row of kind WHOLE_TOPIC. Raises Withheld with what a worker could not read."""
+def zookeeper_tree(spark: SparkSession, sealed: Sealed) -> tuple[DataFrame, list[Row]]:
+    """The topics, one row of kind WHOLE_TOPIC each, and the rows of everything else, of which there are few. All is read when the call returns.
+
+    Raises Withheld with what a worker could not read.
+    """
     options = sealed.shared_by(spark.sparkContext.defaultParallelism).options()
     with reading_topics(spark):
         found = spark.read.format("zookeeper").options(**options).load().localCheckpoint(eager=True)
-    for failed in found.where(f.col("kind") == FAILED).limit(1).collect():
-        raise Withheld(**json.loads(failed["value"]))
-    return found
+    beside = found.where(f.col("kind") != Kind.WHOLE_TOPIC.value).collect()
+    for each in beside:
+        if each["kind"] == FAILED:
+            raise Withheld(**json.loads(each["value"]))
+    return found.where(f.col("kind") == Kind.WHOLE_TOPIC.value), [Row(Kind(each["kind"]), each["key"], each["value"]) for each in beside]
 
 
 def rows_frame(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
