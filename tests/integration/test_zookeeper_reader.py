@@ -9,7 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 from labs import Lab
 
-from kraft_runbook.clients import zookeeper as module
+from kraft_runbook.clients.multi_read import MultiRead
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.cluster import ZooKeeper
@@ -43,7 +43,7 @@ def test_znodes_of_any_size_come_in_order_and_a_missing_one_is_none(tree: ZooKee
 
 
 def test_a_server_without_multi_read_is_read_one_by_one(tree: ZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module._MultiRead, "type", 99)  # no server knows this one
+    monkeypatch.setattr(MultiRead, "type", 99)  # no server knows this one
     with ZookeeperReader(tree, secrets=environment_secrets({})) as reader:
         assert [z and len(z.data) for z in reader.get_many(["/n/2", "/n/none", "/n/3"])] == [6, None, 9]
         assert reader.children_many(["/n/none"]) == [None]

@@ -10,6 +10,7 @@ from kazoo.client import KazooClient
 from labs import Lab
 
 from kraft_runbook.clients import zookeeper as module
+from kraft_runbook.clients.multi_read import BulkRead
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.clients.zookeeper_topics import read_topic_columns
@@ -100,7 +101,7 @@ def test_what_kafka_itself_wrote_is_not_odd(running_lab: Lab) -> None:
 
 
 def test_from_a_server_without_multi_read_all_topics_are_odd(tree: ZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module._BulkRead, "type", 99)  # no server knows this one
+    monkeypatch.setattr(BulkRead, "type", 99)  # no server knows this one
     with ZookeeperReader(tree, secrets=environment_secrets({})) as reader:
         columns, odd = read_topic_columns(reader, PLAIN)
         assert (len(columns), odd) == (0, tuple(PLAIN))
@@ -110,16 +111,16 @@ def test_from_a_server_without_multi_read_all_topics_are_odd(tree: ZooKeeper, mo
 def test_a_lost_connection_is_read_over_again(tree: ZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_BULK_ZNODES", 100)
     with ZookeeperReader(tree, secrets=environment_secrets({})) as reader:
-        answers = module._BulkRead.deserialize
+        answers = BulkRead.deserialize
         lost = []
 
-        def lose(self: module._BulkRead, reply: bytes, offset: int) -> tuple[list[bytes | None], list[int]]:
+        def lose(self: BulkRead, reply: bytes, offset: int) -> tuple[list[bytes | None], list[int]]:
             if self.end > 1000 and len(lost) < 3:
                 lost.append(self.end)
                 raise module.ConnectionLoss
             return answers(self, reply, offset)
 
-        monkeypatch.setattr(module._BulkRead, "deserialize", lose)
+        monkeypatch.setattr(BulkRead, "deserialize", lose)
         columns, odd = read_topic_columns(reader, [*PLAIN, "large"])
         assert len(lost) == 3
         assert (list(columns.names), odd) == ([*PLAIN, "large"], ())

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kraft_runbook.clients import zookeeper as module
+from kraft_runbook.clients import zookeeper_servers as module
 from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.clients.zookeeper import ZookeeperReader, _leads, spread_over
+from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.clients.zookeeper_servers import leads, spread_over
 from kraft_runbook.cluster import ZooKeeper
 
 SERVERS = ("a:1", "b:1", "c:1")
@@ -48,11 +49,11 @@ def server() -> Iterator[Callable[[bytes | None], str]]:
 
 def test_a_server_leads_only_if_it_says_so(server: Callable[[bytes | None], str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SRVR_TIMEOUT", 0.2)
-    assert _leads(server(b"Zookeeper version: 3.8.4\nMode: leader\nNode count: 5\n"))
-    assert not _leads(server(b"Zookeeper version: 3.8.4\nMode: follower\nNode count: 5\n"))
-    assert not _leads(server(b"srvr is not executed because it is not in the whitelist.\n"))
-    assert not _leads(server(None))
-    assert not _leads("127.0.0.1:1")
+    assert leads(server(b"Zookeeper version: 3.8.4\nMode: leader\nNode count: 5\n"))
+    assert not leads(server(b"Zookeeper version: 3.8.4\nMode: follower\nNode count: 5\n"))
+    assert not leads(server(b"srvr is not executed because it is not in the whitelist.\n"))
+    assert not leads(server(None))
+    assert not leads("127.0.0.1:1")
 
 
 def test_a_rate_that_reads_nothing_is_refused() -> None:

@@ -8,19 +8,15 @@ server answers UNIMPLEMENTED and is read with pipelined single requests instead.
 from __future__ import annotations
 
 import logging
-import socket
-import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
-    EXCEPTIONS,
     ConnectionLoss,
     KazooException,
     NoNodeError,
@@ -31,33 +27,21 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 
+from kraft_runbook.clients.multi_read import GET_CHILDREN, GET_DATA, MAX_REQUEST_BYTES, Bulk, BulkRead, MultiRead, NoMultiRead, Units
 from kraft_runbook.clients.secrets import Secrets
+from kraft_runbook.clients.zookeeper_servers import leads, spread_over
 from kraft_runbook.cluster import SecurityProtocol, ZooKeeper
 from kraft_runbook.errors import RunbookError, Unreachable
 
 T = TypeVar("T")
 
-GET_DATA = 4
-GET_CHILDREN = 8
-MULTI_READ = 22
-
 TARGET_REPLY_BYTES = 512 * 1024
 """What one reply should hold: half of jute.maxbuffer's default, ZooKeeper's limit on a packet."""
-MAX_REQUEST_BYTES = 256 * 1024
 MAX_PATHS = 1000
 MAX_BULK_ZNODES = 4000
 """The same for a bulk read, whose replies are decoded faster; at ~165 bytes a partition's state that is a little more than a reply should hold."""
 IN_FLIGHT = 3
 """Requests sent ahead of their replies."""
-
-SRVR_TIMEOUT = 1.0
-"""Seconds that a server may take to say whether it leads."""
-
-_INT = struct.Struct("!i")
-_HEADER = struct.Struct("!iBi")
-_STAT = struct.Struct("!qqqqiiiqiiq")
-_RESULT = struct.Struct("!iBii")
-_CHILDREN_FROM_END = 12  # numChildren, an int, stands before the stat's last field, a long
 
 # kazoo logs whole replies at DEBUG, and znodes hold credentials: it gets a logger that never goes that low.
 _quiet = logging.getLogger("kraft_runbook.clients.zookeeper.kazoo")
@@ -75,140 +59,6 @@ class Znode:
     mzxid: int
     pzxid: int
     ephemeral_owner: int
-
-
-class _MultiRead(Generic[T]):
-    """A multiRead request as kazoo's connection wants one: ``type``, ``serialize``, ``deserialize``. Answers [(result | None)]."""
-
-    type = MULTI_READ
-
-    def __init__(self, operation: int, paths: Sequence[str]) -> None:
-        self.operation = operation
-        self.paths = paths
-        self.request_bytes = 0
-        self.reply_bytes = 0
-
-    def serialize(self) -> bytes:
-        header = _HEADER.pack(self.operation, False, -1)
-        parts: list[bytes] = []
-        for path in self.paths:
-            encoded = path.encode()
-            parts += (header, _INT.pack(len(encoded)), encoded, b"\0")  # the last byte: no watch
-        parts.append(_HEADER.pack(-1, True, -1))
-        return b"".join(parts)
-
-    def deserialize(self, reply: bytes, offset: int) -> list[Any]:
-        self.reply_bytes = len(reply)
-        found: list[Any] = []
-        while True:
-            kind, done, _ = _HEADER.unpack_from(reply, offset)
-            offset += _HEADER.size
-            if done:
-                return found
-            if kind == -1:
-                (code,) = _INT.unpack_from(reply, offset)
-                offset += _INT.size
-                if code != NoNodeError.code:
-                    raise EXCEPTIONS[code](f"{self.paths[len(found)]}")
-                found.append(None)
-            elif kind == GET_DATA:
-                data, offset = _buffer(reply, offset)
-                found.append((data, _STAT.unpack_from(reply, offset)))
-                offset += _STAT.size
-            else:
-                (count,) = _INT.unpack_from(reply, offset)
-                offset += _INT.size
-                names = []
-                for _ in range(count):
-                    name, offset = _buffer(reply, offset)
-                    names.append(name.decode())
-                found.append(tuple(names))
-
-
-def _buffer(reply: bytes, offset: int) -> tuple[bytes, int]:
-    (length,) = _INT.unpack_from(reply, offset)
-    offset += _INT.size
-    return (reply[offset : offset + length], offset + length) if length > 0 else (b"", offset)
-
-
-class Units(Protocol):
-    """What a bulk read asks for: many units, each of ``znodes`` znodes. A reply holds whole units."""
-
-    znodes: int
-
-    def __len__(self) -> int: ...
-
-    def path(self, at: int) -> str:
-        """A path of this unit, for errors."""
-
-    def requests(self, start: int, end: int, chroot: bytes) -> bytes:
-        """The units' requests, each as ``get_data_request`` makes them, joined."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bulk:
-    """The znodes of the units from ``start``, in order. ``data``: None where there is no such znode; ``children``: how many it has, if that was asked for."""
-
-    start: int
-    data: list[bytes | None]
-    children: list[int]
-
-
-class NoMultiRead(Exception):
-    """This server (before ZooKeeper 3.6) does not know multiRead: nothing is read in bulk from it."""
-
-
-@cache
-def get_data_request(length: int) -> bytes:
-    """What stands before a path of so many bytes in a multiRead that gets its data; after it stands a zero byte (no watch)."""
-    return _HEADER.pack(GET_DATA, False, -1) + _INT.pack(length)
-
-
-class _BulkRead:
-    """A multiRead of many znodes' data. Answers [data | None] and, if wanted, how many children each has."""
-
-    type = MULTI_READ
-
-    def __init__(self, units: Units, start: int, size: int, chroot: bytes, count_children: bool) -> None:
-        self._units, self._start, self._count_children = units, start, count_children
-        end = min(len(units), start + size)
-        requests = units.requests(start, end, chroot)
-        while len(requests) > MAX_REQUEST_BYTES and end - start > 1:
-            end = start + max(1, (end - start) * MAX_REQUEST_BYTES // len(requests))
-            requests = units.requests(start, end, chroot)
-        self.end = end
-        self._requests = requests
-        self.request_bytes = len(requests)
-        self.reply_bytes = 0
-
-    def serialize(self) -> bytes:
-        return self._requests + _HEADER.pack(-1, True, -1)
-
-    def deserialize(self, reply: bytes, offset: int) -> tuple[list[bytes | None], list[int]]:
-        self.reply_bytes = len(reply)
-        data: list[bytes | None] = []
-        children: list[int] = []
-        result, integer, stat, count_children = _RESULT.unpack_from, _INT.unpack_from, _STAT.size, self._count_children
-        last = len(reply) - _HEADER.size  # where the header stands that ends them all
-        while offset < last:
-            kind, done, _, length = result(reply, offset)
-            offset += 13
-            if kind == GET_DATA:
-                end = offset + length if length > 0 else offset  # -1: null
-                data.append(reply[offset:end])
-                offset = end + stat
-                if count_children:
-                    children.append(integer(reply, offset - _CHILDREN_FROM_END)[0])
-            elif kind == -1 and not done and length == NoNodeError.code:
-                data.append(None)
-                children.append(0)
-            elif kind == -1 and not done:
-                raise EXCEPTIONS[length](self._units.path(self._start + len(data) // self._units.znodes))
-            else:
-                raise ValueError(f"a result of type {kind} in a reply of data")
-        if offset != last or not _HEADER.unpack_from(reply, offset)[1] or len(data) != (self.end - self._start) * self._units.znodes:
-            raise ValueError("a reply that ends elsewhere than its results do")
-        return data, children
 
 
 class ZookeeperReader:
@@ -245,7 +95,7 @@ class ZookeeperReader:
         servers = self._zookeeper.servers
         if self._spread is not None and len(servers) > 1:
             encrypted = self._zookeeper.security.protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
-            leader = None if encrypted else next(filter(_leads, servers), None)  # behind TLS nobody is asked
+            leader = None if encrypted else next(filter(leads, servers), None)  # behind TLS nobody is asked
             self._client.set_hosts(",".join(spread_over(servers, self._spread, leader)), randomize_hosts=False)
         try:
             self._client.start(self._timeout)
@@ -333,8 +183,8 @@ class ZookeeperReader:
             raise NoMultiRead
         chroot = self._zookeeper.chroot.encode()
 
-        def request(start: int, size: int) -> tuple[int, _BulkRead]:
-            made = _BulkRead(units, start, size, chroot, count_children)
+        def request(start: int, size: int) -> tuple[int, BulkRead]:
+            made = BulkRead(units, start, size, chroot, count_children)
             return made.end, made
 
         most = max(1, MAX_BULK_ZNODES // units.znodes)
@@ -354,9 +204,9 @@ class ZookeeperReader:
         """Requests of as many paths as fit."""
         found: list[T | None] = [None] * len(paths)
 
-        def request(start: int, size: int) -> tuple[int, _MultiRead[Any]]:
+        def request(start: int, size: int) -> tuple[int, MultiRead]:
             end = _batch_end(paths, start, size)
-            return end, _MultiRead(operation, [self._with_chroot(path) for path in paths[start:end]])
+            return end, MultiRead(operation, [self._with_chroot(path) for path in paths[start:end]])
 
         for start, _, results in self._batches(len(paths), request, lambda at: paths[at], most=MAX_PATHS):
             for at, result in enumerate(results, start):
@@ -364,14 +214,14 @@ class ZookeeperReader:
         return found
 
     def _batches(
-        self, count: int, make: Callable[[int, int], tuple[int, _MultiRead[Any] | _BulkRead]], path: Callable[[int], str], *, most: int, znodes: int = 1
+        self, count: int, make: Callable[[int, int], tuple[int, MultiRead | BulkRead]], path: Callable[[int], str], *, most: int, znodes: int = 1
     ) -> Iterator[tuple[int, int, Any]]:
         """The results of items 0 to ``count``, as (start, end, results): requests of as many items as fit, at most ``most``, a few in flight.
 
         ``make``: from a start and a size to the request and where it ends. A batch that breaks the connection is halved: its reply was too large.
         """
         again: deque[tuple[int, int]] = deque()
-        flying: deque[tuple[int, int, _MultiRead[Any] | _BulkRead, Any]] = deque()
+        flying: deque[tuple[int, int, MultiRead | BulkRead, Any]] = deque()
         if self._rate is not None:
             most = max(1, min(most, int(self._rate / 10 / znodes)))  # ten requests a second rather than one long one
         next_item, size, lone_failures = 0, min(64, most), 0
@@ -474,26 +324,6 @@ def _batch_end(paths: Sequence[str], start: int, size: int) -> int:
         if total > MAX_REQUEST_BYTES and at > start:
             return at
     return min(len(paths), start + size)
-
-
-def spread_over(servers: Sequence[str], first: int, leader: str | None) -> list[str]:
-    """The servers in the order in which the ``first``-th reader tries them. The leader, which every write of the ensemble goes through, comes last."""
-    others = [server for server in servers if server != leader]
-    start = first % max(1, len(others))
-    return [*others[start:], *others[:start], *([leader] if leader else [])]
-
-
-def _leads(server: str) -> bool:
-    """Whether this server says that it is the leader (``srvr``). One that does not answer, or does not allow the word, does not say so."""
-    host, _, port = server.rpartition(":")
-    try:
-        with socket.create_connection((host, int(port)), SRVR_TIMEOUT) as connection:
-            connection.settimeout(SRVR_TIMEOUT)
-            connection.sendall(b"srvr")
-            answer = b"".join(iter(lambda: connection.recv(4096), b""))
-    except OSError:
-        return False
-    return b"Mode: leader" in answer
 
 
 def _security(zookeeper: ZooKeeper, secrets: Secrets) -> dict[str, Any]:

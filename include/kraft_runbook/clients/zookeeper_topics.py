@@ -10,7 +10,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from kraft_runbook.clients.zookeeper import NoMultiRead, ZookeeperReader, get_data_request
+from kraft_runbook.clients.multi_read import NoMultiRead, get_data_request
+from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.metadata.state_columns import States, states_of
 from kraft_runbook.metadata.topic_columns import TopicColumns
 from kraft_runbook.metadata.znode_columns import Assignments, TopicZnodes, assignments_of, is_plain_name, together
