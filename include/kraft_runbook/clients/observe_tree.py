@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.clients.zookeeper_topics import read_topic_columns
+from kraft_runbook.metadata.topic_columns import TopicColumns
 from kraft_runbook.observation import ZookeeperTree
 
 SAMPLES = 20
@@ -28,46 +33,42 @@ class Tally:
             self.samples.append(item)
 
 
+@dataclass(slots=True)
+class _Topics:
+    """What was seen of the topics."""
+
+    unreadable: Tally
+    partitions: int = 0
+    assigned: set[int] = field(default_factory=set)
+    without_id: Tally = field(default_factory=Tally)
+    without_state: Tally = field(default_factory=Tally)
+    under_replicated: Tally = field(default_factory=Tally)
+    offline: Tally = field(default_factory=Tally)
+    reassigning: Tally = field(default_factory=Tally)
+
+
 def read_tree(reader: ZookeeperReader) -> ZookeeperTree:
     """Read every topic, partition state, config entity, ACL and consumer group. Raises Unreachable."""
     unreadable = Tally()
     names = reader.children("/brokers/topics") or ()
-    without_id, without_state, under_replicated, offline, reassigning = Tally(), Tally(), Tally(), Tally(), Tally()
-    assigned: set[int] = set()
-    partitions = 0
+    seen = _Topics(unreadable)
     for topics in _slices(names, TOPICS_AT_ONCE):
-        expected: list[tuple[str, tuple[int, ...]]] = []
-        for name, topic in zip(topics, _values(reader, [f"/brokers/topics/{t}" for t in topics], unreadable), strict=True):
-            if topic is None:
-                continue
-            if not topic.get("topic_id"):
-                without_id.add(name)
-            if any(topic.get("adding_replicas", {}).values()) or any(topic.get("removing_replicas", {}).values()):
-                reassigning.add(name)
-            expected += [(f"{name}-{p}", tuple(replicas)) for p, replicas in sorted(topic.get("partitions", {}).items(), key=lambda item: int(item[0]))]
-        partitions += len(expected)
-        states = _values(reader, [_state_path(partition) for partition, _ in expected], unreadable, missing=without_state)
-        for (partition, replicas), state in zip(expected, states, strict=True):
-            assigned.update(replicas)
-            if state is None:
-                continue
-            if set(replicas) - set(state["isr"]):
-                under_replicated.add(partition)
-            if state["leader"] < 0:
-                offline.add(partition)
+        columns, odd = read_topic_columns(reader, topics)
+        _see_columns(seen, columns)
+        _see_one_by_one(seen, reader, odd)
     acl_count, bad_principals = _acls(reader, unreadable)
     return ZookeeperTree(
         topics=len(names),
-        partitions=partitions,
-        topics_without_id=tuple(without_id.samples),
-        partitions_without_state=tuple(without_state.samples),
-        partitions_without_state_count=without_state.count,
-        under_replicated=tuple(under_replicated.samples),
-        under_replicated_count=under_replicated.count,
-        offline=tuple(offline.samples),
-        offline_count=offline.count,
-        reassigning=tuple(reassigning.samples),
-        assigned_broker_ids=frozenset(assigned),
+        partitions=seen.partitions,
+        topics_without_id=tuple(seen.without_id.samples),
+        partitions_without_state=tuple(seen.without_state.samples),
+        partitions_without_state_count=seen.without_state.count,
+        under_replicated=tuple(seen.under_replicated.samples),
+        under_replicated_count=seen.under_replicated.count,
+        offline=tuple(seen.offline.samples),
+        offline_count=seen.offline.count,
+        reassigning=tuple(seen.reassigning.samples),
+        assigned_broker_ids=frozenset(seen.assigned),
         unreadable=tuple(unreadable.samples),
         acl_count=acl_count,
         acls_with_bad_principal=bad_principals,
@@ -76,6 +77,42 @@ def read_tree(reader: ZookeeperReader) -> ZookeeperTree:
         live_zookeeper_consumers=_live_consumers(reader),
         znode_acl_restricted=any(reader.is_restricted(path) for path in KAFKA_ZNODES),
     )
+
+
+def _see_columns(seen: _Topics, columns: TopicColumns) -> None:
+    """Topics in which every partition has its state, and all reads well."""
+    held = columns.partitions
+    seen.partitions += len(held)
+    seen.assigned.update(np.unique(held.replicas.values).tolist())
+    for at in np.unique(held.topic[(held.adding.lengths > 0) | (held.removing.lengths > 0)]).tolist():
+        seen.reassigning.add(columns.names[at])
+    replicas, in_sync = (np.repeat(np.arange(len(held)), each.lengths) << 32 | each.values for each in (held.replicas, held.isr))
+    for tally, places in ((seen.under_replicated, np.unique(replicas[~np.isin(replicas, in_sync)] >> 32)), (seen.offline, np.flatnonzero(held.leader < 0))):
+        for at in places.tolist():
+            tally.add(f"{columns.names[held.topic[at]]}-{held.partition[at]}")
+
+
+def _see_one_by_one(seen: _Topics, reader: ZookeeperReader, names: Sequence[str]) -> None:
+    """Topics in which something is unusual."""
+    expected: list[tuple[str, tuple[int, ...]]] = []
+    for name, topic in zip(names, _values(reader, [f"/brokers/topics/{t}" for t in names], seen.unreadable), strict=True):
+        if topic is None:
+            continue
+        if not topic.get("topic_id"):
+            seen.without_id.add(name)
+        if any(topic.get("adding_replicas", {}).values()) or any(topic.get("removing_replicas", {}).values()):
+            seen.reassigning.add(name)
+        expected += [(f"{name}-{p}", tuple(replicas)) for p, replicas in sorted(topic.get("partitions", {}).items(), key=lambda item: int(item[0]))]
+    seen.partitions += len(expected)
+    states = _values(reader, [_state_path(partition) for partition, _ in expected], seen.unreadable, missing=seen.without_state)
+    for (partition, replicas), state in zip(expected, states, strict=True):
+        seen.assigned.update(replicas)
+        if state is None:
+            continue
+        if set(replicas) - set(state["isr"]):
+            seen.under_replicated.add(partition)
+        if state["leader"] < 0:
+            seen.offline.add(partition)
 
 
 def _state_path(partition: str) -> str:
