@@ -150,6 +150,8 @@ def _forward(seen: ClusterObservation, phase: Phase) -> tuple[str, ...]:
     ended = ", ".join(str(b.id) for b in seen.brokers.values() if b.running is False)
     if ended and forward_from(phase):
         return (f"start broker {ended} first, its log says why it ended: no other broker is restarted while one is down",)
+    if phase is Phase.PRE_MIGRATION and _down(seen):
+        return (f"provision_controllers: go on with controller {_down(seen)}; one whose disk is empty is formatted anew and catches up from the others",)
     not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if phase is Phase.DUAL_WRITE and not_yet:
         return (f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",)

@@ -77,6 +77,12 @@ def test_without_a_majority_every_controller_that_is_down_is_named_and_no_step_i
     assert told.back[0].startswith("restore_quorum")
 
 
+def test_a_controller_that_is_missing_before_the_copy_is_provisioned_again_not_refused() -> None:
+    told = explain(a_controller(103, running=False)(observation(Phase.PRE_MIGRATION)), SPEC)
+    assert told.forward[0].startswith("provision_controllers: go on with controller 103")
+    assert not [problem for problem in told.problems if "KRB-PRE-006" in problem]
+
+
 def test_an_election_is_waited_for_and_nobody_is_called_down() -> None:
     told = explain(part(quorum=WHY)(observation(Phase.DUAL_WRITE)), SPEC)
     assert told.waits_for[0].startswith("a leader of the controllers: ")

@@ -107,12 +107,15 @@ def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Findin
 def every_controller_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Once the migration has begun, every declared controller runs.
 
-    A migration that goes on with a bare majority can be stopped by one more failure.
+    A migration that goes on with a bare majority can be stopped by one more failure. Before the copy a run provisions what is missing, and waits for it.
     """
-    wrong = [f"controller {c.id} does not run ({spec.controller(c.id).address} refuses connections)" for c in seen.controllers.values() if c.running is False]
+    down = [c.id for c in seen.controllers.values() if c.running is False]
+    before_the_copy = detect_phase(seen).phase is Phase.PRE_MIGRATION
+    wrong = [] if before_the_copy else [f"controller {i} does not run ({spec.controller(i).address} refuses connections)" for i in down]
     unread = [f"controller {c.id}: {c.running.reason}" for c in seen.controllers.values() if not was_read(c.running)]
     unread += [f"controller {c.id}'s mode: {c.mode.reason}" for c in seen.controllers.values() if c.running is True and not was_read(c.mode)]
-    return settle(wrong, unread, f"{len(seen.controllers)} of {len(seen.controllers)} run")
+    total = len(seen.controllers)
+    return settle(wrong, unread, f"{total - len(down)} of {total} run" + (f"; controller {_ids(down)} is provisioned in this phase" if down else ""))
 
 
 @check("KRB-PRE-007", severity=BLOCKING, fix="give the controllers ids that no broker has, for example from 1000 on", phases=UNTIL_FINALIZED)
