@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -250,17 +251,22 @@ def fill_disk(scene: Scene, fault: Fault) -> Undo:
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(small)], check=True)
     _once_stopped(scene, fault)
-    subprocess.run(["cp", "-a", "--sparse=always", f"{data}/.", str(small)], check=True)
-    subprocess.run(["dd", "if=/dev/zero", f"of={small}/filler", "bs=1M"], check=False, capture_output=True)
-    subprocess.run(["mount", "--bind", str(small), str(data)], check=True)
+    config = Path(broker.config_file)
+    with config.with_name(f".{config.name}.lock").open("a") as lock:  # the playbook's own: the start waits for it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(["cp", "-a", "--sparse=always", f"{data}/.", str(small)], check=True)
+        subprocess.run(["dd", "if=/dev/zero", f"of={small}/filler", "bs=1M"], check=False, capture_output=True)
+        subprocess.run(["mount", "--bind", str(small), str(data)], check=True)
 
     def undo() -> None:
-        scene_process = scene.process(broker.service)
-        if scene_process.runs:
+        survived = scene.process(broker.service).runs
+        if survived:
             scene.kill_service(broker.service)
         subprocess.run(["umount", str(data)], check=True)
         subprocess.run(["umount", str(small)], check=True)
         small.rmdir()
+        if survived:
+            scene.start_service(broker.service)
 
     return undo
 
