@@ -24,6 +24,9 @@ JVM = (
     "-Djava.awt.headless=true",
 )
 """KAFKA_JVM_PERFORMANCE_OPTS of Kafka 3.9's own kafka-run-class.sh."""
+JUTE_MAXBUFFER = 64 * 1024 * 1024
+"""The longest packet that a JVM takes from ZooKeeper. At 2,000,000 partitions the list of topics has 5.6 MB; with the default of 4 MiB a controller asks for it
+over and over, and the copy never begins (measured)."""
 _AFTER_GC = re.compile(r"\d+M->(\d+)M\(\d+M\)")
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
@@ -48,7 +51,7 @@ class Processes:
         """Start a JVM with Kafka's jars; its output goes to ``logs/<name>.log``, its collector's to ``logs/<name>.gc``."""
         agent = next(JARS.glob("jmx_prometheus_javaagent-*.jar"))
         command = [
-            *(str(java()), *JVM, f"-Xmx{heap}", f"-Xlog:gc:file={self.log(name).with_suffix('.gc')}:uptime", f"-Dlog4j.configuration=file:{log4j}"),
+            *(str(java()), *JVM, f"-Xmx{heap}", f"-Djute.maxbuffer={JUTE_MAXBUFFER}", f"-Xlog:gc:file={self.log(name).with_suffix('.gc')}:uptime", f"-Dlog4j.configuration=file:{log4j}"),
             *([f"-javaagent:{agent}={metrics}:{TEMPLATES / 'jmx-exporter.yaml'}"] if metrics else []),
             *("-cp", f"{JARS}/*", *arguments),
         ]

@@ -107,6 +107,8 @@ class ZookeeperTree:
     offline_count: int
     reassigning: tuple[str, ...]
     assigned_broker_ids: frozenset[int]
+    topic_list_bytes: int = 0
+    """The length of ZooKeeper's reply that lists all topics."""
     unreadable: tuple[str, ...] = ()
     """Paths whose value could not be parsed."""
     acl_count: int = 0

@@ -47,6 +47,7 @@ TREE = ZookeeperTree(
     topics_without_id=(),
     partitions_without_state=(),
     partitions_without_state_count=0,
+    topic_list_bytes=200,
     under_replicated=(),
     under_replicated_count=0,
     offline=(),

@@ -236,6 +236,7 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     "KRB-PRE-031": (WITHOUT_SECRETS, "controller 101, 102, 103 gets no password.encoder.secret"),
     "KRB-PRE-054": (HASTY, f"5,000 partitions of 9 topics: {estimate(5_000, Settings.TUNED)} with what is rendered for it"),
     "KRB-PRE-055": (SMALL_HEAP, f"each controller needs {heap_needed(5_000, 3)} for 5,000 partitions × 3 brokers; they have 64 MiB, too little"),
+    "KRB-PRE-056": (spec_with(controller_jute_maxbuffer=100), "the list of 9 topics has 200 bytes; the controllers take 100"),
     "KRB-PRE-049": (WITHOUT_AUTHORIZER, "ZooKeeper holds 2 ACLs; the cluster file says 'authorizer: false'"),
 }
 """Failures that the cluster file causes, on a healthy cluster of 5,000 partitions in ZooKeeper mode."""
@@ -279,6 +280,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-053": (H, None, on_host(101, config=WHY), "controller 101"),
     "KRB-PRE-054": (Z, None, both(zookeeper(tree=WHY), part(topics=WHY)), ""),
     "KRB-PRE-055": (Z, None, tree(partitions=5_000), "the cluster file does not say what they have (controller_heap)"),
+    "KRB-PRE-056": (Z, None, NO_TREE, ""),
     "KRB-PRE-049": (Z, None, NO_HOSTS, ""),
     "KRB-PRE-050": (Z, None, on_host(2, config=WHY), "broker 2"),
     "KRB-PRE-051": (Z, None, on_host(101, unreachable_addresses=WHY), "controller 101"),

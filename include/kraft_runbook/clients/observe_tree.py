@@ -16,6 +16,8 @@ from kraft_runbook.observation import ZookeeperTree
 
 SAMPLES = 20
 TOPICS_AT_ONCE = 2000
+REPLY_HEADER = 88
+"""What a reply of getChildren2 has beside the names: its header (16), their number (4), the znode's stat (68)."""
 KAFKA_ZNODES = ("/brokers/topics", "/config/topics", "/cluster/id", "/controller_epoch")
 """Znodes whose ACL tells whether ``zookeeper.set.acl`` was in force."""
 
@@ -69,6 +71,7 @@ def read_tree(reader: ZookeeperReader) -> ZookeeperTree:
         offline_count=seen.offline.count,
         reassigning=tuple(seen.reassigning.samples),
         assigned_broker_ids=frozenset(seen.assigned),
+        topic_list_bytes=REPLY_HEADER + sum(4 + len(name.encode()) for name in names),
         unreadable=tuple(unreadable.samples),
         acl_count=acl_count,
         acls_with_bad_principal=bad_principals,
