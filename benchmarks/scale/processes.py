@@ -51,7 +51,14 @@ class Processes:
         """Start a JVM with Kafka's jars; its output goes to ``logs/<name>.log``, its collector's to ``logs/<name>.gc``."""
         agent = next(JARS.glob("jmx_prometheus_javaagent-*.jar"))
         command = [
-            *(str(java()), *JVM, f"-Xmx{heap}", f"-Djute.maxbuffer={JUTE_MAXBUFFER}", f"-Xlog:gc:file={self.log(name).with_suffix('.gc')}:uptime", f"-Dlog4j.configuration=file:{log4j}"),
+            *(
+                str(java()),
+                *JVM,
+                f"-Xmx{heap}",
+                f"-Djute.maxbuffer={JUTE_MAXBUFFER}",
+                f"-Xlog:gc:file={self.log(name).with_suffix('.gc')}:uptime",
+                f"-Dlog4j.configuration=file:{log4j}",
+            ),
             *([f"-javaagent:{agent}={metrics}:{TEMPLATES / 'jmx-exporter.yaml'}"] if metrics else []),
             *("-cp", f"{JARS}/*", *arguments),
         ]
