@@ -259,14 +259,13 @@ def fill_disk(scene: Scene, fault: Fault) -> Undo:
         subprocess.run(["mount", "--bind", str(small), str(data)], check=True)
 
     def undo() -> None:
-        survived = scene.process(broker.service).runs
-        if survived:
+        if scene.process(broker.service).runs:
             scene.kill_service(broker.service)
         subprocess.run(["umount", str(data)], check=True)
         subprocess.run(["umount", str(small)], check=True)
         small.rmdir()
-        if survived:
-            scene.start_service(broker.service)
+        scene.start_service(broker.service)
+        soon(lambda: _answer(scene, [broker.service]) or None, f"{broker.service} answers again", every=0.5)
 
     return undo
 
