@@ -110,12 +110,12 @@ class MetadataLogReader:
             return  # the log is whole and no snapshot was taken: fetch from offset 0
         newest = SnapshotId(first.snapshot_id.end_offset, first.snapshot_id.epoch)
         if reach is None or newest.end_offset - 1 <= reach:
-            yield self._snapshot(newest)
+            yield from self._snapshot(newest)
         elif first.log_start_offset == 0:
             self.position = self._first_record(newest.epoch)
             return
         elif first.log_start_offset - 1 <= reach:
-            yield self._oldest_snapshot(first.log_start_offset, newest.epoch, reach)
+            yield from self._oldest_snapshot(first.log_start_offset, newest.epoch, reach)
         else:
             raise _truncated(reach, first.log_start_offset)
 
@@ -127,34 +127,49 @@ class MetadataLogReader:
                 return Position(1, epoch)
         raise _truncated(0, 1)
 
-    def _oldest_snapshot(self, end_offset: int, newest_epoch: int, reach: int) -> Chunk:
+    def _oldest_snapshot(self, end_offset: int, newest_epoch: int, reach: int) -> Iterator[Chunk]:
         for epoch in range(newest_epoch, max(-1, newest_epoch - OLDEST_EPOCHS_TRIED), -1):
+            chunks = self._snapshot(SnapshotId(end_offset, epoch))
             try:
-                return self._snapshot(SnapshotId(end_offset, epoch))
+                first = next(chunks)
             except LogTruncated:
                 continue
+            yield first
+            yield from chunks
+            return
         raise _truncated(reach, end_offset)
 
-    def _snapshot(self, wanted: SnapshotId) -> Chunk:
-        """A whole snapshot. Raises LogTruncated where the controller has none of this id (any more)."""
-        data = bytearray()
+    def _snapshot(self, wanted: SnapshotId) -> Iterator[Chunk]:
+        """A whole snapshot, in chunks of whole batches. Raises LogTruncated where the controller has none of this id (any more)."""
+        at, left, begins = 0, b"", True
         while True:
-            topic = FetchSnapshotRequest.TopicSnapshot
-            asked = topic.PartitionSnapshot(
-                partition=0,
-                current_leader_epoch=self._leader_epoch,
-                snapshot_id=topic.PartitionSnapshot.SnapshotId(end_offset=wanted.end_offset, epoch=wanted.epoch),
-                position=len(data),
-            )
-            request = FetchSnapshotRequest(version=0, replica_id=-1, max_bytes=SNAPSHOT_BYTES, topics=[topic(name=METADATA_TOPIC, partitions=[asked])])
-            answer = self._connection.send(request)
-            if answer.error_code or answer.topics[0].partitions[0].error_code:
+            size, piece = self._snapshot_piece(wanted, at)
+            at += len(piece)
+            data = left + piece
+            whole = max((batch.end for batch in batches(memoryview(data))), default=0)
+            if at >= size and whole < len(data):
                 raise _truncated(wanted.end_offset - 1, wanted.end_offset)
-            piece = answer.topics[0].partitions[0]
-            data += piece.unaligned_records or b""
-            if len(data) >= piece.size:
+            yield Chunk(data[:whole], snapshot=wanted, begins=begins)
+            left, begins = data[whole:], False
+            if at >= size:
                 self.position = Position(wanted.end_offset, wanted.epoch)
-                return Chunk(bytes(data), snapshot=wanted)
+                return
+
+    def _snapshot_piece(self, wanted: SnapshotId, at: int) -> tuple[int, bytes]:
+        """The snapshot's size, and its bytes from ``at`` on, as many as one answer holds."""
+        topic = FetchSnapshotRequest.TopicSnapshot
+        asked = topic.PartitionSnapshot(
+            partition=0,
+            current_leader_epoch=self._leader_epoch,
+            snapshot_id=topic.PartitionSnapshot.SnapshotId(end_offset=wanted.end_offset, epoch=wanted.epoch),
+            position=at,
+        )
+        request = FetchSnapshotRequest(version=0, replica_id=-1, max_bytes=SNAPSHOT_BYTES, topics=[topic(name=METADATA_TOPIC, partitions=[asked])])
+        answer = self._connection.send(request)
+        if answer.error_code or answer.topics[0].partitions[0].error_code:
+            raise _truncated(wanted.end_offset - 1, wanted.end_offset)
+        piece = answer.topics[0].partitions[0]
+        return int(piece.size), bytes(piece.unaligned_records or b"")
 
     # -- Fetch ------------------------------------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ class BrokersAndFeatures:
 
     def apply(self, chunk: Chunk) -> None:
         """Read a chunk. A snapshot is a whole state: it replaces this one."""
-        if chunk.snapshot is not None:
+        if chunk.snapshot is not None and chunk.begins:
             self.registrations, self.features, self.migration_state, self._transactions = {}, {}, None, Transactions()
         for _, record in self._transactions.effective(self._wanted(chunk)):
             self._apply(record)

@@ -152,10 +152,8 @@ class FrozenTopics:
 
     def columns(self) -> TopicColumns:
         """As both stores are compared."""
-        places = {name: at for at, name in enumerate(self.names)}
-        found = [(places[topic], name, value) for topic, config in self.configs.items() if topic in places for name, value in config.items()]
-        found.sort(key=lambda each: each[0])
-        topic, name, value = zip(*found, strict=True) if found else ((), (), ())
+        set_ = [(at, name, value) for at, topic in enumerate(self.names) for name, value in self.configs.get(topic, {}).items()]
+        topic, name, value = zip(*set_, strict=True) if set_ else ((), (), ())
         return TopicColumns(self.names, [_kafka_uuid(each) for each in self.ids], self.partitions, ConfigColumns(np.array(topic, np.int32), name, value))
 
     def without_topic(self) -> Iterator[str]:

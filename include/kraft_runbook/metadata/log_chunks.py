@@ -18,12 +18,16 @@ class SnapshotId:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Whole batches of the log, or one whole snapshot. Records below ``since`` were read before; those above ``up_to`` are not committed."""
+    """Whole batches, of the log or of a snapshot. Records below ``since`` were read before; those above ``up_to`` are not committed.
+
+    ``begins``: of a snapshot's chunks, whether this is the first one, which replaces all that was known.
+    """
 
     data: bytes
     since: int = 0
     up_to: int = -1
     snapshot: SnapshotId | None = None
+    begins: bool = True
 
     def records(self) -> Iterator[Record]:
         """The records, each with its offset in the log; all those of a snapshot take effect at the last offset that it holds."""

@@ -40,8 +40,8 @@ class Spans:
 
     def texts(self) -> list[str | None]:
         """As texts. Raises UnicodeDecodeError."""
-        whole = self.data.tobytes()
-        return [None if n < 0 else whole[s : s + n].decode() for s, n in zip(self.start.tolist(), self.length.tolist(), strict=True)]
+        view = self.data.data
+        return [None if n < 0 else str(view[s : s + n], "utf-8") for s, n in zip(self.start.tolist(), self.length.tolist(), strict=True)]
 
     def ids(self) -> Lists:
         """As lists of int32; null as an empty one."""

@@ -7,8 +7,9 @@ agree in both has a chance of about 2^-128. What the sums do not tell is which r
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +26,7 @@ _NEITHER = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Both lists have ended: such a word is not mixed in, so that a fingerprint does not depend on the widest list nearby."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPrint:
+class TopicPrint(NamedTuple):
     """``partitions``: how many assignments and states agree when two fingerprints do; ``configs``: how many configs."""
 
     topic: str
@@ -50,9 +50,8 @@ def topic_prints(topics: TopicColumns, salt: bytes) -> Iterator[TopicPrint]:
     """The fingerprint of each topic, in their order."""
     seeds = np.frombuffer(hashlib.blake2b(b"topic", key=salt[:64], digest_size=16).digest(), np.uint64)
     sums = [_sums(_of_partitions(topics.partitions, seed), topics.partitions.topic, len(topics)) for seed in seeds]
-    texts = _Texts(salt)
-    own = texts.words([("id", each) for each in topics.ids])
-    config = texts.words([("config", name, value) for name, value in zip(topics.configs.name, topics.configs.value, strict=True)])
+    own = _words(topics.ids, b"id", salt)
+    config = _words([f"{name}\0{value}" for name, value in zip(topics.configs.name, topics.configs.value, strict=True)], b"config", salt)
     for at in range(2):
         sums[at] += own[:, at] + _sums(config[:, at], topics.configs.topic, len(topics))
     partitions = np.bincount(topics.partitions.topic, minlength=len(topics)).tolist()
@@ -122,20 +121,10 @@ def _column(rows: NDArray[np.uint32], at: int) -> NDArray[np.uint32]:
     return rows[:, at] if at < rows.shape[1] else np.full(len(rows), _ABSENT, np.uint32)
 
 
-class _Texts:
-    """Two words of a tuple of texts, by a keyed hash; few different ones are expected."""
-
-    def __init__(self, salt: bytes) -> None:
-        self._key = salt[:64]
-        self._known: dict[tuple[str, ...], bytes] = {}
-
-    def words(self, texts: list[tuple[str, ...]]) -> Words:
-        """One row of two words a tuple."""
-        return np.frombuffer(b"".join(map(self._digest, texts)), np.uint64).reshape(len(texts), 2)
-
-    def _digest(self, text: tuple[str, ...]) -> bytes:
-        found = self._known.get(text)
-        if found is None:
-            plain = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in text)
-            found = self._known[text] = hashlib.blake2b(plain, key=self._key, digest_size=16).digest()
-        return found
+def _words(texts: Sequence[str], what: bytes, salt: bytes) -> Words:
+    """Two words a text, by a hash keyed with the salt. ``what``: texts of different meaning never share a word. Few different configs are expected."""
+    known: dict[str, bytes] = {}
+    for text in texts:
+        if text not in known:
+            known[text] = hashlib.blake2b(text.encode(), key=salt[:64], person=what, digest_size=16).digest()
+    return np.frombuffer(b"".join([known[text] for text in texts]), np.uint64).reshape(len(texts), 2)
