@@ -74,7 +74,10 @@ def main() -> int:
         zookeeper = KazooClient(hosts=load_spec(plan).zookeeper.connect)
         zookeeper.start()
         with session(None) as spark, churning(plan, rate=asked.rate) as churned:
-            found = [run(plan, zookeeper, spark, number) for number in range(asked.runs)]
+            found = []
+            for number in range(asked.runs):
+                found.append(run(plan, zookeeper, spark, number))
+                print(f"{number + 1}/{asked.runs}: {found[-1][0]:.1f} s, {'right' if found[-1][1] is None else 'WRONG'}", flush=True)
         zookeeper.stop()
     except RunbookError as error:
         print(f"error: {error}", file=sys.stderr)
