@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 EVERY = 2.0
@@ -47,8 +48,11 @@ def _watch(spark: SparkSession, ended: threading.Event) -> None:
     began, tracker, context = time.monotonic(), spark.sparkContext.statusTracker(), spark.sparkContext._jsc
     while context is not None and not ended.wait(EVERY):
         for number in tracker.getActiveStageIds():
-            stage = context.sc().statusStore().lastStageAttempt(number)
-            done, of, rows = stage.numCompleteTasks(), stage.numTasks(), stage.inputRecords()
+            try:
+                stage = context.sc().statusStore().lastStageAttempt(number)
+                done, of, rows = stage.numCompleteTasks(), stage.numTasks(), stage.inputRecords()
+            except Py4JError:  # a stage that has just begun, or just ended, is not told of
+                continue
             tell(f"ZooKeeper: {100 * done // of} %, {done} of {of} ranges read; {rows:,} topics, {rows / (time.monotonic() - began):,.0f} a second")
 
 
