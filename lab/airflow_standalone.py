@@ -24,7 +24,11 @@ from kraft_runbook.errors import RunbookError
 PROJECT = Path(__file__).resolve().parents[1]
 USER = "operator"
 SETTLED = 3.0
-"""Seconds after which a gate has parked for good, on a machine that is not overloaded."""
+"""Seconds that a person takes at least to answer a gate."""
+SEEN_BY_THEN = 30.0
+"""Seconds after which a gate is answered though the scheduler's log shows no end of the process that parked it: that scheduler may have died."""
+TAIL = 4_000_000
+"""Bytes of Airflow's log that are searched."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,14 @@ class Airflow:
                 time.sleep(0.2)
         file.unlink(missing_ok=True)
 
+    def saw_the_end_of(self, task_id: str, run_id: str, try_number: int) -> bool:
+        """Whether the scheduler has taken note that a process of this try ended. A task that parks ends its process, and lives on."""
+        with (self.home / "standalone.log").open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL))
+            text = log.read().decode(errors="replace")
+        key = f"task_id='{task_id}', run_id='{run_id}', try_number={try_number},"
+        return any("Received executor event" in line and key in line for line in text.splitlines())
+
     def client(self, user: str = USER) -> AirflowClient:
         """A client of the REST API, logged in as this user."""
         return AirflowClient(self, user)
@@ -143,6 +155,7 @@ class AirflowClient:
     """The few REST calls of a person at the UI: trigger, look, answer a gate."""
 
     def __init__(self, airflow: Airflow, user: str) -> None:
+        self._airflow = airflow
         answer = httpx.post(f"{airflow.url}/auth/token", json={"username": user, "password": airflow.password(user)}, timeout=30)
         answer.raise_for_status()
         self._http = httpx.Client(base_url=f"{airflow.url}/api/v2", headers={"Authorization": f"Bearer {answer.json()['access_token']}"}, timeout=60)
@@ -181,14 +194,23 @@ class AirflowClient:
         return dict(self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"))
 
     def answer(self, dag_id: str, run_id: str, task_id: str, choice: str) -> None:
-        """The call that a person's click makes, no sooner than a person could. ``choice``: Approve or Reject.
+        """The call that a person's click makes, no sooner than a person could. ``choice``: Approve or Reject."""
+        self.settle(dag_id, run_id, task_id)
+        self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails", json={"chosen_options": [choice], "params_input": {}})
 
-        Airflow 3.3 fails a gate that is answered in the very moment it parks: the scheduler then takes the end of the parking
-        process for the end of the resumed task. So the answer waits until the gate is three seconds old.
+    def settle(self, dag_id: str, run_id: str, task_id: str) -> None:
+        """Wait until a gate has parked for good.
+
+        Airflow 3.3 fails a gate that is answered, or marked, in the very moment it parks: the scheduler then takes the end of the parking process for the
+        end of the resumed task. So this waits until the scheduler's log shows that end, and until the gate is three seconds old.
         """
         asked_at = datetime.fromisoformat(self.gate(dag_id, run_id, task_id)["created_at"].replace("Z", "+00:00"))
-        time.sleep(max(0.0, SETTLED - (datetime.now(UTC) - asked_at).total_seconds()))
-        self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails", json={"chosen_options": [choice], "params_input": {}})
+        number = next(each["try_number"] for each in self.tasks(dag_id, run_id) if each["task_id"] == task_id)
+        while True:
+            age = (datetime.now(UTC) - asked_at).total_seconds()
+            if age > SEEN_BY_THEN or (age > SETTLED and self._airflow.saw_the_end_of(task_id, run_id, number)):
+                return
+            time.sleep(0.2)
 
     def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:
         """A task's return value; None where it left none."""

@@ -41,7 +41,7 @@ class Scene:
         client.wait_for_dag(dag_id)
         return client.trigger(dag_id, params)
 
-    def wait(self, dag_id: str, run_id: str, task_id: str, states: set[str], deadline: float = 60) -> str:
+    def wait(self, dag_id: str, run_id: str, task_id: str, states: set[str], deadline: float = 120) -> str:
         """Wait until a task is in one of these states; returns which."""
         client, ends = self.as_user("operator"), time.monotonic() + deadline
         while time.monotonic() < ends:
@@ -51,7 +51,7 @@ class Scene:
             time.sleep(0.2)
         raise AssertionError(f"{task_id} is {state} after {deadline} s, not one of {states}")
 
-    def until_ended(self, dag_id: str, run_id: str, deadline: float = 60) -> None:
+    def until_ended(self, dag_id: str, run_id: str, deadline: float = 120) -> None:
         """Wait until a run is no longer queued or running."""
         client, ends = self.as_user("operator"), time.monotonic() + deadline
         while client.run_state(dag_id, run_id) not in {"success", "failed"}:

@@ -23,6 +23,7 @@ def in_order(scene):
 def reach_gate(scene, dag_id, **params):
     run_id = scene.start(dag_id, **params)
     assert scene.wait(dag_id, run_id, APPROVE, PARKED | ENDED) == "awaiting_input"
+    scene.as_user("operator").settle(dag_id, run_id, APPROVE)
     return run_id
 
 
@@ -131,6 +132,7 @@ def test_proving_the_gate_again_asks_again(scene):
     client = scene.as_user("operator")
     client.answer("gate_anyone", run_id, APPROVE, "Approve")
     scene.wait("gate_anyone", run_id, "step", ENDED)
+    scene.until_ended("gate_anyone", run_id)  # a run that is just ending would leave what is cleared now lying
     client.clear("gate_anyone", run_id, ["gate_start.prove"])
     assert scene.wait("gate_anyone", run_id, APPROVE, PARKED) == "awaiting_input"
 
@@ -140,6 +142,7 @@ def test_an_approval_of_another_proof_does_not_count(scene):
     client = scene.as_user("operator")
     client.answer("gate_anyone", run_id, APPROVE, "Approve")
     scene.wait("gate_anyone", run_id, "step", ENDED)
+    scene.until_ended("gate_anyone", run_id)  # a run that is just ending would leave what is cleared now lying
     client.clear("gate_anyone", run_id, ["gate_start.prove"], downstream=False)
     scene.wait("gate_anyone", run_id, "gate_start.prove", {"success"})
     client.clear("gate_anyone", run_id, [CONFIRM], downstream=False)

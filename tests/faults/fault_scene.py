@@ -15,6 +15,7 @@ from stage import MIGRATION, Stage
 
 from kraft_runbook.errors import RunbookError
 from lab import supervision
+from lab.airflow_standalone import SEEN_BY_THEN, SETTLED
 from lab.layout import layout
 
 Undo = Callable[[], None]
@@ -25,11 +26,8 @@ ENDED = frozenset({"success", "failed"})
 
 
 FIRST_STEP_AFTER = "gate_start.confirm"
-PARKED = 3.0
+PARKED = SETTLED
 """Seconds that a gate must have been parked before it is answered, whatever the scheduler has seen."""
-SEEN_BY_THEN = 30.0
-"""Seconds after which a gate is answered though the scheduler's log shows no end of the process that parked it: that scheduler may have died."""
-TAIL = 4_000_000
 
 
 class Unexpected(Exception):
@@ -200,21 +198,17 @@ class Scene:
         for task in [task for task, state in states.items() if state == "awaiting_input"]:
             ti = self.stage.task(self.dag, self.run_id, task)
             waited = time.monotonic() - self._parked.setdefault(ti["id"], time.monotonic())
-            if task_process(ti["id"]) is not None or waited < PARKED or (waited < SEEN_BY_THEN and not self._scheduler_saw(task, ti["try_number"])):
+            if (
+                task_process(ti["id"]) is not None
+                or waited < PARKED
+                or (waited < SEEN_BY_THEN and not self.stage.airflow.saw_the_end_of(task, self.run_id, ti["try_number"]))
+            ):
                 continue
             try:
                 self.stage.client.answer(self.dag, self.run_id, task, "Approve")
             except RunbookError as error:
                 if " 409 " not in str(error):  # answered already: by the fault of this case
                     raise
-
-    def _scheduler_saw(self, task: str, number: int) -> bool:
-        """Whether the scheduler has taken note that a process of this try ended."""
-        with (self.stage.airflow.home / "standalone.log").open("rb") as log:
-            log.seek(max(0, log.seek(0, 2) - TAIL))
-            text = log.read().decode(errors="replace")
-        key = f"task_id='{task}', run_id='{self.run_id}', try_number={number},"
-        return any("Received executor event" in line and key in line for line in text.splitlines())
 
     def _check_the_words(self) -> None:
         told = self.told()
