@@ -27,6 +27,8 @@ SETTLED = 3.0
 """Seconds that a person takes at least to answer a gate."""
 SEEN_BY_THEN = 30.0
 """Seconds after which a gate is answered though the scheduler's log shows no end of the process that parked it: that scheduler may have died."""
+BUSY_DATABASE = 5
+"""How often a call is made that SQLite, which one writer at a time may use, does not let through: nothing was changed then."""
 TAIL = 4_000_000
 """Bytes of Airflow's log that are searched."""
 
@@ -161,7 +163,11 @@ class AirflowClient:
         self._http = httpx.Client(base_url=f"{airflow.url}/api/v2", headers={"Authorization": f"Bearer {answer.json()['access_token']}"}, timeout=60)
 
     def _call(self, method: str, path: str, **kwargs: Any) -> Any:
-        answer = self._http.request(method, path, **kwargs)
+        for _ in range(BUSY_DATABASE):
+            answer = self._http.request(method, path, **kwargs)
+            if not (answer.status_code == 500 and "Database error" in answer.text):
+                break
+            time.sleep(1)
         if answer.is_error:
             raise RunbookError(f"Airflow answered {answer.status_code} to {method} {path}: {answer.text[:300]}", way_out="look at the API server's log")
         return answer.json()
