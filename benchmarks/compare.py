@@ -30,7 +30,7 @@ from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.comparison import compare
 from kraft_runbook.metadata.entities import Row
 from kraft_runbook.metadata.metadata_log import LogReplay, Version
-from kraft_runbook.metadata.topic_columns import TopicColumns
+from kraft_runbook.metadata.topic_columns import TopicColumns, bounds_of
 from kraft_runbook.metadata.topic_prints import topic_prints
 from kraft_runbook.spark.arrow_rows import ROWS, row_batches
 from kraft_runbook.spark.settings import SETTINGS
@@ -116,8 +116,8 @@ def write_sides(plan: Plan) -> None:
 
 def rows_of(side: TopicColumns, topics: Iterable[int]) -> Iterator[Row]:
     """The canonical rows of the topics at these places."""
-    held, bounds = side.partitions, np.searchsorted(side.partitions.topic, np.arange(len(side) + 1)).tolist()
-    configs = np.searchsorted(side.configs.topic, np.arange(len(side) + 1)).tolist()
+    held, bounds = side.partitions, bounds_of(side.partitions.topic, len(side)).tolist()
+    configs = bounds_of(side.configs.topic, len(side)).tolist()
     for at in topics:
         name = side.names[at]
         yield entities.topic(name, side.ids[at])

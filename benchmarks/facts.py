@@ -8,10 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from kraft_runbook.metadata.entities import Kind, Row
-from kraft_runbook.metadata.topic_columns import PartitionColumns, TopicColumns
+from kraft_runbook.metadata.topic_columns import PartitionColumns, TopicColumns, bounds_of
 
 Partition = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int, int, tuple[int, ...], int]
 """Replicas in order, adding and removing (sorted), leader, leader epoch, ISR (sorted), recovery state."""
@@ -78,8 +76,8 @@ def summary_of_rows(rows: Iterable[Row], topics: int) -> Summary:
 def summary_of_columns(columns: TopicColumns, topics: int) -> Summary:
     """The same, of columns."""
     held, sample = columns.partitions, {}
-    bounds = np.searchsorted(held.topic, np.arange(len(columns) + 1)).tolist()
-    configs = np.searchsorted(columns.configs.topic, np.arange(len(columns) + 1)).tolist()
+    bounds = bounds_of(held.topic, len(columns)).tolist()
+    configs = bounds_of(columns.configs.topic, len(columns)).tolist()
     for at, name in enumerate(columns.names):
         if is_sampled(name, topics):
             set_ = range(configs[at], configs[at + 1])

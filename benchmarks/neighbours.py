@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from kazoo.client import KazooClient
 
+from benchmarks.ours import RANGES, READERS
 from benchmarks.scale.cluster import DEFAULT_DIRECTORY, Plan, load_spec, saved_plan
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
@@ -25,8 +26,6 @@ from kraft_runbook.clients.zookeeper_topics import read_topic_columns
 from kraft_runbook.clients.zookeeper_tree import topic_names
 from kraft_runbook.errors import RunbookError
 
-READERS = 2
-RANGES = 16
 EVERY = 0.01
 """Seconds between two reads of the neighbour."""
 IDLE = 10.0

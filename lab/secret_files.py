@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shlex
 from pathlib import Path
 
+from kraft_runbook.clients.private_file import private_file
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.configuration import render_secrets
 from kraft_runbook.errors import RunbookError
@@ -32,8 +32,5 @@ def read_environment_file(path: Path) -> dict[str, str]:
 
 def write_private(path: Path, text: str) -> None:
     """Write the whole file or nothing, readable by its owner alone."""
-    draft = path.with_name(path.name + ".new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    draft.replace(path)
+    with private_file(path) as file:
+        file.write(text.encode())

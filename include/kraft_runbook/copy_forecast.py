@@ -19,7 +19,7 @@ def copy_tuning(seen: ClusterObservation, spec: ClusterSpec) -> CopyTuning | Unr
     partitions = _partitions(seen)
     if not was_read(partitions):
         return partitions
-    settled = settled_size(spec, {i: config for i in spec.controller_ids if (config := _file(seen.hosts, i)) is not None}) if was_read(seen.hosts) else None
+    settled = settled_size(spec, files_of(seen.hosts)) if was_read(seen.hosts) else None
     return tune(spec, partitions, topics=_topics(seen), size=settled)
 
 
@@ -34,7 +34,6 @@ def _topics(seen: ClusterObservation) -> int | None:
     return seen.zookeeper.topic_count if was_read(seen.zookeeper) else None
 
 
-def _file(hosts: Mapping[int, HostState], controller_id: int) -> Mapping[str, str] | None:
-    """The controller's configuration, where there is one and it could be read."""
-    config = hosts[controller_id].config if controller_id in hosts else None
-    return config if was_read(config) else None
+def files_of(hosts: Mapping[int, HostState]) -> dict[int, Mapping[str, str]]:
+    """The configuration of each host that has one and could be read."""
+    return {i: host.config for i, host in hosts.items() if was_read(host.config) and host.config is not None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from kraft_runbook.clients.observe import Scope, observe
@@ -10,9 +10,10 @@ from kraft_runbook.clients.playbooks import gather_host_facts
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.configuration import settled_size
+from kraft_runbook.copy_forecast import files_of
 from kraft_runbook.copy_tuning import Size, size_of
 from kraft_runbook.errors import Refused
-from kraft_runbook.observation import HostState, was_read
+from kraft_runbook.observation import was_read
 
 
 def provisioning_size(spec: ClusterSpec, node_id: int, *, secrets: Secrets, tell: Callable[[str], object], state_dir: Path | None = None) -> Size:
@@ -23,7 +24,7 @@ def provisioning_size(spec: ClusterSpec, node_id: int, *, secrets: Secrets, tell
     count that decides can't be read.
     """
     hosts = gather_host_facts(spec, spec.controller_ids, state_dir=state_dir)
-    found = settled_size(spec, controller_files(hosts), first=node_id)
+    found = settled_size(spec, files_of(hosts), first=node_id)
     unread = {i: host.config.reason for i, host in hosts.items() if not was_read(host.config) and (i == node_id or found is None)}
     if unread:
         raise Refused(
@@ -40,11 +41,6 @@ def provisioning_size(spec: ClusterSpec, node_id: int, *, secrets: Secrets, tell
     size = size_of(tree.partitions)
     tell(f"{tree.partitions:,} partitions in ZooKeeper: the copy's settings are those of a {size.name} cluster ({_settings(size)})")
     return size
-
-
-def controller_files(hosts: Mapping[int, HostState]) -> dict[int, Mapping[str, str]]:
-    """The configuration of each host that has one and could be read."""
-    return {i: host.config for i, host in hosts.items() if was_read(host.config) and host.config is not None}
 
 
 def _settings(size: Size) -> str:

@@ -5,7 +5,6 @@ What somebody changed in ZooKeeper by hand, without the log, is found by full co
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from kraft_runbook.clients.decoding import decoding_of
 from kraft_runbook.clients.log_follower import LogFollower
 from kraft_runbook.clients.metadata_log_reader import LogTruncated, Position
 from kraft_runbook.clients.metadata_quorum import QuorumDescription
+from kraft_runbook.clients.private_file import private_file
 from kraft_runbook.clients.quorum_facts import quorum_versions
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
@@ -44,11 +44,8 @@ def save_proven(path: Path, spec: ClusterSpec, report: ParityReport, *, secrets:
     with LogFollower(spec, replay, secrets=secrets) as log:
         log.read_to(report.migration_offset)
         head = ProvenHead(spec.name, report.migration_offset, log.position.epoch, report.digest, report.finished_at)
-    draft = path.with_name(path.name + ".new")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with private_file(path) as file:
         file.write(dump(head, replay.image))
-    draft.replace(path)
 
 
 def recheck(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityReport:

@@ -17,7 +17,7 @@ from kraft_runbook.metadata.frames import Garbled
 from kraft_runbook.metadata.record_columns import Column, Spans, Uuids, decode_columns
 from kraft_runbook.metadata.record_index import Places, RecordIndex
 from kraft_runbook.metadata.record_schemas import RecordType
-from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns
+from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns, bounds_of
 
 UNCHANGED_LEADER, UNCHANGED_RECOVERY = -2, -1
 """The defaults of PartitionChangeRecord: "as before"."""
@@ -148,7 +148,7 @@ class FrozenTopics:
 
     def bounds(self) -> Places:
         """Where each topic's partitions begin, and one more: the end."""
-        return np.searchsorted(self.partitions.topic, np.arange(len(self.names) + 1)).astype(np.int64)
+        return bounds_of(self.partitions.topic, len(self.names))
 
     def columns(self) -> TopicColumns:
         """As both stores are compared."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kraft_runbook.metadata.frames import Garbled
 from kraft_runbook.metadata.record_index import Bytes, Places, RecordIndex, uvarints
 from kraft_runbook.metadata.record_schemas import SCHEMAS, Field, RecordType, decode
-from kraft_runbook.metadata.topic_columns import Lists
+from kraft_runbook.metadata.topic_columns import Lists, offsets_of, within_each
 
 TYPES = (RecordType.TOPIC, RecordType.PARTITION, RecordType.PARTITION_CHANGE, RecordType.CONFIG, RecordType.REMOVE_TOPIC)
 
@@ -46,9 +46,7 @@ class Spans:
     def ids(self) -> Lists:
         """As lists of int32; null as an empty one."""
         lengths = np.maximum(self.length, 0)
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        return Lists(offsets, _at(self.data, ">i4", np.repeat(self.start, lengths) + 4 * within).astype(np.int32))
+        return Lists(offsets_of(lengths), _at(self.data, ">i4", np.repeat(self.start, lengths) + 4 * within_each(lengths)).astype(np.int32))
 
 
 @dataclass(frozen=True, slots=True)

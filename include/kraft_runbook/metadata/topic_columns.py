@@ -16,6 +16,22 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int32]
 
 
+def offsets_of(lengths: NDArray[np.int64] | Sequence[int]) -> NDArray[np.int64]:
+    """Where runs of these lengths begin, one after another, and one more: the end."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
+
+
+def within_each(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For runs of these lengths, one after another: 0, 1, 2 … in each."""
+    offsets = offsets_of(lengths)
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+
+
+def bounds_of(topic: Ints, count: int) -> NDArray[np.int64]:
+    """Where each of ``count`` topics' entries begin in a column that names each entry's topic and does not fall, and one more: the end."""
+    return np.searchsorted(topic, np.arange(count + 1)).astype(np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class Lists:
     """Lists of broker ids: the i-th is ``values[offsets[i]:offsets[i + 1]]``. ``offsets``: n + 1 int64, not falling."""
@@ -33,9 +49,7 @@ class Lists:
     def take(self, wanted: NDArray[np.int64]) -> Lists:
         """The lists at these places, in this order."""
         lengths = self.lengths[wanted]
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        return Lists(offsets, self.values[np.repeat(self.offsets[:-1][wanted], lengths) + within])
+        return Lists(offsets_of(lengths), self.values[np.repeat(self.offsets[:-1][wanted], lengths) + within_each(lengths)])
 
     @classmethod
     def empty(cls, count: int) -> Lists:
@@ -45,8 +59,7 @@ class Lists:
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Lists:
         """From plain lists."""
-        offsets = np.concatenate(([0], np.cumsum([len(each) for each in lists], dtype=np.int64)))
-        return cls(offsets.astype(np.int64), np.array([value for each in lists for value in each], np.int32))
+        return cls(offsets_of([len(each) for each in lists]), np.array([value for each in lists for value in each], np.int32))
 
     @classmethod
     def joined(cls, parts: Sequence[Lists]) -> Lists:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kraft_runbook.metadata.topic_columns import Lists, PartitionColumns, TopicColumns
+from kraft_runbook.metadata.topic_columns import Lists, PartitionColumns, TopicColumns, bounds_of
 
 Words = NDArray[np.uint64]
 
@@ -63,7 +63,7 @@ def topic_prints(topics: TopicColumns, salt: bytes) -> Iterator[TopicPrint]:
 def _sums(words: Words, topic: NDArray[np.int32], count: int) -> Words:
     """Each topic's sum, modulo 2^64. ``topic`` does not fall."""
     total = np.concatenate((np.zeros(1, np.uint64), np.cumsum(words, dtype=np.uint64)))
-    bounds = np.searchsorted(topic, np.arange(count + 1))
+    bounds = bounds_of(topic, count)
     return total[bounds[1:]] - total[bounds[:-1]]
 
 

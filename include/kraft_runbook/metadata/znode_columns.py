@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kraft_runbook.metadata.state_columns import States, are_broker_ids, json_object
-from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns, ints
+from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns, ints, offsets_of, within_each
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
@@ -166,13 +166,12 @@ def _replicas_at_once(partitions: Sequence[bytes]) -> tuple[list[int], Lists] | 
     # The numbers are, partition by partition, its own and then its replicas'.
     places = np.cumsum(lengths + 1) - (lengths + 1)
     topic = np.repeat(np.arange(len(counts)), counts)
-    within = np.arange(len(topic)) - np.repeat(np.cumsum(counts, dtype=np.int64) - counts, counts)
     order = np.lexsort((numbers[places], topic))
-    if not np.array_equal(numbers[places][order], within):
+    if not np.array_equal(numbers[places][order], within_each(np.array(counts, np.int64))):
         return None  # a gap, or one number twice
     replicas = np.ones(len(numbers), np.bool_)
     replicas[places] = False
-    lists = Lists(np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), numbers[replicas].astype(np.int32))
+    lists = Lists(offsets_of(lengths), numbers[replicas].astype(np.int32))
     return counts, lists.take(order)
 
 
@@ -233,9 +232,7 @@ def _partition_names(count: int) -> tuple[str, ...]:
 
 
 def _lists(lengths: Sequence[int], values: Sequence[int]) -> Lists:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return Lists(offsets, ints(values))
+    return Lists(offsets_of(lengths), ints(values))
 
 
 def _sparse(count: int, present: Mapping[int, Sequence[int]]) -> Lists:
@@ -243,7 +240,7 @@ def _sparse(count: int, present: Mapping[int, Sequence[int]]) -> Lists:
     lengths = np.zeros(count, np.int64)
     for at, values in present.items():
         lengths[at] = len(values)
-    return Lists(np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), ints(list(chain.from_iterable(present.values()))))
+    return Lists(offsets_of(lengths), ints(list(chain.from_iterable(present.values()))))
 
 
 # -- together ---------------------------------------------------------------------------------------------------------------
@@ -254,11 +251,10 @@ def together(assignments: Sequence[Assignments], states: Sequence[States]) -> To
     names = [name for block in assignments for name in block.names]
     counts = np.array([count for block in assignments for count in block.counts], np.int64)
     topic = np.repeat(np.arange(len(names)), counts)
-    first = np.cumsum(counts) - counts
     firsts = np.cumsum([0, *(len(block.names) for block in assignments)])
     partitions = PartitionColumns(
         topic=topic.astype(np.int32),
-        partition=(np.arange(len(topic)) - np.repeat(first, counts)).astype(np.int32),
+        partition=within_each(counts).astype(np.int32),
         replicas=Lists.joined([block.replicas for block in assignments]),
         adding=Lists.joined([block.adding for block in assignments]),
         removing=Lists.joined([block.removing for block in assignments]),

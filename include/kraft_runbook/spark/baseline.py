@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kraft_runbook.clients.private_file import private_file
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.metadata.comparison import ParityReport, Verdict
 from kraft_runbook.metadata.entities import Kind, Row
@@ -47,10 +47,7 @@ def outlives_zookeeper(kind: Kind) -> bool:
 
 def write_baseline(path: Path, head: BaselineHead, rows: Iterable[Row]) -> None:
     """Write the whole file or nothing."""
-    draft = path.with_name(path.name + ".new")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as raw, gzip.open(raw, "wt", compresslevel=1, encoding="utf-8") as file:
+    with private_file(path) as raw, gzip.open(raw, "wt", compresslevel=1, encoding="utf-8") as file:
         first = {
             "format": FORMAT,
             "cluster": head.cluster,
@@ -67,7 +64,6 @@ def write_baseline(path: Path, head: BaselineHead, rows: Iterable[Row]) -> None:
             if outlives_zookeeper(row.kind):
                 file.write(json.dumps([row.kind.value, row.key, row.value], ensure_ascii=False) + "\n")
         file.write(json.dumps({"end": True}) + "\n")
-    draft.replace(path)
 
 
 def read_head(path: Path) -> BaselineHead:
