@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kraft_runbook.clients.decoding import decoding_of
+from kraft_runbook.clients.dual_write import NoProof, read_migration, require_movement
 from kraft_runbook.clients.log_follower import LogFollower
 from kraft_runbook.clients.metadata_log_reader import LogTruncated, Position
 from kraft_runbook.clients.metadata_quorum import QuorumDescription
@@ -28,7 +29,7 @@ from kraft_runbook.metadata.frames import Garbled
 from kraft_runbook.metadata.image import MetadataImage
 from kraft_runbook.metadata.metadata_log import LogReplay
 from kraft_runbook.metadata.proven_state import ProvenHead, dump, load
-from kraft_runbook.metadata.zookeeper_tree import BadZnode, Decoding, parse_migration
+from kraft_runbook.metadata.zookeeper_tree import Decoding
 from kraft_runbook.observation import ZkMigrationState
 
 FULL_AFTER = timedelta(hours=6)
@@ -58,7 +59,7 @@ def recheck(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityReport:
     obstacles: list[Obstacle] = []
     try:
         check.run()
-    except (Unreachable, LogTruncated, Garbled, _NotNow) as error:
+    except (Unreachable, LogTruncated, Garbled, NoProof) as error:
         obstacles.append(Obstacle(error.problem, error.way_out))
     return make_report(
         cluster=spec.name,
@@ -78,10 +79,6 @@ def recheck(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityReport:
         notes=("only keys that the metadata log touched since then were compared; a change made in ZooKeeper by hand is found by a full comparison",),
         may_be_empty=True,
     )
-
-
-class _NotNow(RunbookError):
-    """A full comparison is needed."""
 
 
 _FULL = "run a full comparison (kraft-runbook parity --save-proven FILE)"
@@ -108,30 +105,26 @@ class _Recheck:
 
     def run(self) -> None:
         if datetime.now(UTC) - self.head.proven_at > FULL_AFTER:
-            raise _NotNow(f"the last full comparison ended at {self.head.proven_at:%Y-%m-%d %H:%M} UTC, more than {FULL_AFTER} ago", way_out=_FULL)
+            raise NoProof(f"the last full comparison ended at {self.head.proven_at:%Y-%m-%d %H:%M} UTC, more than {FULL_AFTER} ago", way_out=_FULL)
         position = Position(self.head.offset + 1, self.head.epoch)
         with (
             ZookeeperReader(self._spec.zookeeper, secrets=self._secrets) as zookeeper,
             LogFollower(self._spec, self._replay, secrets=self._secrets, position=position) as log,
         ):
             suspects: Sequence[Difference] | None = None
-            before = _migration_offset(zookeeper)
-            while self.rounds < ROUNDS and (suspects is None or suspects or self.start == before):
+            before = read_migration(zookeeper).kraft_metadata_offset
+            while self.rounds < ROUNDS and (suspects is None or suspects):
                 if self.rounds:
                     time.sleep(PAUSE)
                 self.rounds += 1
                 self._round(zookeeper, log)
                 suspects = self.found.differences
-        if self.start == before:
-            raise _NotNow(
-                f"dual write stands still: /migration stays at offset {self.start} while the metadata log has reached {self.end}",
-                way_out="look for a partition without a state znode (kraft-runbook explain names it) and create it",
-            )
+            require_movement(zookeeper, self._spec, since=before, secrets=self._secrets)
 
     def _round(self, zookeeper: ZookeeperReader, log: LogFollower) -> None:
         """M, then the touched znodes as they are, then E; what is touched in between comes with the next round, or is no suspect of this one."""
         self._read_on(log)
-        self.start = _migration_offset(zookeeper)
+        self.start = read_migration(zookeeper).kraft_metadata_offset
         keys = {key for key in self._replay.touched if key[0].follows_the_log}
         rows = list(read_keys(zookeeper, keys | {(Kind.CONTROLLER, '["/controller"]'), (Kind.CONTROLLER, '["/migration"]')}, self._decoding))
         self._read_on(log)
@@ -142,12 +135,4 @@ class _Recheck:
         self.end = log.read_on()
         self.quorum = log.quorum
         if self._replay.migration_state is not ZkMigrationState.MIGRATION:
-            raise _NotNow("the log says that the cluster is not in dual write any more", way_out=_FULL)
-
-
-def _migration_offset(zookeeper: ZookeeperReader) -> int:
-    znode = zookeeper.get("/migration")
-    try:
-        return parse_migration(znode.data).kraft_metadata_offset if znode is not None else -1
-    except BadZnode as error:
-        raise _NotNow(f"/migration can't be read: {error}", way_out=_FULL) from None
+            raise NoProof("the log says that the cluster is not in dual write any more", way_out=_FULL)

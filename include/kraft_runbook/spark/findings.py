@@ -1,4 +1,4 @@
-"""What a comparison has found so far, and why it may have to end without an answer."""
+"""What a comparison has found so far."""
 
 from __future__ import annotations
 
@@ -64,11 +64,3 @@ class Findings:
             finished_at=datetime.now(UTC),
             notes=self.notes,
         )
-
-
-class Withheld(Exception):
-    """There is no proof to be had; the message is an Obstacle."""
-
-    def __init__(self, problem: str, way_out: str) -> None:
-        self.obstacle = Obstacle(problem, way_out)
-        super().__init__(problem)

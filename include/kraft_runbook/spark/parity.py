@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kraft_runbook.clients.dual_write import NoProof, read_migration, require_movement
 from kraft_runbook.clients.log_follower import LogFollower
 from kraft_runbook.clients.metadata_log_reader import LogTruncated
 from kraft_runbook.clients.metadata_quorum import describe_quorum, read_cluster_records
@@ -32,11 +33,11 @@ from kraft_runbook.metadata.image import Key
 from kraft_runbook.metadata.metadata_log import LogReplay
 from kraft_runbook.observation import MigrationZnode, ZkMigrationState
 from kraft_runbook.spark.baseline import BaselineHead, outlives_zookeeper, proves, read_head, read_rows, write_baseline
-from kraft_runbook.spark.findings import Findings, Withheld
+from kraft_runbook.spark.findings import Findings
 from kraft_runbook.spark.progress import LogProgress
 from kraft_runbook.spark.session import session
 from kraft_runbook.spark.source_options import Sealed
-from kraft_runbook.spark.stores import read_migration, rows_frame, versions_frame, zookeeper_tree
+from kraft_runbook.spark.stores import rows_frame, versions_frame, zookeeper_tree
 from kraft_runbook.spark.topics import compare_topics
 
 TOPICS_AT_ONCE = 5_000
@@ -47,8 +48,6 @@ PATIENCE_FOR_THE_LOG = 3
 """How often suspects that follow the log's order are read again: by the argument once would do."""
 PATIENCE_FOR_SESSIONS = 15
 """How often suspects are that follow sessions and elections: a broker between its two registrations, a controller just elected."""
-STANDSTILL = 3.0
-"""Seconds in which /migration must move: a NoOpRecord comes twice a second (measured)."""
 
 
 def run_parity(
@@ -66,19 +65,19 @@ def run_parity(
         state = _migration_state(found, sealed)
         if state is ZkMigrationState.POST_MIGRATION:
             if head is None or baseline is None:
-                raise Withheld(
+                raise NoProof(
                     "the migration is finalized: ZooKeeper is not written any more, so there is nothing to compare with",
-                    "name the baseline that the last MATCH in dual write left (--baseline)",
+                    way_out="name the baseline that the last MATCH in dual write left (--baseline)",
                 )
             with session(spark) as ready:
                 _compare_with_baseline(ready, found, sealed, head, baseline)
             return found.report(spec)
         if state is not ZkMigrationState.MIGRATION:
-            raise Withheld(
+            raise NoProof(
                 f"the metadata was not copied yet: the log's migration state is {state.name if state else 'not recorded'}",
-                "wait until the last broker has registered in migration mode and the copy is done, then run again",
+                way_out="wait until the last broker has registered in migration mode and the copy is done, then run again",
             )
-        found.migration = read_migration(sealed)
+        found.migration = _migration(sealed)
         found.start = found.migration.kraft_metadata_offset
         with _follow(sealed, found.start) as log, ThreadPoolExecutor(1) as beside:
             reading = beside.submit(_read_ahead, log)  # while Spark starts
@@ -86,14 +85,13 @@ def run_parity(
                 reading.result()
                 proven = _compare_with_zookeeper(ready, found, sealed, log)
                 _look_again(found, sealed, log, proven)
-                _is_alive(found, sealed)
+                with _zookeeper(sealed) as reader:
+                    require_movement(reader, spec, since=found.start, secrets=secrets)
                 report = found.report(spec)
                 if save_baseline is not None and proves(report):
                     _save(save_baseline, report, found, sealed, proven)
             return report
-    except Withheld as withheld:
-        found.obstacles.append(withheld.obstacle)
-    except (Unreachable, LogTruncated, Garbled) as error:
+    except (NoProof, Unreachable, LogTruncated, Garbled) as error:
         found.obstacles.append(Obstacle(error.problem, error.way_out))
     return found.report(spec)
 
@@ -101,6 +99,15 @@ def run_parity(
 def _migration_state(found: Findings, sealed: Sealed) -> ZkMigrationState | None:
     found.quorum = describe_quorum(sealed.spec, secrets=sealed.secrets)
     return read_cluster_records(sealed.spec, secrets=sealed.secrets).migration_state_record
+
+
+def _zookeeper(sealed: Sealed, *, rate: float | None = None) -> ZookeeperReader:
+    return ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets, rate=rate)
+
+
+def _migration(sealed: Sealed) -> MigrationZnode:
+    with _zookeeper(sealed) as reader:
+        return read_migration(reader)
 
 
 def _follow(sealed: Sealed, start: int) -> LogFollower:
@@ -144,8 +151,8 @@ def _compare_with_zookeeper(spark: SparkSession, found: Findings, sealed: Sealed
 
 def _look_closer(found: Findings, sealed: Sealed, log: LogFollower, topics: Sequence[str]) -> list[Row]:
     """These topics row by row: ZooKeeper's rows, all of which were compared."""
-    start = read_migration(sealed).kraft_metadata_offset
-    with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets, rate=sealed.spec.zookeeper.read_rate) as reader:
+    with _zookeeper(sealed, rate=sealed.spec.zookeeper.read_rate) as reader:
+        start = read_migration(reader).kraft_metadata_offset
         rows = list(read_topics(reader, topics, sealed.decoding))
     _end(found, log, start)
     found.add(compare(rows, log.replay.versions_of_topics(topics, since=start)))
@@ -153,13 +160,13 @@ def _look_closer(found: Findings, sealed: Sealed, log: LogFollower, topics: Sequ
 
 
 def _end(found: Findings, log: LogFollower, start: int) -> int:
-    """E, asked for now, with the log read up to it. Raises Withheld where ``start`` lies behind it."""
+    """E, asked for now, with the log read up to it. Raises NoProof where ``start`` lies behind it."""
     found.last = log.read_on()
     found.quorum = log.quorum
     if found.last < start:
-        raise Withheld(
+        raise NoProof(
             f"/migration names offset {start}, and the quorum's log ends at {found.last}: it belongs to another quorum",
-            "do not start brokers; docs/rollback.md says how a stale /migration is removed, and what it can do",
+            way_out="do not start brokers; docs/rollback.md says how a stale /migration is removed, and what it can do",
         )
     return found.last
 
@@ -179,8 +186,8 @@ def _look_again(found: Findings, sealed: Sealed, log: LogFollower, proven: _Prov
         time.sleep(PAUSE)
         found.rounds += 1
         keys = {each.identity for each in suspects}
-        start = read_migration(sealed).kraft_metadata_offset
-        with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets) as reader:
+        with _zookeeper(sealed) as reader:
+            start = read_migration(reader).kraft_metadata_offset
             rows = [*read_keys(reader, keys, sealed.decoding), *(row for row in declared_rows(sealed.spec) if (row.kind, row.key) in keys)]
         _end(found, log, start)
         told = [v for v in quorum_versions(sealed.spec, log.quorum, offset=start, secrets=sealed.secrets) if (v.kind, v.key) in keys]
@@ -191,23 +198,6 @@ def _look_again(found: Findings, sealed: Sealed, log: LogFollower, proven: _Prov
         suspects = still
     found.both += Counter(row.kind for row in proven.later)
     found.differences = tuple(suspects)
-
-
-def _is_alive(found: Findings, sealed: Sealed) -> None:
-    """Equal at M is no proof of now when /migration stands still: then whatever follows M never reaches ZooKeeper."""
-    deadline = time.monotonic() + STANDSTILL
-    while read_migration(sealed).kraft_metadata_offset == found.start:
-        if time.monotonic() > deadline:
-            high_watermark = describe_quorum(sealed.spec, secrets=sealed.secrets).high_watermark
-            found.obstacles.append(
-                Obstacle(
-                    f"dual write stands still: /migration stays at offset {found.start} while the metadata log has reached {high_watermark - 1}",
-                    "look for a partition without a state znode (kraft-runbook explain names it) and create it; "
-                    "then the controllers write on within a minute, and this can run again",
-                )
-            )
-            return
-        time.sleep(0.25)
 
 
 # -- the proven state ---------------------------------------------------------------------------------------------------
