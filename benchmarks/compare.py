@@ -33,8 +33,8 @@ from kraft_runbook.metadata.metadata_log import LogReplay, Version
 from kraft_runbook.metadata.topic_columns import TopicColumns, bounds_of
 from kraft_runbook.metadata.topic_prints import topic_prints
 from kraft_runbook.spark.arrow_rows import ROWS, row_batches
+from kraft_runbook.spark.frames import rows_frame
 from kraft_runbook.spark.settings import SETTINGS
-from kraft_runbook.spark.stores import rows_frame
 from kraft_runbook.spark.topics import compare_topics
 
 FILES = "compare"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_sources import no_secret, spec
+from test_workers import no_secret, spec
 
 from kraft_runbook.spark import parity, parity_job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from kraft_runbook.metadata.entities import Kind, whole_topic
-from kraft_runbook.spark.stores import rows_frame
+from kraft_runbook.spark.frames import rows_frame
 from kraft_runbook.spark.topics import compare_topics
 
 

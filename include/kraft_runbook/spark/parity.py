@@ -34,11 +34,12 @@ from kraft_runbook.metadata.metadata_log import LogReplay
 from kraft_runbook.observation import MigrationZnode, ZkMigrationState
 from kraft_runbook.spark.baseline import BaselineHead, outlives_zookeeper, proves, read_head, read_rows, write_baseline
 from kraft_runbook.spark.findings import Findings
+from kraft_runbook.spark.frames import rows_frame, versions_frame
 from kraft_runbook.spark.progress import LogProgress
+from kraft_runbook.spark.sealed import Sealed
 from kraft_runbook.spark.session import session
-from kraft_runbook.spark.source_options import Sealed
-from kraft_runbook.spark.stores import rows_frame, versions_frame, zookeeper_tree
 from kraft_runbook.spark.topics import compare_topics
+from kraft_runbook.spark.zookeeper_topics import read_tree
 
 TOPICS_AT_ONCE = 5_000
 """How many topics in question are looked at together, each time with an M and E of their own: their rows are held in memory."""
@@ -136,7 +137,7 @@ class _Proven:
 
 def _compare_with_zookeeper(spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower) -> _Proven:
     """Everything once, each topic by its fingerprint; then the topics in question row by row, with a new M and E."""
-    tree, rows = zookeeper_tree(spark, sealed)  # read to its last znode before anybody asks for E
+    tree, rows = read_tree(spark, sealed)  # read to its last znode before anybody asks for E
     found.end = _end(found, log, found.start)
     topics = compare_topics(tree, versions_frame(spark, log.replay.whole_topics()))
     found.both += topics.both

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 EVERY = 2.0
@@ -32,10 +31,10 @@ class LogProgress:
 
 
 @contextmanager
-def reading_topics(spark: SparkSession) -> Iterator[None]:
-    """While the block reads ZooKeeper: how many ranges of topics are done, and topics a second, from Spark's own counts of the running stage."""
+def reading_topics(spark: SparkSession, topics: int) -> Iterator[None]:
+    """While the block reads ``topics`` topics of ZooKeeper: how many parts of the work are done, from Spark's own count of the running stage."""
     ended = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, ended), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(spark, topics, ended), daemon=True)
     watcher.start()
     try:
         yield
@@ -44,16 +43,18 @@ def reading_topics(spark: SparkSession) -> Iterator[None]:
         watcher.join()
 
 
-def _watch(spark: SparkSession, ended: threading.Event) -> None:
-    began, tracker, context = time.monotonic(), spark.sparkContext.statusTracker(), spark.sparkContext._jsc
-    while context is not None and not ended.wait(EVERY):
+def _watch(spark: SparkSession, topics: int, ended: threading.Event) -> None:
+    began, tracker = time.monotonic(), spark.sparkContext.statusTracker()
+    while not ended.wait(EVERY):
         for number in tracker.getActiveStageIds():
-            try:
-                stage = context.sc().statusStore().lastStageAttempt(number)
-                done, of, rows = stage.numCompleteTasks(), stage.numTasks(), stage.inputRecords()
-            except Py4JError:  # a stage that has just begun, or just ended, is not told of
+            stage = tracker.getStageInfo(number)
+            if stage is None:  # one that has just begun, or just ended, is not told of
                 continue
-            tell(f"ZooKeeper: {100 * done // of} %, {done} of {of} ranges read; {rows:,} topics, {rows / (time.monotonic() - began):,.0f} a second")
+            done, of = stage.numCompletedTasks, stage.numTasks
+            read = topics * done // of
+            tell(
+                f"ZooKeeper: {100 * done // of} %, {done} of {of} parts read; about {read:,} of {topics:,} topics, {read / (time.monotonic() - began):,.0f} a second"
+            )
 
 
 def tell(line: str) -> None:

@@ -11,17 +11,16 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from kraft_runbook.spark.settings import SETTINGS
-from kraft_runbook.spark.zookeeper_source import ZookeeperSource
 
 
 @contextmanager
 def session(given: SparkSession | None) -> Iterator[SparkSession]:
-    """``given``, or a small local one that ends with the block. Both have the data source registered.
+    """``given``, or a small local one that ends with the block.
 
     Workers import this package: they need it installed, or on ``PYTHONPATH`` (``--conf spark.executorEnv.PYTHONPATH=…``), or in ``--py-files``.
     """
     if given is not None:
-        yield with_sources(given)
+        yield given
         return
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("kraft-runbook parity")
@@ -37,12 +36,6 @@ def session(given: SparkSession | None) -> Iterator[SparkSession]:
     spark = builder.getOrCreate()
     try:
         spark.sparkContext.setLogLevel("ERROR")
-        yield with_sources(spark)
+        yield spark
     finally:
         spark.stop()
-
-
-def with_sources(spark: SparkSession) -> SparkSession:
-    """The session, with ``zookeeper`` registered."""
-    spark.dataSource.register(ZookeeperSource)
-    return spark

@@ -1,4 +1,4 @@
-"""What the data sources do when they can't read: the driver hears the error as it was, with its way out."""
+"""What workers are sent, and what they do when they can't read: the driver hears the error as it was, with its way out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -16,9 +15,9 @@ from kraft_runbook.cluster import ClusterSpec, SecretRef, ZooKeeper
 from kraft_runbook.errors import SecretMissing, Unreachable
 from kraft_runbook.metadata.entities import Kind, Row
 from kraft_runbook.metadata.metadata_log import Version
-from kraft_runbook.spark.arrow_rows import BATCH, FAILED, row_batches_of_a_worker, version_batches
-from kraft_runbook.spark.source_options import Sealed
-from kraft_runbook.spark.zookeeper_source import Topics, ZookeeperSourceReader
+from kraft_runbook.spark.arrow_rows import BATCH, FAILED, ROW_SCHEMA, row_batches_of_a_worker, version_batches
+from kraft_runbook.spark.sealed import Sealed
+from kraft_runbook.spark.zookeeper_topics import Work, read_tree
 
 
 def spec() -> ClusterSpec:
@@ -66,15 +65,20 @@ def test_versions_come_as_they_are_with_and_without_a_value_and_pandas_is_not_ne
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_options_carry_the_cluster_to_a_worker_and_hide_what_is_secret() -> None:
-    sealed = Sealed.of(spec(), secrets=lambda ref: f"value of {ref}", salt=b"salt")
-    options = sealed.options()
-    back = Sealed.from_options(options)
-    assert back == sealed
-    assert back.decoding.encoder_secret == "value of environment variable ENCODER"
-    assert [name for name, value in options.items() if "value of" in value] == ["secrets"]  # spark.redaction.regex hides it by this name
-    assert "value of" not in repr(sealed)
-    pickle.dumps(Topics(0, ("a",), beside=True))
+def test_a_worker_is_sent_the_cluster_and_its_secrets_and_shows_none() -> None:
+    work = Work(Sealed.of(spec(), secrets=lambda ref: f"value of {ref}", salt=b"salt"), [("a",)])
+    back = pickle.loads(pickle.dumps(work))
+    assert back == work
+    assert back.sealed.decoding.encoder_secret == "value of environment variable ENCODER"
+    assert "value of" not in repr(work)
+
+
+def test_no_secret_is_in_what_spark_shows_or_logs_of_the_job(spark: SparkSession) -> None:
+    work = Work(Sealed.of(spec(), secrets=lambda ref: f"value of {ref}", salt=b"salt"), [])
+    frame = spark.range(1).mapInArrow(work.read, ROW_SCHEMA)
+    shown = frame._jdf.queryExecution().toString()
+    assert "MapInArrow" in shown
+    assert "value of" not in shown
 
 
 def test_an_encoder_secret_that_does_not_resolve_is_told_and_stops_nothing() -> None:
@@ -95,7 +99,12 @@ def test_a_connection_secret_that_does_not_resolve_is_an_error() -> None:
 
 
 def test_a_worker_that_finds_no_server_tells_the_driver(spark: SparkSession) -> None:
-    options = Sealed.of(spec(), secrets=no_secret, salt=b"salt").options()
-    (row,) = spark.createDataFrame(pa.Table.from_batches(ZookeeperSourceReader(options).read(Topics(0, ("a",))))).collect()
+    work = Work(Sealed.of(spec(), secrets=no_secret, salt=b"salt"), [("a",)])
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(work.read, ROW_SCHEMA).collect()
     assert row["kind"] == FAILED
     assert "ZooKeeper at 127.0.0.1:1 could not be read" in json.loads(row["value"])["problem"]
+
+
+def test_a_driver_that_finds_no_server_says_so(spark: SparkSession) -> None:
+    with pytest.raises(Unreachable, match="could not be read"):
+        read_tree(spark, Sealed.of(spec(), secrets=no_secret, salt=b"salt"))

@@ -1,12 +1,11 @@
-"""What a data source's options carry from the driver to the workers: the cluster, resolved secrets, the run's salt, the offsets.
+"""What the driver hands to the workers: the cluster, resolved secrets, the run's salt, the rate.
 
-Workers resolve nothing themselves: they may run where Airflow's connections and the driver's environment are not. The option that holds secrets is
-named so that ``spark.redaction.regex`` (its default matches "secret") hides it from the UI and the event log.
+Workers resolve nothing themselves: they may run where Airflow's connections and the driver's environment are not. It goes with the pickled function that
+they run, which neither Spark's UI nor its event log shows.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +19,7 @@ from kraft_runbook.metadata.zookeeper_tree import Decoding
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """Everything a source needs to read one cluster. ``values``: secrets by the text of their reference. ``rate``: znodes a second for each reader."""
+    """Everything a worker needs to read one cluster. ``values``: secrets by the text of their reference. ``rate``: znodes a second for each reader."""
 
     spec: ClusterSpec
     salt: bytes = field(repr=False)
@@ -52,22 +51,10 @@ class Sealed:
         value = None if encoder is None else self.values.get(str(encoder))
         return Decoding(Fingerprints(self.salt), value, self.why_no_encoder_secret)
 
-    def options(self) -> dict[str, str]:
-        """As the options of a data source."""
-        hidden = {"salt": self.salt.hex(), "values": dict(self.values)}
-        return {"cluster": self.spec.model_dump_json(), "secrets": json.dumps(hidden), "why": self.why_no_encoder_secret, "rate": json.dumps(self.rate)}
-
     def shared_by(self, readers: int) -> Sealed:
         """The same for so many readers at a time: the cluster file's read_rate is for all of them."""
         rate = self.spec.zookeeper.read_rate
         return self if rate is None else replace(self, rate=rate / readers)
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> Sealed:
-        hidden = json.loads(options["secrets"])
-        return cls(
-            ClusterSpec.model_validate_json(options["cluster"]), bytes.fromhex(hidden["salt"]), hidden["values"], options["why"], json.loads(options["rate"])
-        )
 
 
 def _connection_secrets(spec: ClusterSpec) -> Iterator[SecretRef]:
