@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from kraft_runbook.clients.observe import observe
+from kraft_runbook.clients.report_file import read_report
 from kraft_runbook.clients.secrets import connection_variable, references
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.gates import ParitySummary
@@ -31,15 +32,12 @@ ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.ex
 
 
 class ParityOperator(SparkSubmitOperator):
-    """Prove that ZooKeeper and KRaft hold the same metadata. Any verdict but MATCH fails the task, and the report says what differs.
-
-    ``standalone``: in a phase with nothing to compare, skip with the reason instead of failing (the scheduled check).
-    """
+    """Prove that ZooKeeper and KRaft hold the same metadata. Any verdict but MATCH fails the task, and the report says what differs."""
 
     template_fields: Sequence[str] = ()
     ui_color = "#dff3e3"
 
-    def __init__(self, *, cluster: str, standalone: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *, cluster: str, **kwargs: Any) -> None:
         super().__init__(
             application=str(PROJECT / "include" / "kraft_runbook" / "spark" / "parity_job.py"),
             name=f"kraft-runbook-parity-{cluster}",
@@ -50,7 +48,6 @@ class ParityOperator(SparkSubmitOperator):
             **kwargs,
         )
         self.cluster = cluster
-        self.standalone = standalone
 
     def execute(self, context: Any) -> Any:
         if is_dry_run():
@@ -62,18 +59,12 @@ class ParityOperator(SparkSubmitOperator):
         return self.compare(context, reading.phase)
 
     def nothing_to_compare(self, reading: PhaseReading) -> None:
-        """End the task where there are no two stores: skipped for the scheduled check, failed in a runbook that relies on the proof."""
-        why = f"cluster {self.cluster} is in {reading.phase} ({'; '.join(reading.reasons)}): there are no two stores to compare"
-        if self.standalone and reading.phase is not Phase.UNKNOWN:
-            raise AirflowSkipException(why)
-        raise AirflowFailException(why)
+        """End the task where there are no two stores: a runbook relies on the proof."""
+        raise AirflowFailException(f"cluster {self.cluster} is in {reading.phase} ({'; '.join(reading.reasons)}): there are no two stores to compare")
 
     def compare(self, context: Any, phase: Phase) -> dict[str, Any]:
         """Run the Spark job once and return verdict, digest and the report's file. Raises AirflowFailException unless it is a MATCH."""
-        ti = context["ti"]
-        output = state_directory() / "parity" / run_file_name(ti.dag_id, ti.run_id) / f"{ti.task_id}.json"
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.unlink(missing_ok=True)
+        output = report_file(context)
         baseline = state_directory() / "baselines" / self.cluster
         baseline.parent.mkdir(parents=True, exist_ok=True)
         self.application_args = ["--cluster", self.cluster, "--clusters-dir", str(clusters_directory()), "--output", str(output)]
@@ -89,13 +80,26 @@ class ParityOperator(SparkSubmitOperator):
             raise AirflowFailException(
                 f"the parity job left no report: {failure}. Look at the Spark output above; `kraft-runbook parity --cluster {self.cluster}` runs the same without Airflow."
             )
-        report = ParityReport.from_dict(json.loads(output.read_text()))
+        report = read_report(output)
+        return self.settle(context, report, output, phase)
+
+    def settle(self, context: Any, report: ParityReport, output: Path, phase: Phase) -> dict[str, Any]:
+        """Put the report, kept in ``output``, on record and return what ``compare`` returns."""
         self.log.info("%s", report.render_text())
         what = {"verdict": report.verdict.value, "digest": report.digest, "offset": report.migration_offset, "report": output.name}
         record(context, self.cluster, "compared", {**report.to_dict(), **what, "phase": phase.value})
         if report.verdict.value != "MATCH":
             raise AirflowFailException(f"parity is {report.verdict.value}\n{report.render_text()}")
         return {**what, "report": os.fspath(output)}
+
+
+def report_file(context: Any) -> Path:
+    """Where this task's report goes; the one of an earlier try is removed."""
+    ti = context["ti"]
+    output = state_directory() / "parity" / run_file_name(ti.dag_id, ti.run_id) / f"{ti.task_id}.json"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.unlink(missing_ok=True)
+    return output
 
 
 def _connections(spec: ClusterSpec) -> dict[str, str]:
@@ -110,7 +114,7 @@ def load_summary(context: Any, parity_task: str) -> ParitySummary | None:
     compared = context["ti"].xcom_pull(task_ids=parity_task)
     if not compared:
         return None
-    report = ParityReport.from_dict(json.loads(Path(compared["report"]).read_text()))
+    report = read_report(Path(compared["report"]))
     if report.digest != compared["digest"]:
         raise AirflowFailException(f"the parity report of {parity_task} was changed after it was made; clear {parity_task}")
     return ParitySummary(report.verdict.value, report.digest, report.migration_offset, report.finished_at.isoformat(), report.render_markdown())

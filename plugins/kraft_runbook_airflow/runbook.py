@@ -21,6 +21,7 @@ from kraft_runbook_airflow.finalization import FinalizeActiveController, Finaliz
 from kraft_runbook_airflow.gates import ApprovalGate, ConfirmGate, ProveGate
 from kraft_runbook_airflow.operators import ClaimOperator, PreflightOperator, ProvisionController, RestartBroker
 from kraft_runbook_airflow.parity import ParityOperator
+from kraft_runbook_airflow.parity_check import ParityCheck
 from kraft_runbook_airflow.problems import problem_dag
 from kraft_runbook_airflow.report import ClosingReport
 from kraft_runbook_airflow.rollback import LeaveKraft, PlanRollback, ProveBeforeLeaving, RestartBrokerBack, RestoreQuorum, SetControllerAside, VerifyRollback
@@ -227,8 +228,11 @@ def verify_rollback(cluster: ClusterSpec) -> BaseOperator:
 
 def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     """``metadata_parity_check__<cluster>``: parity alone; scheduled where the cluster file says when."""
-    with _read_only_dag(cluster, "metadata_parity_check", "ZooKeeper and KRaft parity", cluster.parity_schedule, doc) as dag:
-        ParityOperator(task_id="parity", cluster=cluster.name, standalone=True)
+    full = Param(
+        False, type="boolean", title="Compare everything", description="Else what changed since the last full comparison, if that is younger than 6 hours"
+    )
+    with _read_only_dag(cluster, "metadata_parity_check", "ZooKeeper and KRaft parity", cluster.parity_schedule, doc, full=full) as dag:
+        ParityCheck(task_id="parity", cluster=cluster.name)
     return dag
 
 
@@ -239,7 +243,7 @@ def way_back_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     return dag
 
 
-def _read_only_dag(cluster: ClusterSpec, name: str, what: str, schedule: str | None, doc: str | None) -> DAG:
+def _read_only_dag(cluster: ClusterSpec, name: str, what: str, schedule: str | None, doc: str | None, **params: Param) -> DAG:
     return DAG(
         f"{name}__{cluster.name}",
         description=f"{what} of {cluster.name}, read-only",
@@ -248,7 +252,7 @@ def _read_only_dag(cluster: ClusterSpec, name: str, what: str, schedule: str | N
         catchup=False,
         max_active_runs=1,
         tags=[*TAGS, cluster.name, "read-only"],
-        params={"dry_run": Param(False, type="boolean", title="Dry run")},
+        params={"dry_run": Param(False, type="boolean", title="Dry run"), **params},
         dagrun_timeout=timedelta(hours=6),
     )
 

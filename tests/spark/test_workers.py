@@ -17,7 +17,8 @@ from kraft_runbook.metadata.entities import Kind, Row
 from kraft_runbook.metadata.metadata_log import Version
 from kraft_runbook.spark.arrow_rows import BATCH, FAILED, ROW_SCHEMA, row_batches_of_a_worker, version_batches
 from kraft_runbook.spark.sealed import Sealed
-from kraft_runbook.spark.zookeeper_topics import Work, read_tree
+from kraft_runbook.spark.worker import Work
+from kraft_runbook.spark.zookeeper_topics import read_tree
 
 
 def spec() -> ClusterSpec:

@@ -8,15 +8,15 @@ Exit codes: 0 MATCH, 1 MISMATCH, 2 INCONCLUSIVE, 3 an error, said on standard er
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
 
+from kraft_runbook.clients.report_file import write_report
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.metadata.comparison import ParityReport, Verdict
+from kraft_runbook.metadata.comparison import Verdict
 from kraft_runbook.spark.parity import run_parity
 
 EXIT_CODES = {Verdict.MATCH: 0, Verdict.MISMATCH: 1, Verdict.INCONCLUSIVE: 2}
@@ -47,13 +47,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--save-baseline", type=Path, help="where a MATCH in dual write leaves the proven state")
     return parser
-
-
-def write_report(path: Path, report: ParityReport) -> None:
-    """Write the report as JSON, the whole file or nothing."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
-    draft.write_text(json.dumps(report.to_dict(), indent=1) + "\n")
-    draft.replace(path)
 
 
 if __name__ == "__main__":

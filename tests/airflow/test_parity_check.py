@@ -1,0 +1,104 @@
+"""The scheduled check: what changed may clear, only everything may accuse."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from kraft_runbook.clients.dual_write import NoProof
+from kraft_runbook.clients.report_file import read_report, write_report
+from kraft_runbook.metadata.comparison import Obstacle, ParityReport, make_report
+from kraft_runbook.metadata.entities import Kind
+from kraft_runbook.phases import Phase, PhaseReading
+from kraft_runbook_airflow import parity, parity_check
+from kraft_runbook_airflow.parity import ParityOperator
+from kraft_runbook_airflow.parity_check import ParityCheck
+from tests.unit.observations import SPEC
+
+NOW = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)
+
+
+def report(*, against: str, obstacles: tuple[Obstacle, ...] = ()) -> ParityReport:
+    return make_report(
+        cluster="lab", against=against, both=Counter({Kind.TOPIC: 3}), differences=(), undecoded=(), obstacles=obstacles, migration_offset=7, end_offset=9,
+        migration_epoch=1, leader_id=101, leader_epoch=1, rounds=1, started_at=NOW, finished_at=NOW, notes=(),
+    )  # fmt: skip
+
+
+class Check:
+    """One task whose two ways to compare are played: ``changed`` is what the short one gives or raises. ``asked``: what was done, in order."""
+
+    def __init__(self, changed: ParityReport | Exception, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        self.recorded: list[dict[str, Any]] = []
+        self.kept: list[str] = []
+        full = directory / "full.json"
+        write_report(full, report(against="ZooKeeper"))
+
+        def recheck(*_: Any, **__: Any) -> ParityReport:
+            self.asked.append("what changed")
+            if isinstance(changed, Exception):
+                raise changed
+            return changed
+
+        def compare(*_: Any) -> dict[str, Any]:
+            self.asked.append("everything")
+            return {"verdict": "MATCH", "report": str(full)}
+
+        monkeypatch.setattr(parity_check, "recheck", recheck)
+        monkeypatch.setattr(parity_check, "save_proven", lambda path, spec, proved, **_: self.kept.append(proved.against))
+        monkeypatch.setattr(ParityOperator, "compare", compare)
+        monkeypatch.setattr(parity, "record", lambda context, cluster, outcome, body: self.recorded.append(body))
+        for module in (parity, parity_check):
+            monkeypatch.setattr(module, "state_directory", lambda: directory)
+            monkeypatch.setattr(module, "cluster_spec", lambda _: SPEC)
+
+    def run(self, *, phase: Phase = Phase.DUAL_WRITE, full: bool = False) -> dict[str, Any]:
+        context = {"params": {"full": full}, "ti": SimpleNamespace(dag_id="d", run_id="r", task_id="parity")}
+        return ParityCheck(task_id="parity", cluster="lab").compare(context, phase)
+
+
+CHANGED = report(against="ZooKeeper, as far as it was touched")
+
+
+def test_what_changed_is_enough_while_it_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = Check(CHANGED, tmp_path, monkeypatch)
+    compared = check.run()
+    assert check.asked == ["what changed"]
+    assert read_report(Path(compared["report"])) == CHANGED
+    assert check.recorded[0]["verdict"] == "MATCH"
+    assert check.kept == []  # the state that was proven stays the one of the last full comparison
+
+
+def test_everything_is_compared_and_kept_where_nothing_was_proven_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = Check(NoProof("there is no proven state", way_out="run a full comparison"), tmp_path, monkeypatch)
+    check.run()
+    assert (check.asked, check.kept) == (["what changed", "everything"], ["ZooKeeper"])
+
+
+def test_only_everything_accuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unsure = report(against="ZooKeeper, as far as it was touched", obstacles=(Obstacle("the log is gone", "run again"),))
+    check = Check(unsure, tmp_path, monkeypatch)
+    check.run()
+    assert check.asked == ["what changed", "everything"]
+
+
+def test_a_run_may_ask_for_everything_and_a_finalized_cluster_has_no_changes_to_look_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = Check(CHANGED, tmp_path, monkeypatch)
+    check.run(full=True)
+    check.run(phase=Phase.FINALIZED)
+    assert (check.asked, check.kept) == (["everything", "everything"], ["ZooKeeper"])
+
+
+def test_a_phase_without_two_stores_is_skipped_and_an_unknown_one_is_not() -> None:
+    check = ParityCheck(task_id="parity", cluster="lab")
+    with pytest.raises(AirflowSkipException, match="ZOOKEEPER"):
+        check.nothing_to_compare(PhaseReading(Phase.ZOOKEEPER, ()))
+    with pytest.raises(AirflowFailException, match="UNKNOWN"):
+        check.nothing_to_compare(PhaseReading(Phase.UNKNOWN, ("nobody answers",)))
