@@ -53,7 +53,8 @@ class Wait:
             why = "waiting can't help" if hopeless else f"the deadline of {self.deadline:.0f} s has passed"
             raise StepFailed(
                 f"{progress.waiting_for or self.condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",
-                way_out="nothing further is changed: correct what is named and clear this task, or go back (docs/rollback.md)",
+                way_out="nothing further is changed: correct what is named and clear this task (where the node does not run: the task that starts it, just before this one), "
+                "or go back (docs/rollback.md)",
             )
         message, at = self._said
         if not progress.done and (progress.waiting_for != message or time.time() - at > SAY_EVERY):
