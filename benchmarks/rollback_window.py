@@ -2,9 +2,10 @@
 
     python -m benchmarks.rollback_window --runs 10
 
-Each run: a fresh real cluster (three brokers, three controllers, 50 topics of 10 partitions) is brought to dual write, every broker in migration
-mode; topics are created through each broker, one after the other; then it leaves KRaft. The window is the time from the last topic acknowledged by the quorum until one
-was acknowledged through every broker afterwards. Afterwards every acknowledged topic and each of its partitions' states must be in ZooKeeper.
+A real cluster (three brokers, three controllers, 50 topics of 10 partitions) is brought to dual write, every broker in migration mode, and stopped
+cleanly; each run begins with a copy of it, started anew. Topics are created through each broker, one after the other; then it leaves KRaft. The window
+is the time from the last topic acknowledged by the quorum until one was acknowledged through every broker afterwards. Afterwards every acknowledged
+topic and each of its partitions' states must be in ZooKeeper.
 
 ``burst``: 300 topics of 3 partitions are created and acknowledged first, and the leaving begins the moment the last is.
 ``documented``: all controllers are stopped by SIGTERM at once, then /controller and /migration are deleted (Kafka 3.9, "Reverting to ZooKeeper mode").
@@ -15,7 +16,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -124,21 +127,47 @@ class Outcome:
     stages: dict[str, float] = field(default_factory=dict)
 
 
-def run(way: str, burst: bool) -> Outcome:
-    directory = Path(tempfile.mkdtemp(prefix="krb-window-"))
-    directory.rmdir()
-    spec = load({**os.environ, "KRB_LAB_DIR": str(directory), "KRB_LAB_NET": os.environ.get("KRB_LAB_NET", "127.60.0")})
-    try:
-        lifecycle.up(spec)
-        secrets = environment_secrets({**os.environ, **environment(spec)})
-        with KafkaConnection(
-            spec.broker_address(controller_of(spec, secrets)), "the controller", spec.broker_security, secrets=secrets, timeout=60
-        ) as connection:
-            create(connection, [f"there-{n}" for n in range(THERE)], partitions=THERE_PARTITIONS)
-        by_hand.to_dual_write(spec, secrets=secrets)
-        return measure(spec, secrets, way, burst)
-    finally:
-        lifecycle.down(spec, purge=True)
+class Ground:
+    """A cluster in dual write, every broker in migration mode: made once, stopped cleanly, kept as a copy that each run begins with."""
+
+    def __init__(self) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="krb-window-"))
+        self._directory.rmdir()
+        self._kept = Path(f"{self._directory}-kept")
+        self.spec = load({**os.environ, "KRB_LAB_DIR": str(self._directory), "KRB_LAB_NET": os.environ.get("KRB_LAB_NET", "127.60.0")})
+        self.secrets: Secrets = environment_secrets({})
+
+    def __enter__(self) -> Ground:
+        spec = self.spec
+        try:
+            lifecycle.up(spec)
+            self.secrets = environment_secrets({**os.environ, **environment(spec)})
+            with KafkaConnection(
+                spec.broker_address(controller_of(spec, self.secrets)), "the controller", spec.broker_security, secrets=self.secrets, timeout=60
+            ) as connection:
+                create(connection, [f"there-{n}" for n in range(THERE)], partitions=THERE_PARTITIONS)
+            by_hand.to_dual_write(spec, secrets=self.secrets)
+            lifecycle.down(spec)
+            self._copy(self._directory, self._kept)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        lifecycle.down(self.spec, purge=True)
+        shutil.rmtree(self._kept, ignore_errors=True)
+
+    def run(self, way: str, burst: bool) -> Outcome:
+        lifecycle.down(self.spec, purge=True)
+        self._copy(self._kept, self._directory)
+        lifecycle.up(self.spec)
+        by_hand.await_dual_write(self.spec, secrets=self.secrets)
+        return measure(self.spec, self.secrets, way, burst)
+
+    @staticmethod
+    def _copy(source: Path, target: Path) -> None:
+        subprocess.run(["cp", "-a", "--sparse=always", "--", str(source), str(target)], check=True)
 
 
 def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outcome:
@@ -228,16 +257,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10, help="of each kind")
     parser.add_argument("--ways", default="ours,documented")
-    parser.add_argument("--json", type=Path, help="also write every run here")
+    parser.add_argument("--json", type=Path, help="also write the runs here, after each")
     asked = parser.parse_args()
     outcomes: list[Outcome] = []
-    for number in range(asked.runs):
-        for way in asked.ways.split(","):
-            for burst in (False, True):
-                outcomes.append(run(way, burst))
-                print(f"{number + 1}/{asked.runs} {outcomes[-1]}", flush=True)
-    if asked.json:
-        asked.json.write_text(json.dumps([vars(each) for each in outcomes], indent=1))
+    with Ground() as ground:
+        for number in range(asked.runs):
+            for way in asked.ways.split(","):
+                for burst in (False, True):
+                    outcomes.append(ground.run(way, burst))
+                    print(f"{number + 1}/{asked.runs} {outcomes[-1]}", flush=True)
+                    if asked.json:
+                        asked.json.write_text(json.dumps([vars(each) for each in outcomes], indent=1))
     print(table(outcomes))
 
 
