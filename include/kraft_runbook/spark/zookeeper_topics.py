@@ -17,7 +17,7 @@ from kraft_runbook.spark.progress import reading_topics
 from kraft_runbook.spark.sealed import Sealed
 from kraft_runbook.spark.worker import Work
 
-TOPICS_A_RANGE = 500
+TOPICS_A_RANGE = 2_500
 """At least so many topics a range: a session with ZooKeeper costs some milliseconds."""
 RANGES = 32
 """At most so many ranges. How many are read at a time is the number of Spark's cores."""
