@@ -14,8 +14,8 @@ from kraft_runbook.spark.settings import SETTINGS
 
 
 @contextmanager
-def session(given: SparkSession | None) -> Iterator[SparkSession]:
-    """``given``, or a small local one that ends with the block.
+def session(given: SparkSession | None, *, driver: str | None = None) -> Iterator[SparkSession]:
+    """``given``, or a small local one that ends with the block. ``driver``: other JVM options than those of ``settings``.
 
     Workers import this package: they need it installed, or on ``PYTHONPATH`` (``--conf spark.executorEnv.PYTHONPATH=…``), or in ``--py-files``.
     """
@@ -24,12 +24,12 @@ def session(given: SparkSession | None) -> Iterator[SparkSession]:
         return
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("kraft-runbook parity")
-    settings = dict(SETTINGS)
+    settings = SETTINGS if driver is None else {**SETTINGS, "spark.driver.extraJavaOptions": driver}
     master = SparkConf().get("spark.master") if "PYSPARK_GATEWAY_PORT" in os.environ else None  # spark-submit has chosen one
     if master is None:
         builder, master = builder.master("local[2]"), "local[2]"
     if master.startswith("local"):
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        settings = settings | {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for name, value in settings.items():
         builder = builder.config(name, value)
