@@ -6,6 +6,7 @@ import gzip
 import json
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -66,6 +67,11 @@ def baseline(dual_write: Lab, spark: SparkSession, tmp_path_factory: pytest.Temp
 
 def compare(lab: Lab, spark: SparkSession, **options: Any) -> ParityReport:
     return run_parity(lab.spec, secrets=lab.secrets, spark=spark, **options)
+
+
+def done(asked: dict[Any, Future[None]]) -> None:
+    for each in asked.values():
+        each.result(30)
 
 
 @contextmanager
@@ -221,12 +227,9 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
     admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
     entry = ConfigEntry("retention.ms", "123456", incremental_operation=Op.SET)
     changed = ConfigResource(ConfigResource.Type.TOPIC, "clicks", incremental_configs=[entry])
-    for wait in (
-        *admin.create_topics([NewTopic("since-1", 3, 3), NewTopic("since-2", 3, 3)]).values(),
-        *admin.incremental_alter_configs([changed]).values(),
-        *admin.delete_topics(["since-2"]).values(),
-    ):
-        wait.result(30)
+    done(admin.create_topics([NewTopic("since-1", 3, 3), NewTopic("since-2", 3, 3)]))
+    done(admin.incremental_alter_configs([changed]))
+    done(admin.delete_topics(["since-2"]))
     after = recheck(spec, proven, secrets=secrets)
     assert after.verdict is Verdict.MATCH, after.render_text()
     counted = {each.kind: each.both for each in after.counts}
