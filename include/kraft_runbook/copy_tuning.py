@@ -82,13 +82,12 @@ HEAPS: tuple[MeasuredHeap, ...] = (
     MeasuredHeap(20_000, 10, 512, True),
     MeasuredHeap(200_000, 30, 1024, True),
     MeasuredHeap(2_000_000, 10, 6 * 1024, False),
+    MeasuredHeap(2_000_000, 10, 11 * 1024, True),
     MeasuredHeap(1_000_000, 30, 6 * 1024, False),
 )
 """By partitions × brokers. What was not enough: 5.4 of 6 GiB in use, 65 full collections, requests that timed out."""
 KIB_A_PARTITION = 3.3
 """What the metadata alone wants: 655 MB at its peak with 200,000 partitions, 200 MB of it live."""
-BEYOND_WHAT_FAILED = 1.5
-"""How much more than the heap that was not enough is asked for."""
 
 
 def render_measurements() -> str:
@@ -191,23 +190,28 @@ class HeapNeed:
 
 
 def heap_needed(partitions: int, brokers: int) -> HeapNeed:
-    """By brokers × partitions: each broker's full update is in memory at once. Beyond what ran, an estimate that lies above what did not."""
+    """By brokers × partitions: each broker's full update is in memory at once. Between two heaps that were enough, on the line between them; beyond, on from the largest."""
     pairs, metadata = partitions * brokers, partitions * KIB_A_PARTITION / 1024
-    enough = sorted((row for row in HEAPS if row.enough), key=lambda row: row.pairs)
-    for row in enough:
-        if pairs <= row.pairs and metadata <= row.mib:
-            return HeapNeed(row.mib, True, f"{row.partitions:,} partitions × {row.brokers} brokers ran in it")
-    ran = enough[-1]
-    failed = min((row for row in HEAPS if not row.enough and row.pairs > ran.pairs), key=lambda row: row.pairs, default=None)
-    if failed is None:
-        by_pairs = ran.mib * pairs / ran.pairs
-        why = f"an estimate: {ran.partitions:,} partitions × {ran.brokers} brokers ran in {_heap(ran.mib)}"
+    ran = sorted((row for row in HEAPS if row.enough), key=lambda row: row.pairs)
+    below = max((row for row in ran if row.pairs <= pairs), key=lambda row: row.pairs, default=ran[0])
+    above = next((row for row in ran if row.pairs >= pairs), None)
+    if above is None:
+        by_pairs = below.mib * pairs / below.pairs
+    elif above.pairs == below.pairs:
+        by_pairs = above.mib
     else:
-        asked = failed.mib * BEYOND_WHAT_FAILED
-        slope = (asked - ran.mib) / (failed.pairs - ran.pairs)
-        by_pairs = ran.mib + slope * (pairs - ran.pairs) if pairs <= failed.pairs else asked * pairs / failed.pairs
-        why = f"an estimate: {_heap(failed.mib)} was not enough at {failed.partitions:,} partitions × {failed.brokers} brokers"
-    return HeapNeed(512 * ceil(max(by_pairs, metadata, ran.mib) / 512), False, why)
+        by_pairs = below.mib + (above.mib - below.mib) * max(0, pairs - below.pairs) / (above.pairs - below.pairs)
+    mib = 512 * ceil(max(by_pairs, metadata) / 512)
+    if metadata > by_pairs:
+        return HeapNeed(mib, False, f"an estimate: {KIB_A_PARTITION:g} KiB a partition for the metadata itself")
+    if above is not None and mib >= above.mib:
+        return HeapNeed(mib, True, f"{_ran(above)}, and yours is no larger")
+    between = f", {_ran(above)}" if above is not None else ""
+    return HeapNeed(mib, False, f"an estimate: {_ran(below)}{between}")
+
+
+def _ran(row: MeasuredHeap) -> str:
+    return f"{row.partitions:,} partitions × {row.brokers} brokers ran in {_heap(row.mib)}"
 
 
 def heap_mib(text: str) -> int:
