@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.gates import Gate, ParitySummary, make_proof
 from kraft_runbook.phases import Phase
 from kraft_runbook.way_back import way_back
+from kraft_runbook_airflow import rollback
 from kraft_runbook_airflow.approvals import require_confirmation, store_proof
 from tests.unit.observations import SPEC, observation
 
@@ -21,6 +23,8 @@ PHASE = {Gate.START: Phase.ZOOKEEPER, Gate.DUAL_WRITE: Phase.HYBRID, Gate.FINALI
 
 class Run:
     """One DAG run's XComs."""
+
+    dag_id, run_id = "zk_to_kraft_rollback__lab", "one"
 
     def __init__(self, gate: Gate) -> None:
         seen = observation(PHASE[gate])
@@ -83,3 +87,25 @@ def test_finalizing_demands_the_parity_that_was_proven_after_the_signature(tmp_p
     run.left["parity_again"] = left
     with pytest.raises(Refused, match="parity was not proven again"):
         run.ask()
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_what_is_left_in_zookeeper_is_not_deleted_without_a_signature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signed: bool) -> None:
+    """A cluster that is in ZOOKEEPER already, where leaving KRaft has only a /migration to delete."""
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    settled: list[str] = []
+    monkeypatch.setattr(rollback, "observe", lambda spec, secrets: observation(Phase.ZOOKEEPER))
+    monkeypatch.setattr(rollback, "is_dry_run", lambda: False)
+    monkeypatch.setattr(rollback, "settle_in_zookeeper", lambda spec, **_: settled.append(spec.name) or SimpleNamespace(controller=1))
+    run = Run(Gate.ROLLBACK)
+    if not signed:
+        del run.left["approve"]
+    leave = rollback.LeaveKraft(task_id="leave", cluster="lab", parity_task="parity")
+    context = {"ti": run, "params": {"approvals_needed": 1, "goal": "ZOOKEEPER"}}
+    if signed:
+        leave.act(context, SPEC)
+        assert settled == [SPEC.name]
+    else:
+        with pytest.raises(Refused, match="0 of 1 approvals"):
+            leave.act(context, SPEC)
+        assert settled == []
