@@ -62,7 +62,7 @@ class Scene:
         return "\n".join(self.as_user("operator").log_lines(dag_id, run_id, task_id, 1))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     directory = tmp_path_factory.mktemp("airflow")
     airflow = Airflow(directory / "home", "127.0.0.1", _free_port(), users=("operator", "second", "stranger"))

@@ -27,7 +27,7 @@ QUICK_TO_MISS = {
 RESULTS = pytest.StashKey[list[Result]]()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """``KRB_FAULTS_KEEP``: a directory that outlives the session, for whoever writes cases: the next session finds the lab and its copies there."""
     kept = os.environ.get("KRB_FAULTS_KEEP")

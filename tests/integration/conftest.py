@@ -19,16 +19,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.integration)
 
 
-@pytest.fixture(scope="session")
-def running_lab() -> Iterator[Lab]:
-    """One lab for the whole session, seeded, in ZooKeeper mode. Read it only: a test that changes its phase takes ``own_lab``."""
-    yield from _lab()
-
-
 @pytest.fixture(scope="module")
 def own_lab() -> Iterator[Lab]:
-    """A seeded lab in ZooKeeper mode for the tests of one file, to do with as they please."""
-    yield from _lab()
+    """A seeded lab in ZooKeeper mode for the tests of one file, to do with as they please; ended and removed afterwards, also when it never came up.
+
+    Not one for the session: what runs on idly takes a tenth of two cores from every test that follows.
+    """
+    lab = describe_new_lab()
+    try:
+        lifecycle.up(lab.spec)
+        seed(lab.spec)
+        yield lab
+    finally:
+        lifecycle.down(lab.spec, purge=True)
 
 
 @pytest.fixture
@@ -42,15 +45,4 @@ def make_lab() -> Iterator[Callable[[], Lab]]:
 
     yield make
     for lab in made:
-        lifecycle.down(lab.spec, purge=True)
-
-
-def _lab() -> Iterator[Lab]:
-    """Up and seeded; ended and removed afterwards, also when it never came up or a test failed."""
-    lab = describe_new_lab()
-    try:
-        lifecycle.up(lab.spec)
-        seed(lab.spec)
-        yield lab
-    finally:
         lifecycle.down(lab.spec, purge=True)

@@ -62,23 +62,23 @@ def wait_until_acknowledged(line: Path, count: int, *, within: float = 90) -> No
     raise AssertionError(f"fewer than {count} records were acknowledged within {within:g} s; the workload said: {said!r}")
 
 
-def test_up_starts_zookeeper_and_the_brokers_and_leaves_the_controllers_to_the_runbook(running_lab: Lab) -> None:
-    assert running(running_lab) == {"zookeeper", *BROKERS}
-    assert {b.id for b in admin(running_lab.spec).list_topics(timeout=10).brokers.values()} == set(running_lab.spec.broker_ids)
+def test_up_starts_zookeeper_and_the_brokers_and_leaves_the_controllers_to_the_runbook(own_lab: Lab) -> None:
+    assert running(own_lab) == {"zookeeper", *BROKERS}
+    assert {b.id for b in admin(own_lab.spec).list_topics(timeout=10).brokers.values()} == set(own_lab.spec.broker_ids)
 
 
-def test_each_start_is_counted(running_lab: Lab) -> None:
-    assert starts(running_lab.spec) == {"zookeeper": 1} | dict.fromkeys(BROKERS, 1) | {f"controller-{n}": 0 for n in (101, 102, 103)}
+def test_each_start_is_counted(own_lab: Lab) -> None:
+    assert starts(own_lab.spec) == {"zookeeper": 1} | dict.fromkeys(BROKERS, 1) | {f"controller-{n}": 0 for n in (101, 102, 103)}
 
 
-def test_a_second_up_starts_nothing_again(running_lab: Lab) -> None:
-    before = starts(running_lab.spec)
-    code, said = running_lab.command("up")
-    assert (code, "starting" in said, starts(running_lab.spec)) == (0, False, before)
+def test_a_second_up_starts_nothing_again(own_lab: Lab) -> None:
+    before = starts(own_lab.spec)
+    code, said = own_lab.command("up")
+    assert (code, "starting" in said, starts(own_lab.spec)) == (0, False, before)
 
 
-def test_status_names_every_service_with_its_mode_and_its_starts(running_lab: Lab) -> None:
-    code, said = running_lab.command("status")
+def test_status_names_every_service_with_its_mode_and_its_starts(own_lab: Lab) -> None:
+    code, said = own_lab.command("status")
     rows = {line.split()[0]: line.split() for line in said.splitlines()[1:]}
     assert code == 0
     assert rows["broker-2"][1] == "RUNNING"
@@ -86,8 +86,8 @@ def test_status_names_every_service_with_its_mode_and_its_starts(running_lab: La
     assert "not provisioned" in " ".join(rows["controller-101"])
 
 
-def test_nothing_listens_beyond_the_lab_s_own_loopback_network(running_lab: Lab) -> None:
-    pids = {process.pid for process in supervision.processes(layout(running_lab.spec)).values() if process.pid}
+def test_nothing_listens_beyond_the_lab_s_own_loopback_network(own_lab: Lab) -> None:
+    pids = {process.pid for process in supervision.processes(layout(own_lab.spec)).values() if process.pid}
     inodes = {str(fd.readlink()) for pid in pids for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()}
     listening = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
@@ -96,59 +96,59 @@ def test_nothing_listens_beyond_the_lab_s_own_loopback_network(running_lab: Lab)
             if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
                 address, _, port = fields[1].partition(":")
                 listening.add((socket.inet_ntoa(bytes.fromhex(address[-8:])[::-1]), int(port, 16)))
-    needed = {socket_ for service, sockets in addresses(running_lab.spec).items() if service in running(running_lab) for socket_ in sockets}
+    needed = {socket_ for service, sockets in addresses(own_lab.spec).items() if service in running(own_lab) for socket_ in sockets}
     assert listening == needed
-    assert layout(running_lab.spec).supervisor_socket.stat().st_mode & 0o077 == 0
+    assert layout(own_lab.spec).supervisor_socket.stat().st_mode & 0o077 == 0
 
 
-def test_seed_makes_every_kind_of_metadata(running_lab: Lab) -> None:
-    assert {"orders", "replica-order", "customers"} <= set(znodes(running_lab, "/brokers/topics"))
-    assert znodes(running_lab, "/config/brokers") == ["1", "2", "<default>"]
-    assert znodes(running_lab, "/config/users") == ["<default>", "admin", "alice", "bob%40x%20y", "carol"]
-    assert znodes(running_lab, "/config/users/alice/clients") == ["<default>", "billing%2Feu%3A1"]
-    assert znodes(running_lab, "/config/users/<default>/clients") == ["<default>", "reports"]
-    assert znodes(running_lab, "/config/clients") == ["<default>", "billing%2Feu%3A1"]
-    assert znodes(running_lab, "/config/ips") == ["192.0.2.7", "<default>"]
-    assert znodes(running_lab, "/kafka-acl/Topic") == ["*", "orders"]
-    assert znodes(running_lab, "/kafka-acl-extended/prefixed/Topic") == ["pay"]
-    assert len(znodes(running_lab, "/delegation_token/tokens")) == 3
+def test_seed_makes_every_kind_of_metadata(own_lab: Lab) -> None:
+    assert {"orders", "replica-order", "customers"} <= set(znodes(own_lab, "/brokers/topics"))
+    assert znodes(own_lab, "/config/brokers") == ["1", "2", "<default>"]
+    assert znodes(own_lab, "/config/users") == ["<default>", "admin", "alice", "bob%40x%20y", "carol"]
+    assert znodes(own_lab, "/config/users/alice/clients") == ["<default>", "billing%2Feu%3A1"]
+    assert znodes(own_lab, "/config/users/<default>/clients") == ["<default>", "reports"]
+    assert znodes(own_lab, "/config/clients") == ["<default>", "billing%2Feu%3A1"]
+    assert znodes(own_lab, "/config/ips") == ["192.0.2.7", "<default>"]
+    assert znodes(own_lab, "/kafka-acl/Topic") == ["*", "orders"]
+    assert znodes(own_lab, "/kafka-acl-extended/prefixed/Topic") == ["pay"]
+    assert len(znodes(own_lab, "/delegation_token/tokens")) == 3
 
 
-def test_seeding_again_leaves_every_value_as_it_is(running_lab: Lab) -> None:
+def test_seeding_again_leaves_every_value_as_it_is(own_lab: Lab) -> None:
     def values() -> dict[str, str]:
         paths = ["/config/users/alice", "/config/users/<default>", "/config/ips/<default>", "/config/brokers/2", "/config/topics/payments"]
-        with zookeeper(running_lab) as client:
+        with zookeeper(own_lab) as client:
             found = {path: client.get(path)[0].decode() for path in paths}
             acls = json.loads(client.get("/kafka-acl/Topic/orders")[0])["acls"]
             tokens = client.get_children("/delegation_token/tokens")
             return found | {"ACLs": str(sorted(map(str, acls))), "tokens": str(sorted(tokens))}
 
     before = values()
-    seed(running_lab.spec)
+    seed(own_lab.spec)
     assert values() == before
 
 
-def test_no_secret_is_in_a_log_a_configuration_or_a_process(running_lab: Lab) -> None:
-    secret_files = [running_lab.directory / name for name in ("secrets.env", "secrets.properties", "scram-users.json")]
+def test_no_secret_is_in_a_log_a_configuration_or_a_process(own_lab: Lab) -> None:
+    secret_files = [own_lab.directory / name for name in ("secrets.env", "secrets.properties", "scram-users.json")]
     assert all(path.stat().st_mode & 0o077 == 0 for path in secret_files)
     planted = {line.partition("=")[2] for path in secret_files[:2] for line in path.read_text().splitlines() if not line.startswith("#")}
     planted |= set(json.loads(secret_files[2].read_text()).values())
     assert len(planted) >= 6
-    here = layout(running_lab.spec)
-    texts = {str(path): path.read_text(errors="replace") for path in (*here.logs.iterdir(), *running_lab.directory.glob("*/*.properties"))}
+    here = layout(own_lab.spec)
+    texts = {str(path): path.read_text(errors="replace") for path in (*here.logs.iterdir(), *own_lab.directory.glob("*/*.properties"))}
     for name, process in supervision.processes(here).items():
         if process.pid:
             texts[f"environment of {name}"] = Path(f"/proc/{process.pid}/environ").read_text(errors="replace")
     assert [where for where, text in texts.items() if any(secret in text for secret in planted)] == []
 
 
-def test_the_workload_accounts_for_every_record_while_a_broker_restarts(running_lab: Lab, tmp_path: Path) -> None:
+def test_the_workload_accounts_for_every_record_while_a_broker_restarts(own_lab: Lab, tmp_path: Path) -> None:
     report, line = tmp_path / "report.json", tmp_path / "status"
-    process = subprocess.Popen([sys.executable, "-m", "lab", "workload", "--report", str(report), "--status", str(line)], env=running_lab.environment, cwd=ROOT)
+    process = subprocess.Popen([sys.executable, "-m", "lab", "workload", "--report", str(report), "--status", str(line)], env=own_lab.environment, cwd=ROOT)
     try:
         wait_until_acknowledged(line, 200)
         # A paused broker rather than a stopped one: the session's count of starts stays what it is.
-        paused = supervision.processes(layout(running_lab.spec))["broker-2"].pid
+        paused = supervision.processes(layout(own_lab.spec))["broker-2"].pid
         os.kill(paused, signal.SIGSTOP)
         time.sleep(2)
         os.kill(paused, signal.SIGCONT)

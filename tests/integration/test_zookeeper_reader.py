@@ -19,14 +19,14 @@ SIZES = [*range(0, 3000, 3), 900_000, 900_000, 900_000]
 
 
 @pytest.fixture(scope="module")
-def tree(running_lab: Lab) -> Iterator[ZooKeeper]:
+def tree(own_lab: Lab) -> Iterator[ZooKeeper]:
     """A chroot of its own, with znodes from nothing to almost a megabyte."""
-    client = KazooClient(hosts=running_lab.spec.zookeeper.servers[0])
+    client = KazooClient(hosts=own_lab.spec.zookeeper.servers[0])
     client.start()
     client.ensure_path("/reader-test/n")
     for number, size in enumerate(SIZES):
         client.create(f"/reader-test/n/{number}", b"x" * size)
-    yield ZooKeeper(servers=running_lab.spec.zookeeper.servers, chroot="/reader-test")
+    yield ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/reader-test")
     client.delete("/reader-test", recursive=True)
     client.stop()
 

@@ -43,9 +43,9 @@ def rows_in(columns: TopicColumns) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def tree(running_lab: Lab) -> Iterator[ZooKeeper]:
+def tree(own_lab: Lab) -> Iterator[ZooKeeper]:
     """A chroot of its own: plain topics of 1 to 120 partitions, one of 3,000, and an odd one of each sort."""
-    client = KazooClient(hosts=running_lab.spec.zookeeper.servers[0])
+    client = KazooClient(hosts=own_lab.spec.zookeeper.servers[0])
     client.start()
     client.ensure_path("/columns-test/config/topics")
     client.ensure_path("/columns-test/brokers/topics")
@@ -72,7 +72,7 @@ def tree(running_lab: Lab) -> Iterator[ZooKeeper]:
     create("stateless", 3, states=2)
     client.create("/columns-test/brokers/topics/garbled", b"{")
     client.create("/columns-test/config/topics/only-a-config", b'{"version":1,"config":{}}')
-    yield ZooKeeper(servers=running_lab.spec.zookeeper.servers, chroot="/columns-test")
+    yield ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/columns-test")
     client.delete("/columns-test", recursive=True)
     client.stop()
 
@@ -91,8 +91,8 @@ def test_columns_say_what_the_rows_say_and_the_doubtful_topics_are_named(tree: Z
         assert [len(each) for each in read_topic_columns(reader, [])] == [0, 0]
 
 
-def test_what_kafka_itself_wrote_is_not_odd(running_lab: Lab) -> None:
-    with ZookeeperReader(running_lab.spec.zookeeper, secrets=environment_secrets({})) as reader:
+def test_what_kafka_itself_wrote_is_not_odd(own_lab: Lab) -> None:
+    with ZookeeperReader(own_lab.spec.zookeeper, secrets=environment_secrets({})) as reader:
         names = topic_names(reader)
         columns, odd = read_topic_columns(reader, names)
         assert names

@@ -1,4 +1,5 @@
-"""Gates in a real Airflow: nothing but a person's approval of the proof at hand lets the step behind a gate run."""
+"""What only a real Airflow shows, one for all tests of this file. Gates: nothing but a person's approval of the proof at hand lets the step behind a gate run.
+Claims: of two runs that change one cluster the second is refused. Sensors: they live in the triggerer, say who is missing, and give up at their deadline."""
 
 from __future__ import annotations
 
@@ -153,3 +154,44 @@ def test_a_dry_run_asks_nobody(scene):
     run_id = scene.start("gate_anyone", dry_run=True)
     assert scene.wait("gate_anyone", run_id, "step", ENDED) == "success"
     assert "Dry run: nobody is asked" in scene.log("gate_anyone", run_id, APPROVE)
+
+
+# -- claims ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_run_is_refused_by_name_until_the_first_has_ended(scene):
+    first = scene.start("claim_forward")
+    assert scene.wait("claim_forward", first, "claim", ENDED) == "success"
+    second = scene.start("claim_back")
+    assert scene.wait("claim_back", second, "claim", ENDED) == "failed"
+    assert f"run {first} of claim_forward" in scene.log("claim_back", second, "claim")
+
+    assert scene.wait("claim_forward", first, "hold", ENDED) == "failed"
+    scene.until_ended("claim_forward", first)
+    third = scene.start("claim_back")
+    assert scene.wait("claim_back", third, "claim", ENDED) == "success"
+    scene.wait("claim_back", third, "hold", ENDED)
+
+
+def test_the_claim_of_a_run_that_succeeded_is_free(scene):
+    for _ in range(2):
+        run_id = scene.start("claim_brief")
+        assert scene.wait("claim_brief", run_id, "claim", ENDED) == "success"
+        scene.until_ended("claim_brief", run_id)
+
+
+# -- sensors -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_sensor_gives_up_at_its_deadline_and_names_who_is_missing(scene):
+    run_id = scene.start("wait")
+    assert scene.wait("wait", run_id, "quorum_ready", {"deferred"}) == "deferred"
+    assert scene.wait("wait", run_id, "quorum_ready", ENDED) == "failed"
+    log = scene.log("wait", run_id, "quorum_ready")
+    assert "controller 101" in log
+
+
+def test_a_dry_run_says_what_it_would_wait_for(scene):
+    run_id = scene.start("wait", dry_run=True)
+    assert scene.wait("wait", run_id, "quorum_ready", ENDED) == "success"
+    assert "Not waiting (a dry run, or a step that this run leaves out): up to 3 s" in scene.log("wait", run_id, "quorum_ready")
