@@ -20,10 +20,12 @@ from kazoo.client import KazooClient
 from labs import Lab
 from pyspark.sql import SparkSession
 
+from kraft_runbook.clients.dual_write import read_migration
 from kraft_runbook.clients.log_follower import LogFollower
 from kraft_runbook.clients.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum
 from kraft_runbook.clients.quorum_facts import declared_rows
 from kraft_runbook.clients.recheck import recheck, save_proven
+from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.cluster import SecretRef
 from kraft_runbook.errors import RunbookError, SecretMissing
 from kraft_runbook.metadata import comparison, entities, levels
@@ -72,6 +74,13 @@ def compare(lab: Lab, spark: SparkSession, **options: Any) -> ParityReport:
 def done(asked: dict[Any, Future[None]]) -> None:
     for each in asked.values():
         each.result(30)
+
+
+def until_written(lab: Lab) -> None:
+    """Wait until /migration has passed what is acknowledged by now: what is counted is the metadata at that offset."""
+    end = describe_quorum(lab.spec, secrets=lab.secrets).high_watermark
+    with ZookeeperReader(lab.spec.zookeeper, secrets=lab.secrets) as reader:
+        by_hand.wait_until(f"/migration at {end}", lambda: read_migration(reader).kraft_metadata_offset >= end)
 
 
 @contextmanager
@@ -230,6 +239,7 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
     done(admin.create_topics([NewTopic("since-1", 3, 3), NewTopic("since-2", 3, 3)]))
     done(admin.incremental_alter_configs([changed]))
     done(admin.delete_topics(["since-2"]))
+    until_written(dual_write)
     after = recheck(spec, proven, secrets=secrets)
     assert after.verdict is Verdict.MATCH, after.render_text()
     counted = {each.kind: each.both for each in after.counts}
