@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import by_hand
 import pytest
+from kazoo.client import KazooClient
 from labs import Lab, describe_new_lab
 
 from lab import lifecycle
@@ -32,6 +34,21 @@ def own_lab() -> Iterator[Lab]:
         yield lab
     finally:
         lifecycle.down(lab.spec, purge=True)
+
+
+@pytest.fixture(scope="module")
+def dual_write(own_lab: Lab) -> Lab:
+    """The lab in dual write, every broker in migration mode, to do with as they please."""
+    by_hand.to_dual_write(own_lab.spec, secrets=own_lab.secrets)
+    return own_lab
+
+
+@pytest.fixture(scope="module")
+def zookeeper(own_lab: Lab) -> Iterator[KazooClient]:
+    client = KazooClient(hosts=own_lab.spec.zookeeper.connect)
+    client.start()
+    yield client
+    client.stop()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import by_hand
@@ -23,20 +22,6 @@ from kraft_runbook.leaving import Departure, fence_plan
 from lab.layout import starts
 
 BURST = [f"burst-{n}" for n in range(300)]
-
-
-@pytest.fixture(scope="module")
-def dual_write(own_lab: Lab) -> Lab:
-    by_hand.to_dual_write(own_lab.spec, secrets=own_lab.secrets)
-    return own_lab
-
-
-@pytest.fixture(scope="module")
-def zookeeper(dual_write: Lab) -> Iterator[KazooClient]:
-    client = KazooClient(hosts=dual_write.spec.zookeeper.connect)
-    client.start()
-    yield client
-    client.stop()
 
 
 def leave(lab: Lab, zookeeper: KazooClient, *, just_before=None) -> Departure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import by_hand
@@ -25,12 +24,6 @@ SHORT_LOG = SNAPSHOTS | {
     "metadata.log.segment.min.bytes": "1048576",
     "metadata.log.segment.ms": "3000",
 }
-
-
-@pytest.fixture(scope="module")
-def quorum(own_lab: Lab) -> Iterator[Lab]:
-    by_hand.to_dual_write(own_lab.spec, secrets=own_lab.secrets)
-    yield own_lab
 
 
 def restart_controllers(lab: Lab, properties: dict[str, str]) -> None:
@@ -70,8 +63,8 @@ def newest_snapshot_and_log_start(lab: Lab) -> tuple[int, int]:
     return (first.snapshot_id.end_offset if first.snapshot_id else -1), first.log_start_offset
 
 
-def test_modes_of_running_nodes_and_the_cluster_records(quorum: Lab) -> None:
-    spec, secrets = quorum.spec, quorum.secrets
+def test_modes_of_running_nodes_and_the_cluster_records(dual_write: Lab) -> None:
+    spec, secrets = dual_write.spec, dual_write.secrets
     assert {controller_mode(spec, each, secrets=secrets) for each in spec.controllers} == {ControllerMode.MIGRATION}
     assert not any(broker_is_kraft(spec, each, secrets=secrets) for each in spec.brokers)
     records = read_cluster_records(spec, secrets=secrets)
@@ -84,40 +77,40 @@ def test_modes_of_running_nodes_and_the_cluster_records(quorum: Lab) -> None:
     assert later.registrations == records.registrations
 
 
-def test_a_reader_sent_to_a_follower_goes_on_with_the_leader(quorum: Lab) -> None:
-    found = describe_quorum(quorum.spec, secrets=quorum.secrets)
-    follower = next(each for each in quorum.spec.controller_ids if each != found.leader_id)
-    with MetadataLogReader(quorum.spec, follower, found.leader_epoch, secrets=quorum.secrets) as reader:
+def test_a_reader_sent_to_a_follower_goes_on_with_the_leader(dual_write: Lab) -> None:
+    found = describe_quorum(dual_write.spec, secrets=dual_write.secrets)
+    follower = next(each for each in dual_write.spec.controller_ids if each != found.leader_id)
+    with MetadataLogReader(dual_write.spec, follower, found.leader_epoch, secrets=dual_write.secrets) as reader:
         assert sum(1 for chunk in reader.chunks(end=found.high_watermark - 1) for _ in chunk.records()) > 0
         assert reader.position.offset == found.high_watermark
 
 
-def test_a_leader_that_the_cluster_file_does_not_know_is_named(quorum: Lab) -> None:
+def test_a_leader_that_the_cluster_file_does_not_know_is_named(dual_write: Lab) -> None:
     with pytest.raises(Unreachable, match="controller 999, which the cluster file does not declare"):
-        MetadataLogReader(quorum.spec, 999, 1, secrets=quorum.secrets)
+        MetadataLogReader(dual_write.spec, 999, 1, secrets=dual_write.secrets)
 
 
-def test_snapshots_and_the_whole_log_give_the_same_state_and_a_truncated_log_says_so(quorum: Lab) -> None:
-    before = replay(quorum, 100)
-    restart_controllers(quorum, SNAPSHOTS)
-    by_hand.wait_until("a snapshot", lambda: newest_snapshot_and_log_start(quorum)[0] > 0)
-    start = newest_snapshot_and_log_start(quorum)[0] + 5
-    by_hand.wait_until("records behind the snapshot", lambda: last_offset(quorum) > start)
-    end = last_offset(quorum)
-    from_the_snapshot = replay(quorum, start, end)
-    whole = replay(quorum, 100, end)  # from the first record: the log still begins at 0
+def test_snapshots_and_the_whole_log_give_the_same_state_and_a_truncated_log_says_so(dual_write: Lab) -> None:
+    before = replay(dual_write, 100)
+    restart_controllers(dual_write, SNAPSHOTS)
+    by_hand.wait_until("a snapshot", lambda: newest_snapshot_and_log_start(dual_write)[0] > 0)
+    start = newest_snapshot_and_log_start(dual_write)[0] + 5
+    by_hand.wait_until("records behind the snapshot", lambda: last_offset(dual_write) > start)
+    end = last_offset(dual_write)
+    from_the_snapshot = replay(dual_write, start, end)
+    whole = replay(dual_write, 100, end)  # from the first record: the log still begins at 0
     assert state(from_the_snapshot) == state(whole)
     assert declared(whole) == declared(before) != set()
 
-    read = read_cluster_records(quorum.spec, secrets=quorum.secrets)
-    restart_controllers(quorum, SHORT_LOG)
-    by_hand.wait_until("a truncated log", lambda: newest_snapshot_and_log_start(quorum)[1] > 0, within=240)
+    read = read_cluster_records(dual_write.spec, secrets=dual_write.secrets)
+    restart_controllers(dual_write, SHORT_LOG)
+    by_hand.wait_until("a truncated log", lambda: newest_snapshot_and_log_start(dual_write)[1] > 0, within=240)
     with pytest.raises(LogTruncated, match="does not reach back to offset 100"):
-        replay(quorum, 100)
-    newest, oldest = newest_snapshot_and_log_start(quorum)
-    end = last_offset(quorum)
-    from_the_oldest = replay(quorum, oldest + 1, end)
-    assert state(from_the_oldest) == state(replay(quorum, newest + 1, end))
+        replay(dual_write, 100)
+    newest, oldest = newest_snapshot_and_log_start(dual_write)
+    end = last_offset(dual_write)
+    from_the_oldest = replay(dual_write, oldest + 1, end)
+    assert state(from_the_oldest) == state(replay(dual_write, newest + 1, end))
     assert declared(from_the_oldest) == declared(before)
-    after = read_cluster_records(quorum.spec, secrets=quorum.secrets, since=read)  # our position may be gone: read anew
+    after = read_cluster_records(dual_write.spec, secrets=dual_write.secrets, since=read)  # our position may be gone: read anew
     assert after.registrations.keys() == read.registrations.keys()

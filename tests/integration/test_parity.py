@@ -46,20 +46,6 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="module")
-def dual_write(own_lab: Lab) -> Lab:
-    by_hand.to_dual_write(own_lab.spec, secrets=own_lab.secrets)
-    return own_lab
-
-
-@pytest.fixture(scope="module")
-def zookeeper(dual_write: Lab) -> Iterator[KazooClient]:
-    client = KazooClient(hosts=dual_write.spec.zookeeper.connect)
-    client.start()
-    yield client
-    client.stop()
-
-
-@pytest.fixture(scope="module")
 def baseline(dual_write: Lab, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("baseline") / "lab"
     report = run_parity(dual_write.spec, secrets=dual_write.secrets, spark=spark, save_baseline=path)

@@ -22,13 +22,6 @@ from kraft_runbook.observation import BrokerMode, ClusterObservation, Controller
 from kraft_runbook.phases import Phase, detect_phase
 
 
-@pytest.fixture(scope="module")
-def hybrid(own_lab: Lab) -> Lab:
-    """Dual write with every broker in migration mode."""
-    by_hand.to_dual_write(own_lab.spec, secrets=own_lab.secrets)
-    return own_lab
-
-
 def check(lab: Lab, code: str, *, with_hosts: bool = False) -> CheckResult:
     return CHECKS[code].run(observe(lab.spec, secrets=lab.secrets, with_hosts=with_hosts), lab.spec)
 
@@ -41,25 +34,25 @@ def unflag(lab: Lab, controller_id: int) -> str:
     return text
 
 
-def test_a_file_changed_by_hand_stops_the_next_restart_before_anything_is_touched(hybrid: Lab) -> None:
-    spec, secrets = hybrid.spec, hybrid.secrets
+def test_a_file_changed_by_hand_stops_the_next_restart_before_anything_is_touched(dual_write: Lab) -> None:
+    spec, secrets = dual_write.spec, dual_write.secrets
     broker, controller = spec.broker(1), spec.controller(102)
     before = Path(broker.config_file).read_text()
-    incarnation = registered(hybrid, 1)
-    assert check(hybrid, "KRB-PRE-047", with_hosts=True).passed
-    text = unflag(hybrid, 102)
+    incarnation = registered(dual_write, 1)
+    assert check(dual_write, "KRB-PRE-047", with_hosts=True).passed
+    text = unflag(dual_write, 102)
 
     with pytest.raises(Refused) as refused:
         restart_broker(spec, 1, BrokerMode.KRAFT, secrets=secrets)
     assert f"controller 102 would not start in migration mode: in {controller.config_file} {MIGRATION_FLAG} is missing" in refused.value.problem
     assert Path(broker.config_file).read_text() == before
-    assert registered(hybrid, 1) == incarnation, "the broker was not restarted"
-    found = check(hybrid, "KRB-PRE-047", with_hosts=True)
+    assert registered(dual_write, 1) == incarnation, "the broker was not restarted"
+    found = check(dual_write, "KRB-PRE-047", with_hosts=True)
     assert found.verdict is Verdict.FAIL and found.blocks and controller.config_file in found.evidence
     assert CHECKS["KRB-PRE-048"].run(observe(spec, secrets=secrets), spec).passed, "the process still runs with the flag"
 
     Path(controller.config_file).write_text(text)
-    assert check(hybrid, "KRB-PRE-047", with_hosts=True).passed
+    assert check(dual_write, "KRB-PRE-047", with_hosts=True).passed
     done = restart_broker(spec, 1, BrokerMode.HYBRID, secrets=secrets, check=True)
     assert "Write the configuration" in done.changed  # by_hand wrote another header
 
@@ -69,10 +62,10 @@ def registered(lab: Lab, broker_id: int) -> str:
     return seen.quorum.registrations[broker_id].incarnation_id  # type: ignore[union-attr]
 
 
-def test_once_controllers_without_the_flag_led_the_alarm_sounds_and_kraft_mode_is_the_way_left(hybrid: Lab) -> None:
-    spec, secrets = hybrid.spec, hybrid.secrets
+def test_once_controllers_without_the_flag_led_the_alarm_sounds_and_kraft_mode_is_the_way_left(dual_write: Lab) -> None:
+    spec, secrets = dual_write.spec, dual_write.secrets
     first = describe_quorum(spec, secrets=secrets).leader_id
-    unflag(hybrid, first)
+    unflag(dual_write, first)
     by_hand.restart(spec.controller(first), spec)
     by_hand.wait_until("it runs without the flag", lambda: controller_mode(spec, spec.controller(first), secrets=secrets) is ControllerMode.KRAFT)
     seen = observe(spec, secrets=secrets)
@@ -80,7 +73,7 @@ def test_once_controllers_without_the_flag_led_the_alarm_sounds_and_kraft_mode_i
     with pytest.raises(Refused, match=f"controller {first} runs without the migration flag"):
         restart_broker(spec, 1, BrokerMode.KRAFT, secrets=secrets)
 
-    seen = finalize_by_elections(hybrid, first)
+    seen = finalize_by_elections(dual_write, first)
     assert detect_phase(seen).phase is Phase.FINALIZED
     alarm = CHECKS["KRB-GATE-007"].run(seen, spec)
     assert alarm.blocks and "THE MIGRATION WAS FINALIZED TOO EARLY" in alarm.evidence
