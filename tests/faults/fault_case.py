@@ -26,8 +26,8 @@ class Start(Strict):
     """Where the cluster stands before the run: a phase, and how far the next roll has come by then.
 
     ``rolled``: brokers that a roll has already restarted (as hybrid in PRE_MIGRATION, in KRaft mode in HYBRID).
-    ``topics``: further topics of 10 partitions, so that the copy lasts. ``proxied``: the controllers reach ZooKeeper through
-    a proxy that a fault can close.
+    ``topics``: further topics of 10 partitions, so that the copy lasts. ``proxied``: ZooKeeper is reached through a proxy
+    that a fault can cut for some processes.
     """
 
     phase: Literal["ZOOKEEPER", "PRE_MIGRATION", "HYBRID", "DUAL_WRITE"]

@@ -70,7 +70,7 @@ class Ground:
     def write_cluster_file(self, changes: Mapping[str, Any]) -> None:
         """The project's lab.yaml with these keys on top; ``brokers`` and ``controllers``: changes by id."""
         declared = yaml.safe_load((ROOT / "include" / "clusters" / "lab.yaml").read_text())
-        further = {"controller_properties": {"zookeeper.connect": "{}:{}".format(*self.proxy.address)}} if self.proxied and self.proxy else {}
+        further = {"zookeeper": {**declared["zookeeper"], "servers": ["{}:{}".format(*self.proxy.address)]}} if self.proxied and self.proxy else {}
         for key, value in {**further, **changes}.items():
             if key in ("brokers", "controllers"):
                 declared[key] = [{**node, **value.get(node["id"], {})} for node in declared[key]]

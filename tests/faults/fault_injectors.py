@@ -208,7 +208,7 @@ def cut_network(scene: Scene, fault: Fault) -> Undo:
     """Between the controllers and ZooKeeper nothing gets through."""
     proxy = scene.ground.proxy
     assert proxy is not None, "the case must start proxied"
-    proxy.cut()
+    proxy.cut([scene.process(controller.service).pid for controller in scene.ground.spec.controllers])
     return proxy.mend
 
 

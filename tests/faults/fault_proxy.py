@@ -1,41 +1,51 @@
-"""A TCP proxy that can be cut: what stands behind it then is silent, as behind a network that drops everything."""
+"""A TCP proxy that can be cut for some processes: what stands behind it is silent to them then, as behind a network that drops everything."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
+from collections.abc import Collection
+
+import psutil
 
 Address = tuple[str, int]
 
 
 class Proxy:
-    """Listens at ``address`` and passes everything on to ``behind``, until it is cut."""
+    """Listens at ``address`` and passes everything on to ``behind``, but for the processes that are cut off."""
 
     def __init__(self, address: Address, behind: Address) -> None:
         self.address = address
         self._behind = behind
-        self._open = threading.Event()
-        self._open.set()
-        self._ended = False
+        self._changed = threading.Condition()
+        self._cut_off: frozenset[int] = frozenset()
         self._listener = socket.create_server(address)
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
-    def cut(self) -> None:
-        """From now on nothing gets through, in either direction, on old connections and new ones; none is closed."""
-        self._open.clear()
+    def cut(self, pids: Collection[int]) -> None:
+        """From now on nothing gets through to or from these processes, on old connections and new ones; none is closed."""
+        self._set(frozenset(pids))
 
     def mend(self) -> None:
         """What was held back is passed on."""
-        self._open.set()
+        self._set(frozenset())
 
     def close(self) -> None:
-        self._ended = True
-        self._open.set()
         self._listener.close()
+        self.mend()
+
+    def _set(self, cut_off: frozenset[int]) -> None:
+        with self._changed:
+            self._cut_off = cut_off
+            self._changed.notify_all()
+
+    def _wait(self, pid: int | None) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: pid not in self._cut_off)
 
     def _accept(self) -> None:
-        while not self._ended:
+        while True:
             try:
                 client, _ = self._listener.accept()
             except OSError:
@@ -43,18 +53,24 @@ class Proxy:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        self._open.wait()
+        pid = self._process_behind(client)
+        self._wait(pid)
         with client, contextlib.suppress(OSError), socket.create_connection(self._behind, timeout=10) as server:
             server.settimeout(None)
-            back = threading.Thread(target=self._pass, args=(server, client), daemon=True)
+            back = threading.Thread(target=self._pass, args=(server, client, pid), daemon=True)
             back.start()
-            self._pass(client, server)
+            self._pass(client, server, pid)
             back.join()
 
-    def _pass(self, source: socket.socket, target: socket.socket) -> None:
+    def _process_behind(self, client: socket.socket) -> int | None:
+        """The process at the other end: of the machine's sockets, the one that goes from that port to ours."""
+        ports = (client.getpeername()[1], self.address[1])
+        return next((each.pid for each in psutil.net_connections("tcp") if each.raddr and (each.laddr.port, each.raddr.port) == ports), None)
+
+    def _pass(self, source: socket.socket, target: socket.socket, pid: int | None) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                self._open.wait()
+                self._wait(pid)
                 target.sendall(data)
         for each in (source, target):
             with contextlib.suppress(OSError):
