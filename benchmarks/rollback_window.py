@@ -163,7 +163,12 @@ class Ground:
         self._copy(self._kept, self._directory)
         lifecycle.up(self.spec)
         by_hand.await_dual_write(self.spec, secrets=self.secrets)
-        return measure(self.spec, self.secrets, way, burst)
+        try:
+            return measure(self.spec, self.secrets, way, burst)
+        except RunbookError:
+            lifecycle.down(self.spec)
+            print(f"the run's files are kept in {self._directory.rename(f'{self._directory}-failed-{time.time():.0f}')}", file=sys.stderr)
+            raise
 
     @staticmethod
     def _copy(source: Path, target: Path) -> None:
@@ -196,7 +201,8 @@ def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outco
             time.sleep(0.05)
         probes.stop()
         if usable is None:
-            raise RunbookError(f"no topic could be created through every broker within {PATIENCE:.0f} s", way_out="look at the brokers' logs")
+            stuck = [b.id for b in spec.brokers if not any(i == b.id and t > deleted_at for t, i, _ in probes.acknowledged)]
+            raise RunbookError(f"no topic could be created through brokers {stuck} within {PATIENCE:.0f} s; {stages}", way_out="look at the brokers' logs")
         last = max((t for t, _, _ in probes.acknowledged if t <= deleted_at), default=began[0])
         before = [*acknowledged, *(name for t, _, name in probes.acknowledged if t <= usable)]
         time.sleep(1)
