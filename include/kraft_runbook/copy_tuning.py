@@ -7,9 +7,10 @@ ISRs and leaders. ``COPIES`` and ``HEAPS`` are what was measured; all that is sa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from math import ceil
 
 from kraft_runbook.cluster import ClusterSpec
@@ -168,13 +169,18 @@ def duration(seconds: float) -> str:
 
 def estimate(partitions: int, settings: Settings) -> Estimate:
     """Read off the table, between its rows; from the largest row on only that it takes longer."""
-    rows = sorted((row.partitions, row.seconds) for row in COPIES if row.settings is settings)
-    low, took = 0, 0.0
-    for high, takes in rows:
-        if partitions <= high:
-            return Estimate(round(took + (takes - took) * (partitions - low) / (high - low), 1))
-        low, took = high, takes
-    return Estimate(took, beyond=low)
+    rows = [(0, 0.0), *sorted((row.partitions, row.seconds) for row in COPIES if row.settings is settings)]
+    seconds = _read_off(rows, partitions)
+    largest, longest = rows[-1]
+    return Estimate(longest, beyond=largest) if seconds is None else Estimate(round(seconds, 1))
+
+
+def _read_off(rows: Sequence[tuple[int, float]], at: int) -> float | None:
+    """The value on the line between the two rows around ``at``; None beyond the last. The first row is that of nothing."""
+    for (low, under), (high, over) in pairwise(rows):
+        if at <= high:
+            return under + (over - under) * (at - low) / (high - low)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,21 +199,17 @@ def heap_needed(partitions: int, brokers: int) -> HeapNeed:
     """By brokers × partitions: each broker's full update is in memory at once. Between two heaps that were enough, on the line between them; beyond, on from the largest."""
     pairs, metadata = partitions * brokers, partitions * KIB_A_PARTITION / 1024
     ran = sorted((row for row in HEAPS if row.enough), key=lambda row: row.pairs)
-    below = max((row for row in ran if row.pairs <= pairs), key=lambda row: row.pairs, default=ran[0])
-    above = next((row for row in ran if row.pairs >= pairs), None)
-    if above is None:
-        by_pairs = below.mib * pairs / below.pairs
-    elif above.pairs == below.pairs:
-        by_pairs = above.mib
-    else:
-        by_pairs = below.mib + (above.mib - below.mib) * max(0, pairs - below.pairs) / (above.pairs - below.pairs)
+    by_pairs = _read_off([(0, ran[0].mib), *((row.pairs, row.mib) for row in ran)], pairs)
+    if by_pairs is None:
+        by_pairs = ran[-1].mib * pairs / ran[-1].pairs
     mib = 512 * ceil(max(by_pairs, metadata) / 512)
     if metadata > by_pairs:
         return HeapNeed(mib, False, f"an estimate: {KIB_A_PARTITION:g} KiB a partition for the metadata itself")
+    above = next((row for row in ran if row.pairs >= pairs), None)
     if above is not None and mib >= above.mib:
         return HeapNeed(mib, True, f"{_ran(above)}, and yours is no larger")
-    between = f", {_ran(above)}" if above is not None else ""
-    return HeapNeed(mib, False, f"an estimate: {_ran(below)}{between}")
+    around = [row for row in ran if row.pairs < pairs][-1:] + [row for row in (above,) if row is not None]
+    return HeapNeed(mib, False, f"an estimate: {', '.join(map(_ran, around))}")
 
 
 def _ran(row: MeasuredHeap) -> str:

@@ -40,14 +40,12 @@ def until(verdict: Verdict, look: Callable[[], CheckResult], *, within: float) -
     return found
 
 
-def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named_and_cured(own_lab: Lab) -> None:
+def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named_and_cured(own_lab: Lab, zookeeper: KazooClient) -> None:
     spec, secrets = own_lab.spec, own_lab.secrets
     admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
     admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS, replica_assignment=[[1]] * PARTITIONS)])[TOPIC].result()
     by_hand.to_dual_write(spec, secrets=secrets)
     assert until(Verdict.PASS, lambda: liveness(own_lab), within=60)
-    zookeeper = KazooClient(spec.zookeeper.connect)
-    zookeeper.start()
     for partition in LOST:
         zookeeper.delete(state_of(partition))
 
@@ -67,5 +65,3 @@ def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named
         zookeeper.create(state_of(partition), json.dumps({"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1]}).encode())
     by_hand.restart(spec.controller(describe_quorum(spec, secrets=secrets).leader_id), spec)
     assert until(Verdict.PASS, lambda: liveness(own_lab), within=120)
-    zookeeper.stop()
-    zookeeper.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from kazoo.client import KazooClient
@@ -19,16 +18,12 @@ SIZES = [*range(0, 3000, 3), 900_000, 900_000, 900_000]
 
 
 @pytest.fixture(scope="module")
-def tree(own_lab: Lab) -> Iterator[ZooKeeper]:
+def tree(own_lab: Lab, zookeeper: KazooClient) -> ZooKeeper:
     """A chroot of its own, with znodes from nothing to almost a megabyte."""
-    client = KazooClient(hosts=own_lab.spec.zookeeper.servers[0])
-    client.start()
-    client.ensure_path("/reader-test/n")
+    zookeeper.ensure_path("/reader-test/n")
     for number, size in enumerate(SIZES):
-        client.create(f"/reader-test/n/{number}", b"x" * size)
-    yield ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/reader-test")
-    client.delete("/reader-test", recursive=True)
-    client.stop()
+        zookeeper.create(f"/reader-test/n/{number}", b"x" * size)
+    return ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/reader-test")
 
 
 def test_znodes_of_any_size_come_in_order_and_a_missing_one_is_none(tree: ZooKeeper) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 from kazoo.client import KazooClient
@@ -43,20 +42,18 @@ def rows_in(columns: TopicColumns) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def tree(own_lab: Lab) -> Iterator[ZooKeeper]:
+def tree(own_lab: Lab, zookeeper: KazooClient) -> ZooKeeper:
     """A chroot of its own: plain topics of 1 to 120 partitions, one of 3,000, and an odd one of each sort."""
-    client = KazooClient(hosts=own_lab.spec.zookeeper.servers[0])
-    client.start()
-    client.ensure_path("/columns-test/config/topics")
-    client.ensure_path("/columns-test/brokers/topics")
+    zookeeper.ensure_path("/columns-test/config/topics")
+    zookeeper.ensure_path("/columns-test/brokers/topics")
 
     def create(name: str, count: int, *, states: int | None = None, topic_id: str = '"AAAAAAAAAAAAAAAAAAAAAA"') -> None:
         above = f"/columns-test/brokers/topics/{name}"
         partitions = ",".join(f'"{number}":[{number % 7},{number % 7 + 1}]' for number in reversed(range(count)))
-        client.create(above, f'{{"removing_replicas":{{}},"partitions":{{{partitions}}},"topic_id":{topic_id},"adding_replicas":{{}},"version":3}}'.encode())
-        client.create(f"{above}/partitions")
+        zookeeper.create(above, f'{{"removing_replicas":{{}},"partitions":{{{partitions}}},"topic_id":{topic_id},"adding_replicas":{{}},"version":3}}'.encode())
+        zookeeper.create(f"{above}/partitions")
         for first in range(0, count if states is None else states, 100):
-            transaction = client.transaction()
+            transaction = zookeeper.transaction()
             for number in range(first, min(first + 100, count if states is None else states)):
                 transaction.create(f"{above}/partitions/{number}")
                 transaction.create(f"{above}/partitions/{number}/state", STATE % number)
@@ -65,16 +62,14 @@ def tree(own_lab: Lab) -> Iterator[ZooKeeper]:
     for number, name in enumerate(PLAIN):
         create(name, 1 + number * 7 % 120)
         if number % 2:
-            client.create(f"/columns-test/config/topics/{name}", b'{"version":1,"config":{"retention.ms":"%d"}}' % (number % 5))
+            zookeeper.create(f"/columns-test/config/topics/{name}", b'{"version":1,"config":{"retention.ms":"%d"}}' % (number % 5))
     create("large", 3000)
     create("no-id", 2, topic_id="null")
     create("stray", 2, states=3)
     create("stateless", 3, states=2)
-    client.create("/columns-test/brokers/topics/garbled", b"{")
-    client.create("/columns-test/config/topics/only-a-config", b'{"version":1,"config":{}}')
-    yield ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/columns-test")
-    client.delete("/columns-test", recursive=True)
-    client.stop()
+    zookeeper.create("/columns-test/brokers/topics/garbled", b"{")
+    zookeeper.create("/columns-test/config/topics/only-a-config", b'{"version":1,"config":{}}')
+    return ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/columns-test")
 
 
 ODD = {"no-id", "stray", "stateless", "garbled", "only-a-config", "gone", "not/a name"}
