@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 from kraft_runbook.clients.metadata_quorum import controller_mode, describe_quorum, read_cluster_records
 from kraft_runbook.clients.secrets import Secrets
@@ -18,6 +20,12 @@ from kraft_runbook.metadata.zookeeper_tree import parse_migration
 from kraft_runbook.observation import BrokerMode, ControllerMode, ZkMigrationState
 from lab import supervision
 from lab.layout import Layout, layout
+
+
+def answered(asked: Mapping[Any, Future[Any]]) -> None:
+    """Wait until each request of an admin client was answered; what was refused raises."""
+    for each in asked.values():
+        each.result(30)
 
 
 def wait_until(what: str, done: Callable[[], bool], *, within: float = 120) -> None:

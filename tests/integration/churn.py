@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from by_hand import answered
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBinding,
@@ -71,22 +72,22 @@ def churning(lab: Lab) -> Iterator[Churn]:
 
 def _topic(admin: AdminClient, n: int) -> None:
     if n % 3 == 2:
-        next(iter(admin.delete_topics([f"churn-{n - 1}"]).values())).result(30)
+        answered(admin.delete_topics([f"churn-{n - 1}"]))
     else:
-        next(iter(admin.create_topics([NewTopic(f"churn-{n}", 5, 3)]).values())).result(30)
+        answered(admin.create_topics([NewTopic(f"churn-{n}", 5, 3)]))
 
 
 def _config(admin: AdminClient, n: int) -> None:
     entry = ConfigEntry("retention.ms", str(100_000 + n), incremental_operation=Op.DELETE if n % 5 == 4 else Op.SET)
-    next(iter(admin.incremental_alter_configs([ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[entry])]).values())).result(30)
+    answered(admin.incremental_alter_configs([ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[entry])]))
 
 
 def _acl(admin: AdminClient, n: int) -> None:
     what = (ResourceType.TOPIC, f"churn-acl-{n // 2}", ResourcePatternType.LITERAL, "User:churn", "*", AclOperation.READ, AclPermissionType.ALLOW)
     if n % 2:
-        next(iter(admin.delete_acls([AclBindingFilter(*what)]).values())).result(30)
+        answered(admin.delete_acls([AclBindingFilter(*what)]))
     else:
-        next(iter(admin.create_acls([AclBinding(*what)]).values())).result(30)
+        answered(admin.create_acls([AclBinding(*what)]))
 
 
 def _quota(lab: Lab, n: int) -> None:

@@ -9,7 +9,9 @@ import by_hand
 import pytest
 from kazoo.client import KazooClient
 from labs import Lab, describe_new_lab
+from pyspark.sql import SparkSession
 
+from kraft_runbook.spark.session import session
 from lab import lifecycle
 from lab.seed import seed
 
@@ -49,6 +51,12 @@ def zookeeper(own_lab: Lab) -> Iterator[KazooClient]:
     client.start()
     yield client
     client.stop()
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    with session(None) as ready:
+        yield ready
 
 
 @pytest.fixture

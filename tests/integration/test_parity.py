@@ -6,7 +6,6 @@ import gzip
 import json
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import by_hand
 import pytest
+from by_hand import answered
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
 from confluent_kafka.admin import AlterConfigOpType as Op
 from kazoo.client import KazooClient
@@ -34,15 +34,8 @@ from kraft_runbook.metadata.entities import Fingerprints, Kind
 from kraft_runbook.metadata.metadata_log import LogReplay
 from kraft_runbook.observation import BrokerMode, ControllerMode
 from kraft_runbook.spark.parity import run_parity
-from kraft_runbook.spark.session import session
 
 Edit = Callable[[bytes], bytes | None]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with session(None) as ready:
-        yield ready
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +48,6 @@ def baseline(dual_write: Lab, spark: SparkSession, tmp_path_factory: pytest.Temp
 
 def compare(lab: Lab, spark: SparkSession, **options: Any) -> ParityReport:
     return run_parity(lab.spec, secrets=lab.secrets, spark=spark, **options)
-
-
-def done(asked: dict[Any, Future[None]]) -> None:
-    for each in asked.values():
-        each.result(30)
 
 
 def until_written(lab: Lab) -> None:
@@ -192,12 +180,12 @@ def test_it_matches_while_everything_changes(dual_write: Lab, spark: SparkSessio
         admin = AdminClient({"bootstrap.servers": ",".join(dual_write.spec.bootstrap_servers)})
         while not stop.is_set():
             name = f"churn-{made[0]}"
-            next(iter(admin.create_topics([NewTopic(name, 5, 3)]).values())).result(30)
+            answered(admin.create_topics([NewTopic(name, 5, 3)]))
             entry = ConfigEntry("retention.ms", str(100000 + made[0]), incremental_operation=Op.SET)
             changed = ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[entry])
-            next(iter(admin.incremental_alter_configs([changed]).values())).result(30)
+            answered(admin.incremental_alter_configs([changed]))
             if made[0] % 3 == 2:
-                next(iter(admin.delete_topics([f"churn-{made[0] - 1}"]).values())).result(30)
+                answered(admin.delete_topics([f"churn-{made[0] - 1}"]))
             made[0] += 1
 
     worker = threading.Thread(target=churn)
@@ -222,9 +210,9 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
     admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
     entry = ConfigEntry("retention.ms", "123456", incremental_operation=Op.SET)
     changed = ConfigResource(ConfigResource.Type.TOPIC, "clicks", incremental_configs=[entry])
-    done(admin.create_topics([NewTopic("since-1", 3, 3), NewTopic("since-2", 3, 3)]))
-    done(admin.incremental_alter_configs([changed]))
-    done(admin.delete_topics(["since-2"]))
+    answered(admin.create_topics([NewTopic("since-1", 3, 3), NewTopic("since-2", 3, 3)]))
+    answered(admin.incremental_alter_configs([changed]))
+    answered(admin.delete_topics(["since-2"]))
     until_written(dual_write)
     after = recheck(spec, proven, secrets=secrets)
     assert after.verdict is Verdict.MATCH, after.render_text()

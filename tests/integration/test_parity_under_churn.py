@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import by_hand
 import pytest
 from churn import churning
 from kazoo.client import KazooClient
@@ -13,40 +10,26 @@ from pyspark.sql import SparkSession
 
 from kraft_runbook.metadata.comparison import Verdict
 from kraft_runbook.spark.parity import run_parity
-from kraft_runbook.spark.session import session
 
 RUNS = 100
 PLANT_EVERY = 10
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with session(None) as ready:
-        yield ready
-
-
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_a_hundred_runs_under_churn_give_no_false_mismatch_and_find_every_plant(own_lab: Lab, spark: SparkSession) -> None:
-    by_hand.to_dual_write(own_lab.spec, secrets=own_lab.secrets)
-    zookeeper = KazooClient(hosts=own_lab.spec.zookeeper.connect)
-    zookeeper.start()
+def test_a_hundred_runs_under_churn_give_no_false_mismatch_and_find_every_plant(dual_write: Lab, zookeeper: KazooClient, spark: SparkSession) -> None:
     planted = "/config/topics/customers"
     verdicts: list[tuple[int, Verdict, str]] = []
-    try:
-        with churning(own_lab) as churn:
-            for number in range(RUNS):
-                plant = number % PLANT_EVERY == PLANT_EVERY - 1
-                before, _ = zookeeper.get(planted)
-                if plant:
-                    zookeeper.set(planted, b'{"version":1,"config":{"retention.ms":"12345"}}')
-                report = run_parity(own_lab.spec, secrets=own_lab.secrets, spark=spark)
-                if plant:
-                    zookeeper.set(planted, before)
-                verdicts.append((number, report.verdict, report.render_text()))
-    finally:
-        zookeeper.stop()
-        zookeeper.close()
+    with churning(dual_write) as churn:
+        for number in range(RUNS):
+            plant = number % PLANT_EVERY == PLANT_EVERY - 1
+            before, _ = zookeeper.get(planted)
+            if plant:
+                zookeeper.set(planted, b'{"version":1,"config":{"retention.ms":"12345"}}')
+            report = run_parity(dual_write.spec, secrets=dual_write.secrets, spark=spark)
+            if plant:
+                zookeeper.set(planted, before)
+            verdicts.append((number, report.verdict, report.render_text()))
     assert min(churn.changes.values()) > RUNS, churn
     wrong = [(n, text) for n, verdict, text in verdicts if verdict is not (Verdict.MISMATCH if n % PLANT_EVERY == PLANT_EVERY - 1 else Verdict.MATCH)]
     assert wrong == [], wrong[0][1]
