@@ -79,6 +79,15 @@ def test_a_topic_made_and_one_removed_after_m_were_absent_for_a_while() -> None:
     assert values(found, Kind.PARTITION_STATE)["a-0"][0] is None
 
 
+def test_the_topics_touched_last_are_told_with_the_leader_epochs_they_have_now() -> None:
+    made, other = topic(), topic("b", TOPIC_B)
+    found = replay(made, partition(), other, partition(0, TOPIC_B), change(leader=2), config("x", "1"), start=1)
+    assert found.newest_topics(5) == {"a": {0: 1}, "b": {0: 0}}
+    assert list(found.newest_topics(1)) == ["a"]
+    gone = record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A)
+    assert replay(made, partition(), other, gone, start=2).newest_topics(5) == {"a": {}}
+
+
 def test_a_transaction_takes_effect_at_its_end_and_an_aborted_one_never() -> None:
     found = replay(BEGIN, topic(), partition(), NO_OP, END, BEGIN, topic("b", TOPIC_B), ABORT, start=3)
     assert values(found, Kind.TOPIC) == {"a": [f"topic_id {entities.kafka_uuid(TOPIC_A)}", None]}

@@ -1,4 +1,4 @@
-"""Leaving KRaft, as one act: prove what was touched, fence, drain, prove, stop, delete, and see every broker follow its ZooKeeper controller.
+"""Leaving KRaft, as one act: let the brokers catch up, fence, drain, prove, stop, delete, and see every broker follow its ZooKeeper controller.
 
 Interrupted anywhere, it is begun again from what is true: before the znodes are deleted, started controllers resume the dual write;
 after that, only the waits are left.
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from kraft_runbook.clients.broker_backlog import await_taken_in
 from kraft_runbook.clients.controller_knowledge import await_known
 from kraft_runbook.clients.final_proof import FinalProof
 from kraft_runbook.clients.metadata_quorum import QuorumConnection, read_cluster_records
@@ -26,6 +27,10 @@ from kraft_runbook.observation import ZkMigrationState
 
 DRAIN_SECONDS = 2.5
 """How long the active controller may take to write the rest to ZooKeeper: it leads on for about 3.2 s without a majority (its check-quorum time-out)."""
+TAKEN_IN_SECONDS = 60.0
+"""How long the fence waits for brokers that still take in what the quorum told them: the window would be that much longer."""
+PROMPT_SECONDS = 1.0
+"""A broker that knows of the newest change within this time has nothing left to take in."""
 POLL = 0.01
 LIFTED = "the fence is lifted: the controllers start again, dual write goes on, nothing is lost. Clear this task to try again"
 
@@ -45,7 +50,7 @@ def leave_kraft(
     """Take the office from the quorum and see every broker follow its ZooKeeper controller.
 
     ``proven_since``: the offset of the last full parity; None where the copy was never made, so that ZooKeeper is still the only truth.
-    ``just_before``: called when all is ready and the fence comes next.
+    ``just_before``: called when all is ready; what it changes, the brokers take in before the fence.
     Raises StepFailed with the fence lifted where the rest was not written in time or is not what the log says; nothing was deleted then.
     """
     moments = Departure(began_at=_now())
@@ -60,6 +65,8 @@ def leave_kraft(
             fence.ready()
             if just_before:
                 just_before()
+            if proof is not None:
+                _await_brokers(spec, proof, secrets, tell)
             fence.raise_it()
             moments = replace(moments, fenced_at=_now())
             moments = _drain_and_prove(spec, quorum, proof, zookeeper, moments, secrets)
@@ -101,6 +108,13 @@ def _without_a_quorum(fence: QuorumFence, zookeeper: ZookeeperReader, moments: D
         )
     fence.raise_it()
     return moments
+
+
+def _await_brokers(spec: ClusterSpec, proof: FinalProof, secrets: Secrets, tell: Tell) -> None:
+    """Let the brokers take in what the quorum told them while metadata can still be changed, rather than while nobody can change any."""
+    behind = await_taken_in(spec, proof.newest_topics, secrets=secrets, within=TAKEN_IN_SECONDS, prompt=PROMPT_SECONDS)
+    if behind:
+        tell(f"broker {', '.join(map(str, behind))} does not know the newest topics after {TAKEN_IN_SECONDS:.0f} s; the window will be longer for it")
 
 
 def _drain_and_prove(

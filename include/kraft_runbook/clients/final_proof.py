@@ -15,6 +15,8 @@ from kraft_runbook.metadata.comparison import compare
 from kraft_runbook.metadata.metadata_log import LogReplay
 
 SHOWN = 10
+NEWEST = 100
+"""How many topics the brokers are asked about before the fence. They are told of changes in order, so the newest speak for all."""
 
 
 class FinalProof:
@@ -40,6 +42,11 @@ class FinalProof:
     def read_on(self, high_watermark: int) -> None:
         """Read what was committed since the last call. Returns at once where that is nothing."""
         self._log.read_to(high_watermark - 1)
+
+    def newest_topics(self) -> dict[str, dict[int, int]]:
+        """Read on, and return the leader epochs of the topics that were touched last."""
+        self._log.read_on()
+        return self._replay.newest_topics(NEWEST)
 
     def compare(self, zookeeper: ZookeeperReader) -> int:
         """How many keys were touched and agree. Raises StepFailed, naming the first that do not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
@@ -140,6 +141,16 @@ class LogReplay:
     def touched(self) -> frozenset[Key]:
         """Every key that a record beyond ``start`` changed."""
         return frozenset(self._history.values)
+
+    def newest_topics(self, limit: int) -> dict[str, dict[int, int]]:
+        """The leader epoch of each partition of the topics touched last, at most ``limit`` of them; a deleted topic has no partitions."""
+        latest: dict[str, int] = {}
+        for (kind, key), versions in self._history.values.items():
+            if kind in (Kind.TOPIC, Kind.PARTITION_STATE):
+                name = entities.parse_key(key)[0]
+                latest[name] = max(latest.get(name, -1), versions[-1][0])
+        newest = heapq.nlargest(limit, latest, key=latest.__getitem__)
+        return {name: {number: state.leader_epoch for number, state in self.image.partitions.get(name, {}).items()} for name in newest}
 
     def latest_of(self, keys: Set[Key]) -> Iterator[Version]:
         """What these keys say at the end of what was replayed; a key without a row says None."""
