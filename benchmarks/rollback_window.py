@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,10 +33,12 @@ from kraft_runbook.clients.departure import leave_kraft
 from kraft_runbook.clients.kafka_connection import KafkaConnection
 from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.clients.observe import accepts, observe
+from kraft_runbook.clients.playbooks import gather_host_facts
 from kraft_runbook.clients.secrets import Secrets, environment_secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.clients.zookeeper_handover import await_election, leave_office, read_office
 from kraft_runbook.cluster import Broker, ClusterSpec
+from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import RunbookError, StepFailed, Unreachable
 from kraft_runbook.leaving import fence_plan
 from lab import ROOT, lifecycle, supervision
@@ -49,7 +51,9 @@ THERE = 50
 THERE_PARTITIONS = 10
 BURST = 300
 PARTITIONS = 3
-EVERY = 0.1
+EVERY = 0.25
+NOTICE = 30.0
+"""Seconds after which the brokers' threads are looked at, where some take topics and others do not."""
 PATIENCE = 120.0
 WITHIN_MS = 30_000
 TRIES = 5
@@ -75,10 +79,15 @@ class Probes:
         for thread in self._threads:
             thread.join(15)
 
-    def through_every_broker_since(self, moment: float) -> float | None:
-        """When a topic had been acknowledged through each broker after ``moment``; None while one has not."""
-        firsts = {broker.id: min((t for t, i, _ in list(self.acknowledged) if i == broker.id and t > moment), default=None) for broker in self.spec.brokers}
-        return None if None in firsts.values() else max(t for t in firsts.values() if t is not None)
+    def through_brokers_since(self, moment: float, *, but: Sequence[int]) -> float | None:
+        """When a topic had been acknowledged through each broker after ``moment``, leaving some brokers out; None while one has not."""
+        wanted = [broker.id for broker in self.spec.brokers if broker.id not in but]
+        firsts = [min((t for t, i, _ in list(self.acknowledged) if i == each and t > moment), default=None) for each in wanted]
+        return None if None in firsts else max(t for t in firsts if t is not None)
+
+    def stuck_since(self, moment: float) -> list[int]:
+        """The brokers through which no topic was acknowledged since then."""
+        return [broker.id for broker in self.spec.brokers if not any(i == broker.id and t > moment for t, i, _ in list(self.acknowledged))]
 
     def _probe(self, broker: Broker) -> None:
         number = 0
@@ -115,8 +124,9 @@ def create(connection: KafkaConnection, names: list[str], *, partitions: int = P
 @dataclass(frozen=True)
 class Outcome:
     """One run. ``window``: seconds; ``lost``: acknowledged topics without their znodes and states afterwards; ``lifted``: how often the
-    fence was lifted first because the drain was not over in time (nothing is lost then, and it is tried again); ``stages``: when each moment
-    of leaving came, in seconds after the fence."""
+    fence was lifted first because the drain was not over in time (nothing is lost then, and it is tried again); ``cut_off``: brokers that lost a
+    thread to their controller, so that only a restart ends their window (the others' is given); ``stages``: when each moment of leaving came, in
+    seconds after the fence."""
 
     way: str
     burst: bool
@@ -124,6 +134,7 @@ class Outcome:
     acknowledged: int
     lost: int
     lifted: int = 0
+    cut_off: tuple[int, ...] = ()
     stages: dict[str, float] = field(default_factory=dict)
 
 
@@ -197,16 +208,18 @@ def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outco
         assert office is not None
         deleted_at, lifted, stages = (ours if way == "ours" else documented)(spec, secrets, zookeeper, office.kraft_metadata_offset, just_before)
         ends = time.monotonic() + PATIENCE
-        while (usable := probes.through_every_broker_since(deleted_at)) is None and time.monotonic() < ends:
+        lost: list[int] = []
+        while (usable := probes.through_brokers_since(deleted_at, but=lost)) is None:
+            if time.monotonic() > ends:
+                raise RunbookError(f"not every broker took a topic within {PATIENCE:.0f} s; {stages}", way_out="look at the brokers' logs")
             time.sleep(0.05)
+            if not lost and len(probes.stuck_since(deleted_at)) < len(spec.brokers) and time.monotonic() > ends - PATIENCE + NOTICE:
+                lost = list(cut_off(observe(spec, secrets=secrets), gather_host_facts(spec, spec.broker_ids)))
         probes.stop()
-        if usable is None:
-            stuck = [b.id for b in spec.brokers if not any(i == b.id and t > deleted_at for t, i, _ in probes.acknowledged)]
-            raise RunbookError(f"no topic could be created through brokers {stuck} within {PATIENCE:.0f} s; {stages}", way_out="look at the brokers' logs")
         last = max((t for t, _, _ in probes.acknowledged if t <= deleted_at), default=began[0])
         before = [*acknowledged, *(name for t, _, name in probes.acknowledged if t <= usable)]
         time.sleep(1)
-        return Outcome(way, burst, round(usable - last, 2), len(before), missing(zookeeper, before), lifted, stages)
+        return Outcome(way, burst, round(usable - last, 2), len(before), missing(zookeeper, before), lifted, tuple(lost), stages)
 
 
 Left = tuple[float, int, dict[str, float]]
@@ -280,8 +293,8 @@ def main() -> None:
 def table(outcomes: list[Outcome]) -> str:
     lines = [
         "",
-        "| order | just before | runs | window median s | worst s | runs with a loss | acknowledged topics lost | fences lifted first |",
-        "|---|---|---|---|---|---|---|---|",
+        "| order | just before | runs | window median s | worst s | runs with a loss | acknowledged topics lost | fences lifted first | runs that cut a broker off |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     medians: dict[tuple[str, bool], float] = {}
     for way, burst in sorted({(o.way, o.burst) for o in outcomes}, reverse=True):
@@ -291,7 +304,8 @@ def table(outcomes: list[Outcome]) -> str:
         lost = sum(o.lost for o in these)
         lines.append(
             f"| {way} | {f'{BURST} topics created' if burst else 'idle'} | {len(these)} | {medians[way, burst]:.2f} | {max(windows):.2f} "
-            f"| {sum(o.lost > 0 for o in these)} | {lost} of {sum(o.acknowledged for o in these)} | {sum(o.lifted for o in these)} |"
+            f"| {sum(o.lost > 0 for o in these)} | {lost} of {sum(o.acknowledged for o in these)} | {sum(o.lifted for o in these)} "
+            f"| {sum(bool(o.cut_off) for o in these)} |"
         )
     for burst in (False, True):
         if ("ours", burst) in medians and ("documented", burst) in medians:

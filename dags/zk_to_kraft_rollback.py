@@ -15,6 +15,7 @@ from kraft_runbook_airflow.runbook import (
     load_clusters,
     plan_rollback,
     prove_before_leaving,
+    restart_cut_off_brokers,
     restore_quorum,
     roll_brokers_back,
     runbook_dag,
@@ -31,11 +32,12 @@ for cluster in load_clusters():
 
         proven = prove_before_leaving(cluster)
         left = leave_kraft(cluster, proven=proven)
+        connected = restart_cut_off_brokers(cluster, left=left)
 
         zookeeper = roll_brokers_back(cluster, to=BrokerMode.ZOOKEEPER)
         cleared = set_controllers_aside(cluster)
         verified = verify_rollback(cluster)
 
         plan >> agreed >> quorum >> hybrid
-        hybrid >> proven >> left >> zookeeper
+        hybrid >> proven >> left >> connected >> zookeeper
         zookeeper >> cleared >> verified >> closing_report(cluster, goal=Phase.ZOOKEEPER)

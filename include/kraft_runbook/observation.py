@@ -296,6 +296,8 @@ class HostState:
     """Whether the metadata log's directory (``__cluster_metadata-0``) is there: a controller once ran on this data."""
     unreachable_addresses: tuple[str, ...] | Unread = Unread("not examined")
     """Of the addresses that this node must reach (controllers: ZooKeeper and the brokers' listener), those that it can't."""
+    controller_threads: tuple[str, ...] | Unread = Unread("not examined")
+    """The threads through which a ZooKeeper-based broker speaks to its controller, by the names that Linux shows (``kraft_runbook.controller_threads``)."""
 
 
 # -- the whole -----------------------------------------------------------------------------------------------------------

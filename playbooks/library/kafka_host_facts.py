@@ -62,6 +62,7 @@ def main() -> None:
     state = {
         "service_state": {"value": service.state} if service else status,
         "service_defined": {"value": service.state != ABSENT} if service else status,
+        "controller_threads": part(lambda: controller_threads(service.pid if service else 0)),
         "java_version": part(lambda: java_version(service.pid if service else 0)),
         "free_bytes": part(lambda: {path: free_bytes(path) for path in asked["log_dirs"]}),
         "ports_in_use": part(lambda: ports_in_use(asked["host"], asked["ports"])),
@@ -105,6 +106,36 @@ def _java_of(pid: int) -> str | None:
     except OSError:  # another user's process, or one that has just ended: ask the host's own Java
         return None
     return program if os.path.basename(program) == "java" else None
+
+
+def controller_threads(pid: int) -> list:
+    """The names, as Linux keeps them, of the service's threads through which a ZooKeeper-based broker speaks to its controller."""
+    names = [name for process in _with_descendants(pid) for name in _read_each(f"/proc/{process}/task/*/comm")]
+    if pid and not names:
+        raise HostError(f"the threads of process {pid} can't be listed", "it has just ended, or /proc hides other users' processes (hidepid)")
+    return sorted(name.strip() for name in names if name.startswith("zk-broker-"))
+
+
+def _with_descendants(pid: int) -> list:
+    """The service's process may be a script that waits for Java."""
+    stats = [text.rpartition(")") for text in _read_each("/proc/[0-9]*/stat")]
+    parents = {int(head.split(None, 1)[0]): int(tail.split()[1]) for head, _, tail in stats}
+    found = [pid] if pid else []
+    for process in found:
+        found += [child for child, parent in parents.items() if parent == process]
+    return found
+
+
+def _read_each(pattern: str) -> list:
+    """What the files say; one that has just gone with its thread says nothing."""
+    texts = []
+    for path in glob.glob(pattern):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                texts.append(stream.read())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return texts
 
 
 def free_bytes(path: str) -> int:

@@ -16,6 +16,7 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.gates import Gate
 from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase, Step
+from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.environment import clusters_directory
 from kraft_runbook_airflow.finalization import FinalizeActiveController, FinalizeController
 from kraft_runbook_airflow.gates import ApprovalGate, ConfirmGate, ProveGate
@@ -212,6 +213,11 @@ def prove_before_leaving(cluster: ClusterSpec) -> ParityOperator:
 def leave_kraft(cluster: ClusterSpec, *, proven: ParityOperator) -> BaseOperator:
     """Fence the quorum, drain it, prove, stop it, give the office back to ZooKeeper, see every broker follow."""
     return LeaveKraft(task_id="leave_kraft", cluster=cluster.name, parity_task=proven.task_id)
+
+
+def restart_cut_off_brokers(cluster: ClusterSpec, *, left: BaseOperator) -> BaseOperator:
+    """Restart the brokers, if any, that lost a thread to their controller when the cluster left KRaft; the roll could not go on while one runs."""
+    return RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster=cluster.name, left_task=left.task_id)
 
 
 def set_controllers_aside(cluster: ClusterSpec) -> TaskGroup:

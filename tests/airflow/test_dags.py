@@ -120,7 +120,7 @@ def rollback(monkeypatch) -> DAG:
 
 def test_the_way_back_asks_a_person_before_anything_changes(rollback):
     for task in rollback.tasks:
-        changes = task.task_id.startswith(("restore_quorum", "roll_brokers", "leave_kraft", "set_controllers_aside"))
+        changes = task.task_id.startswith(("restore_quorum", "roll_brokers", "leave_kraft", "restart_cut_off", "set_controllers_aside"))
         assert ("gate_rollback.confirm" in upstream(rollback, task.task_id)) is (
             changes or task.task_id in {"parity_before_leaving", "verify", "closing_report"}
         )
@@ -129,7 +129,7 @@ def test_the_way_back_asks_a_person_before_anything_changes(rollback):
 def test_kraft_is_left_after_parity_with_every_broker_back_in_migration_mode_and_before_any_goes_to_zookeeper(rollback):
     before = upstream(rollback, "leave_kraft")
     assert {"parity_before_leaving", *(f"roll_brokers_back_to_hybrid.broker_{i}.in_sync" for i in (1, 2, 3))} <= before
-    assert "leave_kraft" in upstream(rollback, "roll_brokers_to_zookeeper.broker_1.restart")
+    assert {"leave_kraft", "restart_cut_off_brokers"} <= upstream(rollback, "roll_brokers_to_zookeeper.broker_1.restart")
     assert "roll_brokers_to_zookeeper.broker_3.in_sync" in upstream(rollback, "set_controllers_aside.controller_101")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import by_hand
 import pytest
+from by_hand import answered
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
 from confluent_kafka.admin import AlterConfigOpType as Op
 from kazoo.client import KazooClient
@@ -17,6 +18,8 @@ from kraft_runbook.clients import departure
 from kraft_runbook.clients.departure import leave_kraft
 from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.clients.observe import accepts, observe
+from kraft_runbook.clients.playbooks import gather_host_facts
+from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.leaving import Departure, fence_plan
 from lab.layout import starts
@@ -32,13 +35,18 @@ def leave(lab: Lab, zookeeper: KazooClient, *, just_before=None) -> Departure:
 
 def create(lab: Lab, topics: list[str]) -> None:
     admin = AdminClient({"bootstrap.servers": ",".join(lab.spec.bootstrap_servers)})
-    for future in admin.create_topics([NewTopic(name, 3, 3) for name in topics]).values():
-        future.result(30)
+    answered(admin.create_topics([NewTopic(name, 3, 3) for name in topics]))
 
 
 def dual_write_goes_on(lab: Lab) -> None:
     by_hand.wait_until("all controllers are back", lambda: len(describe_quorum(lab.spec, secrets=lab.secrets).voters) == len(lab.spec.controllers))
     by_hand.await_dual_write(lab.spec, secrets=lab.secrets)
+
+
+def test_the_threads_of_every_broker_in_migration_mode_are_seen_on_its_host(dual_write: Lab) -> None:
+    hosts = gather_host_facts(dual_write.spec)
+    assert {i: len(hosts[i].controller_threads) for i in (*dual_write.spec.broker_ids, 101)} == {1: 4, 2: 4, 3: 4, 101: 0}
+    assert cut_off(observe(dual_write.spec, secrets=dual_write.secrets), hosts) == {}
 
 
 def test_a_controller_whose_file_lost_the_flag_is_named_before_any_is_stopped(dual_write: Lab, zookeeper: KazooClient) -> None:
@@ -75,7 +83,7 @@ def test_a_touched_key_that_differs_in_zookeeper_lifts_the_fence(dual_write: Lab
 
     def touch_and_plant() -> None:
         entry = ConfigEntry("retention.ms", "777000", incremental_operation=Op.SET)
-        next(iter(admin.incremental_alter_configs([ConfigResource(ConfigResource.Type.TOPIC, "customers", incremental_configs=[entry])]).values())).result(30)
+        answered(admin.incremental_alter_configs([ConfigResource(ConfigResource.Type.TOPIC, "customers", incremental_configs=[entry])]))
         by_hand.wait_until("the change reaches ZooKeeper", lambda: b"777000" in zookeeper.get("/config/topics/customers")[0])
         zookeeper.set("/config/topics/customers", zookeeper.get("/config/topics/customers")[0].replace(b"777000", b"666000"))
 

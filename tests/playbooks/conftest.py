@@ -22,7 +22,7 @@ SECRET = "planted{{ 7 * 7 }}\\secret"
 CLUSTER_ID = "-AbCdEfGhIjKlMnOpQrStU"
 
 STAND_IN = """
-import pathlib, signal, socket, sys, time
+import ctypes, os, pathlib, signal, socket, sys, time
 node, address, config = sys.argv[1:]
 behaviour = pathlib.Path(__file__).with_name("behaviour").read_text().split()
 settings = dict(word.split("=") for word in behaviour)
@@ -32,6 +32,12 @@ print("starting", node, flush=True)
 if settings.get("exit"):
     print("ERROR: the stand-in was told to exit; ssl.key.password = hunter2", flush=True)
     sys.exit(int(settings["exit"]))
+if settings.get("thread") and (waiter := os.fork()):
+    os.waitpid(waiter, 0)
+    sys.exit(0)
+if settings.get("thread"):
+    ctypes.CDLL(None).prctl(15, settings["thread"].encode())  # PR_SET_NAME
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: its end comes with the waiting process's
 def stop(*_):
     time.sleep(float(settings.get("stop", 0)))
     sys.exit(0)
@@ -75,7 +81,8 @@ class Node:
         return file
 
     def behave(self, words: str) -> None:
-        """How the stand-in behaves from its next start: ``open=<s>`` before the port, ``stop=<s>`` for a stop, ``exit=<code>`` at once."""
+        """How the stand-in behaves from its next start: ``open=<s>`` before the port, ``stop=<s>`` for a stop, ``exit=<code>`` at once, ``thread=<name>``:
+        the work is a child's, whose only thread bears this name."""
         (self.directory / "behaviour").write_text(words)
 
     def starts(self, name: str = "broker-1") -> list[str]:

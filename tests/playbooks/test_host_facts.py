@@ -28,11 +28,18 @@ def test_all_nodes_are_read_in_one_run_and_nothing_changes(node: Node) -> None:
     assert controller.config is None
     assert (broker.formatted_cluster_id, controller.formatted_cluster_id) == (None, "abc")
     assert (broker.has_metadata_log, controller.has_metadata_log) == (False, True)
+    assert broker.controller_threads == controller.controller_threads == ()
     assert controller.unreachable_addresses == (f"127.0.0.1:{node.ports['zookeeper']}",) and broker.unreachable_addresses == ()
     assert isinstance(broker.java_version, str) and broker.java_version.startswith("17")
     assert broker.clock_skew_seconds == 0.0
     assert isinstance(broker.free_bytes, dict) and broker.free_bytes[f"{node.directory}/data-1"] > 0
     assert broker.classpath_ok is True
+
+
+def test_the_threads_of_the_service_s_own_child_are_seen_too_by_the_name_that_linux_keeps(node: Node) -> None:
+    node.behave("thread=zk-broker-1-to-controller-forwarding-channel-manager")
+    restart_broker(node.spec, 1, BrokerMode.ZOOKEEPER, secrets=environment_secrets())
+    assert gather_host_facts(node.spec, [1])[1].controller_threads == ("zk-broker-1-to-",)
 
 
 def test_what_cannot_be_read_says_why_and_the_rest_is_read(node: Node) -> None:

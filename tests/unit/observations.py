@@ -81,6 +81,7 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
         classpath_ok=True,
         has_metadata_log=isinstance(mode, ControllerMode),
         unreachable_addresses=(),
+        controller_threads=(f"zk-broker-{node_id}-lif", *(f"zk-broker-{node_id}-to-",) * 3) if mode is BrokerMode.HYBRID else (),
     )
 
 

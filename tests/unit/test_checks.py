@@ -197,6 +197,7 @@ FAILS: dict[str, list[Case]] = {
         )
     ],
     "KRB-PRE-051": [(Z, None, on_host(101, unreachable_addresses=("127.10.0.12:9092",)), "controller 101's host does not reach 127.10.0.12:9092")],
+    "KRB-PRE-057": [(H, None, on_host(2, controller_threads=("zk-broker-2-lif", "zk-broker-2-to-", "zk-broker-2-to-")), "broker 2 lacks 1 of them")],
     "KRB-PRE-052": [(Z, None, broker(1, mode=BrokerMode.HYBRID), "broker 1 is not in ZooKeeper mode")],
     "KRB-GATE-001": [(H, "dual_write", gauges(102, zk_migration_state=ZkMigrationState.PRE_MIGRATION), "controller 102 shows 2 (PRE_MIGRATION)")],
     "KRB-GATE-002": [(H, "dual_write", gauges(101, migrating_zk_broker_count=2), "3 brokers are in migration mode, controller 101 counts 2")],
@@ -284,6 +285,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-049": (Z, None, NO_HOSTS, ""),
     "KRB-PRE-050": (Z, None, on_host(2, config=WHY), "broker 2"),
     "KRB-PRE-051": (Z, None, on_host(101, unreachable_addresses=WHY), "controller 101"),
+    "KRB-PRE-057": (H, None, on_host(2, controller_threads=WHY), "broker 2"),
     "KRB-PRE-052": (Z, None, broker(1, mode=WHY), "broker 1's mode"),
     "KRB-GATE-001": (H, "dual_write", a_controller(102, metrics=WHY), "controller 102"),
     "KRB-GATE-002": (H, "dual_write", broker(1, mode=WHY), "broker 1's mode"),

@@ -9,6 +9,7 @@ from kraft_runbook.checks.registry import UNTIL_FINALIZED, Needs, check
 from kraft_runbook.checks.software import host_part
 from kraft_runbook.cluster import ClusterSpec, is_sensitive
 from kraft_runbook.configuration import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, broker_properties, controller_properties
+from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.observation import ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.phases import Phase
 
@@ -269,6 +270,26 @@ def no_broker_is_left_in_migration_mode(seen: ClusterObservation, spec: ClusterS
     left = [b.id for b in seen.brokers.values() if was_read(b.mode) and b.mode.value != "zookeeper"]
     unread = [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)]
     return settle([f"broker {', '.join(map(str, left))} is not in ZooKeeper mode"] if left else [], unread, "all are in ZooKeeper mode")
+
+
+@check(
+    "KRB-PRE-057",
+    severity=BLOCKING,
+    fix="restart the broker with the configuration that it has, once its replicas elsewhere are in sync: nothing else brings the thread back",
+    phases=UNTIL_FINALIZED,
+    needs=Needs.HOSTS,
+)
+def no_broker_is_cut_off(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every broker in migration mode has its threads that speak to the controller.
+
+    A defect of Kafka 3.9 ends one now and then when the controller changes (its log: "A metric named ... already exists"). Without it the broker passes on no
+    change of metadata, or takes no replica back into an ISR, so that a roll would wait for ever.
+    """
+    if not was_read(seen.hosts):
+        return unknown(seen.hosts)
+    found = cut_off(seen, seen.hosts)
+    wrong = [f"broker {broker} lacks {missing} of them" for broker, missing in found.items() if was_read(missing)]
+    return settle(wrong, [f"broker {broker}: {each.reason}" for broker, each in found.items() if isinstance(each, Unread)], "none is missing")
 
 
 def _nodes(spec: ClusterSpec) -> Iterable[int]:

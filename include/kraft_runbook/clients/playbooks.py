@@ -368,7 +368,7 @@ def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
         parts = {each.name: Unread(reason) for each in fields(HostState) if each.name != "node_id"}
         return HostState(node_id=node_id, **parts)
     found: dict[str, Any] = {name: Unread(part["unread"]) if "unread" in part else part["value"] for name, part in host.facts.items()}
-    for name, kind in (("ports_in_use", frozenset), ("unreachable_addresses", tuple)):
+    for name, kind in (("ports_in_use", frozenset), ("unreachable_addresses", tuple), ("controller_threads", tuple)):
         if not isinstance(found[name], Unread):
             found[name] = kind(found[name])
     return HostState(node_id=node_id, clock_skew_seconds=_skew(host.clock), **found)

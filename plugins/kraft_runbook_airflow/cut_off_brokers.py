@@ -1,0 +1,71 @@
+"""After the cluster left KRaft: a broker that lost a thread to its controller on the way is restarted before the others.
+
+While it runs on, none of its partitions takes a replica back into the ISR, so that the roll would wait for ever at the first broker it restarted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.clients.playbooks import gather_host_facts
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.conditions import Condition
+from kraft_runbook.controller_threads import cut_off
+from kraft_runbook.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.phases import Phase, Step, detect_phase
+from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
+from kraft_runbook_airflow.journal import record
+from kraft_runbook_airflow.operators import not_asked_for
+from kraft_runbook_airflow.rollback import RestartBrokerBack
+from kraft_runbook_airflow.waiting import wait_for
+
+NOTICED_AFTER = 35.0
+"""Seconds from the election until each of a broker's threads has looked who its controller is: one without work does so when its request timeout has
+passed (30 s by default). Only then can it have died of the change."""
+
+
+class RestartCutOffBrokers(RestartBrokerBack):
+    """Look at the threads of every broker still in migration mode; restart those that are cut off, one by one, each until it is in sync again."""
+
+    def __init__(self, *, left_task: str, **kwargs: Any) -> None:
+        super().__init__(node=-1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER, **kwargs)
+        self.left_task = left_task
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        unasked = not_asked_for(context, self.step)
+        if unasked or is_dry_run():
+            self.log.info("%s", unasked or "Dry run: would look for brokers that lost a thread to their controller")
+            return {"restarted": []}
+        seen = observe(spec, secrets=airflow_secrets())
+        if detect_phase(seen).phase is not Phase.ZOOKEEPER or not seen.brokers_in(BrokerMode.HYBRID):
+            self.log.info("no broker in migration mode follows a ZooKeeper controller: none can be cut off")
+            return {"restarted": []}
+        self._let_threads_notice(context)
+        restarted = self._cut_off(spec, observe(spec, secrets=airflow_secrets()))
+        for self.node in restarted:  # a try has a process, and with it an operator, of its own
+            self.log.error("broker %d is cut off from its controller by a defect of Kafka's (docs/rollback.md); its restart mends it", self.node)
+            why = "it lost a thread to its controller, and is restarted before the others"
+            record(context, self.cluster, "cut_off", {"phase": Phase.ZOOKEEPER.value, "node_id": self.node, "why": why})
+            super().act(context, spec)
+            wait_for(spec, Condition.BROKER_IN_ZOOKEEPER_MODE, deadline=spec.deadlines.registration, say=self.log.info, node_id=self.node)
+            wait_for(spec, Condition.BROKER_IN_SYNC, deadline=spec.deadlines.in_sync, say=self.log.info, node_id=self.node)
+        return {"restarted": restarted}
+
+    def _let_threads_notice(self, context: Any) -> None:
+        left: Mapping[str, Any] = context["ti"].xcom_pull(task_ids=self.left_task) or {}
+        elected = datetime.fromisoformat(left["elected_at"]) if left.get("elected_at") else datetime.now(UTC)
+        wait = NOTICED_AFTER - (datetime.now(UTC) - elected).total_seconds()
+        if wait > 0:
+            self.log.info("waiting %.0f s until every thread of the brokers has noticed its ZooKeeper controller", wait)
+            time.sleep(wait)
+
+    def _cut_off(self, spec: ClusterSpec, seen: ClusterObservation) -> list[int]:
+        found = cut_off(seen, gather_host_facts(spec, seen.brokers_in(BrokerMode.HYBRID)))
+        for broker, missing in found.items():
+            if not was_read(missing):
+                self.log.warning("broker %d's threads could not be looked at: %s", broker, missing.reason)
+        return sorted(broker for broker, missing in found.items() if was_read(missing))

@@ -1,0 +1,89 @@
+"""After the cluster left KRaft: which brokers are restarted before the others, and which are left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraft_runbook.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook_airflow import cut_off_brokers
+from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
+from kraft_runbook_airflow.rollback import RestartBrokerBack
+from tests.unit.observations import SPEC, broker, observation
+
+LEFT = {"elected_at": (datetime.now(UTC) - timedelta(minutes=1)).isoformat()}
+
+
+def left_kraft(*hybrid: int) -> ClusterObservation:
+    """No controller runs any more; these brokers are still in migration mode."""
+    seen = replace(observation(Phase.ZOOKEEPER), quorum=Unread("no controller runs"))
+    for each in hybrid:
+        seen = broker(each, mode=BrokerMode.HYBRID)(seen)
+    assert detect_phase(seen).phase is Phase.ZOOKEEPER
+    return seen
+
+
+def threads(*dead: int) -> dict[int, HostState]:
+    hosts = observation(Phase.HYBRID).hosts
+    assert was_read(hosts)
+    found: Mapping[int, HostState] = hosts
+    return {i: replace(found[i], controller_threads=(f"zk-broker-{i}-lif", *(f"zk-broker-{i}-to-",) * (2 if i in dead else 3))) for i in SPEC.broker_ids}
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs the task against what is given; returns its answer, whom it restarted, what it awaited, and how long it slept."""
+
+    def go(seen: ClusterObservation, hosts: Mapping[int, HostState], *, left: Any = LEFT, goal: str = "ZOOKEEPER") -> Any:
+        restarted: list[int] = []
+        awaited: list[tuple[str, int]] = []
+        slept: list[float] = []
+        recorded: list[int] = []
+        monkeypatch.setattr(cut_off_brokers, "is_dry_run", lambda: False)
+        monkeypatch.setattr(cut_off_brokers, "airflow_secrets", lambda: None)
+        monkeypatch.setattr(cut_off_brokers, "observe", lambda spec, secrets: seen)
+        monkeypatch.setattr(cut_off_brokers, "gather_host_facts", lambda spec, ids: {i: hosts[i] for i in ids})
+        monkeypatch.setattr(cut_off_brokers, "wait_for", lambda spec, condition, *, node_id, **_: awaited.append((condition.name, node_id)))
+        monkeypatch.setattr(cut_off_brokers, "record", lambda context, cluster, outcome, what: recorded.append(what["node_id"]))
+        monkeypatch.setattr(cut_off_brokers.time, "sleep", slept.append)
+        monkeypatch.setattr(RestartBrokerBack, "act", lambda self, context, spec: restarted.append(self.node))
+        task = RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster="lab", left_task="leave_kraft")
+        answer = task.act({"params": {"goal": goal}, "ti": SimpleNamespace(xcom_pull=lambda task_ids: left)}, SPEC)
+        return SimpleNamespace(answer=answer["restarted"], restarted=restarted, recorded=recorded, awaited=awaited, slept=slept)
+
+    return go
+
+
+def test_brokers_that_lost_a_thread_are_restarted_one_by_one_each_awaited_until_it_is_in_sync(run) -> None:
+    done = run(left_kraft(1, 2, 3), threads(3, 2))
+    assert done.answer == done.restarted == done.recorded == [2, 3]
+    assert done.awaited == [(name, node) for node in (2, 3) for name in ("BROKER_IN_ZOOKEEPER_MODE", "BROKER_IN_SYNC")]
+    assert done.slept == []
+
+
+def test_healthy_brokers_and_those_in_zookeeper_mode_are_left_alone(run) -> None:
+    assert run(left_kraft(1, 2, 3), threads()).restarted == []
+    assert run(left_kraft(1), threads(2, 3)).restarted == []
+
+
+def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run) -> None:
+    hosts = threads()
+    hosts[2] = replace(hosts[2], controller_threads=Unread("no such host"))
+    assert run(left_kraft(1, 2, 3), hosts).restarted == []
+
+
+def test_the_threads_are_given_the_time_to_notice_their_new_controller(run) -> None:
+    just_now = {"elected_at": datetime.now(UTC).isoformat()}
+    assert 30 < sum(run(left_kraft(1), threads(), left=just_now).slept) <= 35
+    assert sum(run(left_kraft(1), threads(), left={"already_done": "ZooKeeper holds the office"}).slept) == pytest.approx(35, abs=1)
+
+
+def test_nothing_is_waited_for_where_no_broker_is_in_migration_mode_or_the_goal_is_hybrid(run) -> None:
+    assert run(left_kraft(), {}, left=None).slept == []
+    assert run(observation(Phase.HYBRID), threads(1), left=None, goal="HYBRID").slept == []
