@@ -221,6 +221,16 @@ class RestartBroker(HostStepOperator):
                 f"broker {', '.join(map(str, others_down))} does not answer; stopping broker {self.node} too could make partitions unavailable",
                 way_out="bring it back into every ISR, then clear this task",
             )
+        self.require_others_in_sync(seen)
+        without_flag = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
+        if without_flag and detect_phase(seen).phase is not Phase.FINALIZED:
+            raise Refused(
+                f"controller {', '.join(map(str, without_flag))} runs without the migration flag: the first time it leads, the migration is final, whatever the brokers are",
+                way_out="restart it with zookeeper.metadata.migration.enable=true before it is elected, then clear this task",
+            )
+
+    def require_others_in_sync(self, seen: ClusterObservation) -> None:
+        """Raise Refused where a replica on another broker is out of sync."""
         if not was_read(seen.topics):
             raise Refused(
                 f"the state of the partitions could not be read: {seen.topics.reason}", way_out="make the brokers' listener reachable and clear this task"
@@ -230,12 +240,6 @@ class RestartBroker(HostStepOperator):
             raise Refused(
                 f"replicas on other brokers are out of sync ({', '.join(f'broker {b}: {n}' for b, n in lagging.items())})",
                 way_out=f"wait until they are in sync, then clear this task; broker {self.node} was not touched",
-            )
-        without_flag = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
-        if without_flag and detect_phase(seen).phase is not Phase.FINALIZED:
-            raise Refused(
-                f"controller {', '.join(map(str, without_flag))} runs without the migration flag: the first time it leads, the migration is final, whatever the brokers are",
-                way_out="restart it with zookeeper.metadata.migration.enable=true before it is elected, then clear this task",
             )
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:

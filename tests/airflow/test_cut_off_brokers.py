@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from kraft_runbook.conditions import Condition
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
-from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.phases import Phase, Step, detect_phase
 from kraft_runbook_airflow import cut_off_brokers
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.rollback import RestartBrokerBack
@@ -40,16 +42,22 @@ def threads(*dead: int) -> dict[int, HostState]:
 def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs the task against what is given; returns its answer, whom it restarted, what it awaited, and how long it slept."""
 
-    def go(seen: ClusterObservation, hosts: Mapping[int, HostState], *, left: Any = LEFT, goal: str = "ZOOKEEPER") -> Any:
+    def go(seen: ClusterObservation, hosts: Mapping[int, HostState], *, left: Any = LEFT, goal: str = "ZOOKEEPER", lags: tuple[int, ...] = ()) -> Any:
         restarted: list[int] = []
         awaited: list[tuple[str, int]] = []
         slept: list[float] = []
         recorded: list[int] = []
+
+        def wait_for(spec, condition, *, node_id, **_):
+            awaited.append((condition.name, node_id))
+            if condition is Condition.BROKER_IN_SYNC and node_id in lags:
+                raise StepFailed("out of sync", way_out="")
+
+        monkeypatch.setattr(cut_off_brokers, "wait_for", wait_for)
         monkeypatch.setattr(cut_off_brokers, "is_dry_run", lambda: False)
         monkeypatch.setattr(cut_off_brokers, "airflow_secrets", lambda: None)
         monkeypatch.setattr(cut_off_brokers, "observe", lambda spec, secrets: seen)
         monkeypatch.setattr(cut_off_brokers, "gather_host_facts", lambda spec, ids: {i: hosts[i] for i in ids})
-        monkeypatch.setattr(cut_off_brokers, "wait_for", lambda spec, condition, *, node_id, **_: awaited.append((condition.name, node_id)))
         monkeypatch.setattr(cut_off_brokers, "record", lambda context, cluster, outcome, what: recorded.append(what["node_id"]))
         monkeypatch.setattr(cut_off_brokers.time, "sleep", slept.append)
         monkeypatch.setattr(RestartBrokerBack, "act", lambda self, context, spec: restarted.append(self.node))
@@ -60,11 +68,33 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     return go
 
 
-def test_brokers_that_lost_a_thread_are_restarted_one_by_one_each_awaited_until_it_is_in_sync(run) -> None:
+BACK, IN_SYNC = Condition.BROKER_IN_ZOOKEEPER_MODE.name, Condition.BROKER_IN_SYNC.name
+
+
+def test_brokers_that_lost_a_thread_are_restarted_one_after_the_other(run) -> None:
     done = run(left_kraft(1, 2, 3), threads(3, 2))
     assert done.answer == done.restarted == done.recorded == [2, 3]
-    assert done.awaited == [(name, node) for node in (2, 3) for name in ("BROKER_IN_ZOOKEEPER_MODE", "BROKER_IN_SYNC")]
+    assert done.awaited == [(BACK, 2), (IN_SYNC, 2), (BACK, 3)]
     assert done.slept == []
+
+
+def test_one_that_the_next_does_not_take_back_into_sync_holds_up_nothing(run) -> None:
+    assert run(left_kraft(1, 2, 3), threads(2, 3), lags=(2,)).restarted == [2, 3]
+
+
+def test_what_is_not_in_sync_keeps_other_brokers_from_a_restart_but_not_one_that_is_cut_off() -> None:
+    seen = left_kraft(1, 2)
+    assert was_read(seen.topics)
+    seen = replace(seen, topics=replace(seen.topics, out_of_sync_by_broker={3: 7}))
+    RestartCutOffBrokers(task_id="first", cluster="lab", left_task="leave_kraft").require_others_in_sync(seen)
+    usual = RestartBrokerBack(task_id="back", cluster="lab", node=1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER)
+    with pytest.raises(Refused, match="broker 3: 7"):
+        usual.require_others_in_sync(seen)
+
+
+def test_those_that_an_earlier_try_restarted_are_awaited_again(run) -> None:
+    done = run(left_kraft(1), threads())
+    assert done.awaited == [(IN_SYNC, 2), (IN_SYNC, 3)]
 
 
 def test_healthy_brokers_and_those_in_zookeeper_mode_are_left_alone(run) -> None:
