@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kraft_runbook.checks import run_checks
@@ -78,7 +79,8 @@ def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
             f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}"
             for c in checks.blocking
             if CHECKS[c.code].needs is Needs.LIVE and c.code not in TOLD_BY_THE_PHASE
-        ),
+        )
+        + tuple(_may_be_cut_off(seen, reading.phase)),
         unread=unread_parts(seen),
     )
 
@@ -103,6 +105,16 @@ def _left_behind(seen: ClusterObservation, phase: Phase) -> str:
 def _leaderless(seen: ClusterObservation, phase: Phase) -> str | None:
     """What shows that KRaft holds the office and no quorum leads."""
     return quorum_is_lost(seen) if phase in DUAL_WRITING else None
+
+
+def _may_be_cut_off(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
+    """After KRaft was left: what a broker leads that lost a thread to its controller stays out of sync (``kraft_runbook.controller_threads``)."""
+    left = seen.brokers_in(BrokerMode.HYBRID) if phase is Phase.ZOOKEEPER else ()
+    if left and was_read(seen.topics) and any(seen.topics.out_of_sync_by_broker.values()):
+        yield (
+            f"replicas are out of sync, and broker {', '.join(map(str, left))} is in migration mode: if that lasts, Kafka may have cut it off from its controller. "
+            "What to do: kraft-runbook preflight looks at the hosts and names it (KRB-PRE-057); clear restart_cut_off_brokers (docs/rollback.md)"
+        )
 
 
 def _down(seen: ClusterObservation) -> str:

@@ -107,6 +107,7 @@ def test_a_quorum_that_is_not_there_yet_is_not_called_unread() -> None:
         (Phase.DUAL_WRITE, a_controller(102, mode=ControllerMode.KRAFT), "KRB-PRE-048"),
         (Phase.HYBRID, gauges(101, global_topic_count=0), "KRB-GATE-004"),
         (Phase.FINALIZED, broker(2, mode=BrokerMode.HYBRID), "KRB-GATE-007"),
+        (Phase.ZOOKEEPER, both(broker(2, mode=BrokerMode.HYBRID), topics(out_of_sync_by_broker={1: 31})), "broker 2 is in migration mode: if that lasts"),
     ],
 )
 def test_problems_of_the_phase_are_shown(phase: Phase, spoil: Spoil, fragment: str) -> None:
