@@ -14,6 +14,7 @@ from kraft_runbook.clients.observe import observe
 from kraft_runbook.clients.playbooks import gather_host_facts
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition
+from kraft_runbook.configuration import broker_properties
 from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.observation import BrokerMode, ClusterObservation, was_read
@@ -24,9 +25,9 @@ from kraft_runbook_airflow.operators import not_asked_for
 from kraft_runbook_airflow.rollback import RestartBrokerBack
 from kraft_runbook_airflow.waiting import wait_for
 
-NOTICED_AFTER = 35.0
-"""Seconds from the election until each of a broker's threads has looked who its controller is: one without work does so when its request timeout has
-passed (30 s by default). Only then can it have died of the change."""
+CONTROLLER_TIMEOUT = "controller.socket.timeout.ms"
+"""When so much time has passed, a thread without work looks who its controller is. Only then can it have died of the change. Default 30,000."""
+SLACK = 5.0
 
 SOON = 60.0
 """Seconds that a restarted broker is given to be in sync before the next: partitions that the next one leads take it back only after that one's restart."""
@@ -48,7 +49,7 @@ class RestartCutOffBrokers(RestartBrokerBack):
         if detect_phase(seen).phase is not Phase.ZOOKEEPER or not seen.brokers_in(BrokerMode.HYBRID):
             self.log.info("no broker in migration mode follows a ZooKeeper controller: none can be cut off")
             return {"restarted": []}
-        self._let_threads_notice(context)
+        self._let_threads_notice(context, spec)
         restarted = self._cut_off(spec, observe(spec, secrets=airflow_secrets()))
         for self.node in restarted:  # a try has a process, and with it an operator, of its own
             self.log.error("broker %d is cut off from its controller by a defect of Kafka's (docs/rollback.md); its restart mends it", self.node)
@@ -71,10 +72,11 @@ class RestartCutOffBrokers(RestartBrokerBack):
         except StepFailed as behind:
             self.log.warning("%s; the next broker that is cut off may be what it waits for", behind.problem)
 
-    def _let_threads_notice(self, context: Any) -> None:
+    def _let_threads_notice(self, context: Any, spec: ClusterSpec) -> None:
+        slowest = max(float(broker_properties(spec, broker, BrokerMode.HYBRID).get(CONTROLLER_TIMEOUT, 30_000)) for broker in spec.brokers) / 1000
         left: Mapping[str, Any] = context["ti"].xcom_pull(task_ids=self.left_task) or {}
         elected = datetime.fromisoformat(left["elected_at"]) if left.get("elected_at") else datetime.now(UTC)
-        wait = NOTICED_AFTER - (datetime.now(UTC) - elected).total_seconds()
+        wait = slowest + SLACK - (datetime.now(UTC) - elected).total_seconds()
         if wait > 0:
             self.log.info("waiting %.0f s until every thread of the brokers has noticed its ZooKeeper controller", wait)
             time.sleep(wait)

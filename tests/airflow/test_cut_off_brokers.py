@@ -42,7 +42,15 @@ def threads(*dead: int) -> dict[int, HostState]:
 def run(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs the task against what is given; returns its answer, whom it restarted, what it awaited, and how long it slept."""
 
-    def go(seen: ClusterObservation, hosts: Mapping[int, HostState], *, left: Any = LEFT, goal: str = "ZOOKEEPER", lags: tuple[int, ...] = ()) -> Any:
+    def go(
+        seen: ClusterObservation,
+        hosts: Mapping[int, HostState],
+        *,
+        left: Any = LEFT,
+        goal: str = "ZOOKEEPER",
+        lags: tuple[int, ...] = (),
+        properties: Mapping[str, str] = {},
+    ) -> Any:
         restarted: list[int] = []
         awaited: list[tuple[str, int]] = []
         slept: list[float] = []
@@ -61,8 +69,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(cut_off_brokers, "record", lambda context, cluster, outcome, what: recorded.append(what["node_id"]))
         monkeypatch.setattr(cut_off_brokers.time, "sleep", slept.append)
         monkeypatch.setattr(RestartBrokerBack, "act", lambda self, context, spec: restarted.append(self.node))
+        spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **properties}})
         task = RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster="lab", left_task="leave_kraft")
-        answer = task.act({"params": {"goal": goal}, "ti": SimpleNamespace(xcom_pull=lambda task_ids: left)}, SPEC)
+        answer = task.act({"params": {"goal": goal}, "ti": SimpleNamespace(xcom_pull=lambda task_ids: left)}, spec)
         return SimpleNamespace(answer=answer["restarted"], restarted=restarted, recorded=recorded, awaited=awaited, slept=slept)
 
     return go
@@ -111,6 +120,8 @@ def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run) -> None:
 def test_the_threads_are_given_the_time_to_notice_their_new_controller(run) -> None:
     just_now = {"elected_at": datetime.now(UTC).isoformat()}
     assert 30 < sum(run(left_kraft(1), threads(), left=just_now).slept) <= 35
+    slow = {"controller.socket.timeout.ms": "60000"}
+    assert 60 < sum(run(left_kraft(1), threads(), left=just_now, properties=slow).slept) <= 65
     assert sum(run(left_kraft(1), threads(), left={"already_done": "ZooKeeper holds the office"}).slept) == pytest.approx(35, abs=1)
 
 
