@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from airflow.sdk import DAG
 
+from lab.demo_report import FORWARD
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -42,6 +44,10 @@ def test_every_node_is_a_task_group_of_its_phase(migration):
         assert {f"roll_brokers_to_hybrid.broker_{broker}", f"roll_brokers_to_kraft.broker_{broker}"} <= groups
     for controller in (101, 102, 103):
         assert {f"provision_controllers.controller_{controller}", f"finalize_controllers.controller_{controller}"} <= groups
+
+
+def test_the_demo_looks_at_each_gate_of_the_migration_and_at_no_other(migration):
+    assert {f"gate_{gate.value}" for gate in FORWARD} == {group for group in migration.task_group_dict if group.startswith("gate_")}
 
 
 def test_brokers_are_rolled_one_by_one_each_only_after_the_one_before_is_in_sync(migration):
