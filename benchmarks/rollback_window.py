@@ -41,6 +41,7 @@ from kraft_runbook.cluster import Broker, ClusterSpec
 from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import RunbookError, StepFailed, Unreachable
 from kraft_runbook.leaving import fence_plan
+from kraft_runbook.observation import was_read
 from lab import ROOT, lifecycle, supervision
 from lab.layout import environment, layout, load
 
@@ -53,7 +54,7 @@ BURST = 300
 PARTITIONS = 3
 EVERY = 0.25
 NOTICE = 30.0
-"""Seconds after which the brokers' threads are looked at, where some take topics and others do not."""
+"""Seconds after which the brokers' threads are looked at, once, where not every broker takes topics."""
 PATIENCE = 120.0
 WITHIN_MS = 30_000
 TRIES = 5
@@ -207,19 +208,22 @@ def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outco
         office = read_office(zookeeper).written_to
         assert office is not None
         deleted_at, lifted, stages = (ours if way == "ours" else documented)(spec, secrets, zookeeper, office.kraft_metadata_offset, just_before)
-        ends = time.monotonic() + PATIENCE
-        lost: list[int] = []
-        while (usable := probes.through_brokers_since(deleted_at, but=lost)) is None:
-            if time.monotonic() > ends:
-                raise RunbookError(f"not every broker took a topic within {PATIENCE:.0f} s; {stages}", way_out="look at the brokers' logs")
+        began_to_wait = time.monotonic()
+        without: tuple[int, ...] | None = None
+        while (usable := probes.through_brokers_since(deleted_at, but=without or ())) is None:
+            waited = time.monotonic() - began_to_wait
+            if waited > PATIENCE:
+                stuck = probes.stuck_since(deleted_at)
+                raise RunbookError(f"no topic could be created through brokers {stuck} within {PATIENCE:.0f} s; {stages}", way_out="look at the brokers' logs")
+            if without is None and waited > NOTICE:
+                dead_threads = cut_off(observe(spec, secrets=secrets), gather_host_facts(spec, spec.broker_ids))
+                without = tuple(broker for broker, dead in dead_threads.items() if was_read(dead))
             time.sleep(0.05)
-            if not lost and len(probes.stuck_since(deleted_at)) < len(spec.brokers) and time.monotonic() > ends - PATIENCE + NOTICE:
-                lost = list(cut_off(observe(spec, secrets=secrets), gather_host_facts(spec, spec.broker_ids)))
         probes.stop()
         last = max((t for t, _, _ in probes.acknowledged if t <= deleted_at), default=began[0])
         before = [*acknowledged, *(name for t, _, name in probes.acknowledged if t <= usable)]
         time.sleep(1)
-        return Outcome(way, burst, round(usable - last, 2), len(before), missing(zookeeper, before), lifted, tuple(lost), stages)
+        return Outcome(way, burst, round(usable - last, 2), len(before), missing(zookeeper, before), lifted, without or (), stages)
 
 
 Left = tuple[float, int, dict[str, float]]

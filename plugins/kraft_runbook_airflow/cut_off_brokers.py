@@ -28,13 +28,13 @@ from kraft_runbook_airflow.waiting import wait_for
 CONTROLLER_TIMEOUT = "controller.socket.timeout.ms"
 """When so much time has passed, a thread without work looks who its controller is. Only then can it have died of the change. Default 30,000."""
 SLACK = 5.0
-
+"""Seconds more."""
 SOON = 60.0
 """Seconds that a restarted broker is given to be in sync before the next: partitions that the next one leads take it back only after that one's restart."""
 
 
 class RestartCutOffBrokers(RestartBrokerBack):
-    """Look at the threads of every broker still in migration mode; restart those that are cut off, one by one, each until it is in sync again."""
+    """Look at the threads of every broker still in migration mode; restart those that are cut off, one by one, and see all in sync again."""
 
     def __init__(self, *, left_task: str, **kwargs: Any) -> None:
         super().__init__(node=-1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER, **kwargs)

@@ -275,7 +275,7 @@ def no_broker_is_left_in_migration_mode(seen: ClusterObservation, spec: ClusterS
 @check(
     "KRB-PRE-057",
     severity=BLOCKING,
-    fix="restart the broker with the configuration that it has, once its replicas elsewhere are in sync: nothing else brings the thread back",
+    fix="restart the broker with the configuration that it has: nothing else brings the thread back, and what it leads may stay out of sync until then",
     phases=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
