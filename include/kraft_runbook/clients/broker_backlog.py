@@ -14,12 +14,11 @@ from functools import partial
 
 from kafka.protocol.metadata import MetadataRequest
 
+from kraft_runbook.clients.broker_answers import ask_until
 from kraft_runbook.clients.kafka_connection import KafkaConnection
 from kraft_runbook.clients.secrets import Secrets
-from kraft_runbook.cluster import Broker, ClusterSpec
-from kraft_runbook.errors import Unreachable
+from kraft_runbook.cluster import ClusterSpec
 
-POLL = 0.1
 LeaderEpochs = Mapping[str, Mapping[int, int]]
 """Topic → partition → leader epoch, as the metadata log says; no partitions: the topic was deleted."""
 
@@ -44,26 +43,16 @@ def await_taken_in(spec: ClusterSpec, told: Callable[[], LeaderEpochs], *, secre
     with ThreadPoolExecutor(len(spec.brokers)) as pool:
         while True:
             since, now = time.monotonic(), told()
-            answers = pool.map(partial(_await_one, spec, now, deadline=deadline, secrets=secrets), spec.brokers)
-            behind = tuple(broker.id for broker, done in zip(spec.brokers, answers, strict=True) if not done)
+            if not now:
+                return ()
+            answers = pool.map(partial(ask_until, spec, question=partial(_lacks, now), secrets=secrets, deadline=deadline), spec.brokers)
+            behind = tuple(broker.id for broker, lack in zip(spec.brokers, answers, strict=True) if lack is not None)
             if behind or time.monotonic() - since < prompt:
                 return behind
 
 
-def _await_one(spec: ClusterSpec, told: LeaderEpochs, broker: Broker, *, deadline: float, secrets: Secrets) -> bool:
-    while told:
-        try:
-            with KafkaConnection(spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets) as connection:
-                while not taken_in(told, _known(connection, list(told))):
-                    if time.monotonic() > deadline:
-                        return False
-                    time.sleep(POLL)
-                return True
-        except Unreachable:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(POLL)
-    return True
+def _lacks(told: LeaderEpochs, connection: KafkaConnection) -> str | None:
+    return None if taken_in(told, _known(connection, list(told))) else "it does not know the newest topics"
 
 
 def _known(connection: KafkaConnection, names: list[str]) -> LeaderEpochs:

@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kafka.protocol.metadata import MetadataRequest
 
+from kraft_runbook.clients.broker_answers import ask_until
 from kraft_runbook.clients.kafka_connection import KafkaConnection
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import Broker, ClusterSpec
-from kraft_runbook.errors import StepFailed, Unreachable
+from kraft_runbook.errors import StepFailed
 
 IN_A_ROW = 20
 """Equal answers wanted: by chance they happen with (1 / brokers) ** 20."""
@@ -24,27 +25,16 @@ APART = 0.02
 
 def knows_controller(spec: ClusterSpec, broker: Broker, controller_id: int, *, secrets: Secrets, within: float) -> str | None:
     """None once ``IN_A_ROW`` answers named this controller; else, after ``within`` seconds, what was seen instead. ``within`` 0: one row is tried."""
-    deadline = time.monotonic() + within
-    problem = ""
-    while True:
-        try:
-            with KafkaConnection(spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets) as connection:
-                same = 0
-                while same < IN_A_ROW:
-                    named = int(connection.send(MetadataRequest(version=8, topics=[])).controller_id)
-                    if named == controller_id:
-                        same += 1
-                    elif time.monotonic() > deadline:
-                        return f"broker {broker.id} names {named} as controller in one of its answers, ZooKeeper names {controller_id}"
-                    else:
-                        same = 0
-                    time.sleep(APART)
-                return None
-        except Unreachable as error:
-            problem = error.problem
-        if time.monotonic() > deadline:
-            return problem
-        time.sleep(0.1)
+
+    def names_another(connection: KafkaConnection) -> str | None:
+        for _ in range(IN_A_ROW):
+            named = int(connection.send(MetadataRequest(version=8, topics=[])).controller_id)
+            if named != controller_id:
+                return f"broker {broker.id} names {named} as controller in one of its answers, ZooKeeper names {controller_id}"
+            time.sleep(APART)
+        return None
+
+    return ask_until(spec, broker, names_another, secrets=secrets, deadline=time.monotonic() + within, apart=APART)
 
 
 def await_known(spec: ClusterSpec, controller_id: int, *, secrets: Secrets, within: float) -> None:
