@@ -50,7 +50,7 @@ class RestartCutOffBrokers(RestartBrokerBack):
             self.log.info("no broker in migration mode follows a ZooKeeper controller: none can be cut off")
             return {"restarted": []}
         self._let_threads_notice(context, spec)
-        restarted = self._cut_off(spec, observe(spec, secrets=airflow_secrets()))
+        restarted, unread = self._cut_off(spec, observe(spec, secrets=airflow_secrets()))
         for self.node in restarted:  # a try has a process, and with it an operator, of its own
             self.log.error("broker %d is cut off from its controller by a defect of Kafka's (docs/rollback.md); its restart mends it", self.node)
             why = "it lost a thread to its controller, and is restarted before the others"
@@ -61,7 +61,7 @@ class RestartCutOffBrokers(RestartBrokerBack):
                 self._in_sync_soon(spec)
         for broker in observe(spec, secrets=airflow_secrets()).brokers_in(BrokerMode.ZOOKEEPER):
             wait_for(spec, Condition.BROKER_IN_SYNC, deadline=spec.deadlines.in_sync, say=self.log.info, node_id=broker)
-        return {"restarted": restarted}
+        return {"restarted": restarted, "not_looked_at": unread}
 
     def require_others_in_sync(self, seen: ClusterObservation) -> None:
         """No reason to wait here: what a broker that is cut off leads comes back into sync only by its restart."""
@@ -81,9 +81,10 @@ class RestartCutOffBrokers(RestartBrokerBack):
             self.log.info("waiting %.0f s until every thread of the brokers has noticed its ZooKeeper controller", wait)
             time.sleep(wait)
 
-    def _cut_off(self, spec: ClusterSpec, seen: ClusterObservation) -> list[int]:
+    def _cut_off(self, spec: ClusterSpec, seen: ClusterObservation) -> tuple[list[int], list[int]]:
+        """The brokers to restart, and those whose threads can't be seen: these are left to their turn in the roll."""
         found = cut_off(seen, gather_host_facts(spec, seen.brokers_in(BrokerMode.HYBRID)))
-        for broker, missing in found.items():
-            if not was_read(missing):
-                self.log.warning("broker %d's threads could not be looked at: %s", broker, missing.reason)
-        return sorted(broker for broker, missing in found.items() if was_read(missing))
+        unread = {broker: missing.reason for broker, missing in found.items() if not was_read(missing)}
+        for broker, reason in unread.items():
+            self.log.warning("broker %d's threads could not be looked at: %s", broker, reason)
+        return sorted(found.keys() - unread.keys()), sorted(unread)

@@ -72,7 +72,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
         spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **properties}})
         task = RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster="lab", left_task="leave_kraft")
         answer = task.act({"params": {"goal": goal}, "ti": SimpleNamespace(xcom_pull=lambda task_ids: left)}, spec)
-        return SimpleNamespace(answer=answer["restarted"], restarted=restarted, recorded=recorded, awaited=awaited, slept=slept)
+        return SimpleNamespace(
+            answer=answer["restarted"], unread=answer.get("not_looked_at"), restarted=restarted, recorded=recorded, awaited=awaited, slept=slept
+        )
 
     return go
 
@@ -114,7 +116,8 @@ def test_healthy_brokers_and_those_in_zookeeper_mode_are_left_alone(run) -> None
 def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run) -> None:
     hosts = threads()
     hosts[2] = replace(hosts[2], controller_threads=Unread("no such host"))
-    assert run(left_kraft(1, 2, 3), hosts).restarted == []
+    done = run(left_kraft(1, 2, 3), hosts)
+    assert (done.restarted, done.unread) == ([], [2])
 
 
 def test_the_threads_are_given_the_time_to_notice_their_new_controller(run) -> None:
