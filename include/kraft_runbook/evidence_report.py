@@ -15,7 +15,7 @@ RESTART = "Stop the service if its process is older than its files"
 """The playbooks' task (playbooks/tasks/restart.yml) that a restart changes and a first start does not."""
 OBSERVED_BEFORE = frozenset({"played", "left_kraft"})
 """Outcomes whose record carries the phase that was observed before the step, not after it."""
-MOMENTS = ("began_at", "fenced_at", "drained_at", "proven_at", "stopped_at", "deleted_at", "elected_at", "known_at")
+MOMENTS = ("began_at", "ready_at", "caught_up_at", "fenced_at", "drained_at", "proven_at", "stopped_at", "deleted_at", "elected_at", "known_at")
 """The moments of leaving KRaft, in their order."""
 LEADING_FIGURES = ("acknowledged", "read_back", "lost", "duplicated")
 HIDDEN = frozenset({"cluster", "dag", "run", "task", "outcome", "phase"})

@@ -48,11 +48,14 @@ def why_no_fence(seen: ClusterObservation, spec: ClusterSpec) -> str | None:
 class Departure:
     """How a cluster left KRaft, moment by moment. None: that moment did not come (no quorum stood; ZooKeeper's controller had never changed).
 
+    Between ``ready_at`` and ``caught_up_at`` the brokers took in what the quorum had told them, metadata still changeable.
     ``window_seconds``: from the fence until every broker knew its ZooKeeper controller: no metadata change could be made meanwhile.
     ``migration_offset``: up to where ZooKeeper was written; ``touched_keys``: how many keys the final proof compared.
     """
 
     began_at: datetime
+    ready_at: datetime | None = None
+    caught_up_at: datetime | None = None
     fenced_at: datetime | None = None
     drained_at: datetime | None = None
     proven_at: datetime | None = None

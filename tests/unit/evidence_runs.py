@@ -117,7 +117,17 @@ def back() -> Run:
     run = Run("zk_to_kraft_rollback__lab")
     run.compare("parity", Phase.HYBRID, 700)
     fenced = run.clock + timedelta(seconds=5)
-    after = {"fenced_at": 0.0, "drained_at": 0.31, "proven_at": 0.52, "stopped_at": 0.7, "deleted_at": 0.74, "elected_at": 0.79, "known_at": 1.42}
+    after = {
+        "ready_at": -3.1,
+        "caught_up_at": -0.2,
+        "fenced_at": 0.0,
+        "drained_at": 0.31,
+        "proven_at": 0.52,
+        "stopped_at": 0.7,
+        "deleted_at": 0.74,
+        "elected_at": 0.79,
+        "known_at": 1.42,
+    }
     what = {name: fenced + timedelta(seconds=s) for name, s in after.items()}
     run.write(
         "leave_kraft",

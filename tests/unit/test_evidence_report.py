@@ -127,10 +127,10 @@ def test_a_failure_has_its_reason_and_when_it_was_overcome() -> None:
     assert problem.overcome_at is not None and problem.overcome_at > problem.at
 
 
-def test_leaving_kraft_shows_its_moments_from_the_fence_on() -> None:
+def test_leaving_kraft_shows_its_moments_before_and_after_the_fence() -> None:
     (window,) = read(back()).windows
     assert (window.window_seconds, window.migration_offset, window.high_watermark, window.touched_keys) == (1.42, 755, 756, 31)
-    assert [(m.name, m.seconds) for m in window.moments][:2] == [("fenced", 0.0), ("drained", 0.31)]
+    assert [(m.name, m.seconds) for m in window.moments][:4] == [("ready", -3.1), ("caught_up", -0.2), ("fenced", 0.0), ("drained", 0.31)]
     assert window.moments[-1].name == "known"
 
 

@@ -66,7 +66,9 @@ def leave_kraft(
             if just_before:
                 just_before()
             if proof is not None:
+                moments = replace(moments, ready_at=_now())
                 _await_brokers(spec, proof, secrets, tell)
+                moments = replace(moments, caught_up_at=_now())
             fence.raise_it()
             moments = replace(moments, fenced_at=_now())
             moments = _drain_and_prove(spec, quorum, proof, zookeeper, moments, secrets)
