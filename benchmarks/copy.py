@@ -70,7 +70,7 @@ def run(variant: Variant, partitions: int, asked: argparse.Namespace) -> Outcome
     """Up with these settings, and down again. A cluster that can't be taken down is raised, not noted: the next one would need its place."""
     plan = plan_of(asked, partitions, dict(variant.properties), quiet=variant.quiet, heap=variant.heap)
     try:
-        figures = measure.up(plan, patience=asked.patience)
+        figures = measure.up(plan, patience=asked.patience, copy_only=asked.copy_only)
     except RunbookError as error:
         return Outcome(variant.name, partitions, None, error.problem)
     measure.down(plan, purge=True)
@@ -106,6 +106,8 @@ def _line(partitions: int, name: str, done: Sequence[CopyFigures], base: Sequenc
     def median(of: Sequence[CopyFigures], field_name: str) -> float:
         return statistics.median(float(getattr(each, field_name) or 0) for each in of)
 
+    to_dual_write = "-" if any(each.registration_to_dual_write is None for each in done) else f"{median(done, 'registration_to_dual_write'):.1f}"
+
     def ratio(field_name: str) -> str:
         return f"{median(base, field_name) / median(done, field_name):.2f}" if base else "-"
 
@@ -114,7 +116,7 @@ def _line(partitions: int, name: str, done: Sequence[CopyFigures], base: Sequenc
         f"| {partitions} | {name} | {runs} | {median(done, 'registration_to_state_1'):.1f} | {ratio('registration_to_state_1')} "
         f"| {median(done, 'copy'):.1f} | {ratio('copy')} | {median(done, 'records_a_second'):.0f} "
         f"| {median(done, 'batches'):.0f} x {median(done, 'wait_a_batch') * 1000:.1f} | {median(done, 'active_cpu_at_state_1'):.1f} "
-        f"| {median(done, 'active_heap_after_gc'):.0f} | {median(done, 'zookeeper_cpu_at_state_1'):.1f} | {median(done, 'registration_to_dual_write'):.1f} "
+        f"| {median(done, 'active_heap_after_gc'):.0f} | {median(done, 'zookeeper_cpu_at_state_1'):.1f} | {to_dual_write} "
         f"| {median(done, 'log_bytes') / 1e6:.1f} | {median(done, 'load_average'):.1f} |"
     )
 
@@ -127,6 +129,7 @@ def main() -> int:
     parser.add_argument(
         "--variants", help=f"comma-separated; default: all of {'; '.join(each.name for each in VARIANTS)}. 'all three, …' may be written 'all three+…'"
     )
+    parser.add_argument("--copy-only", action="store_true", help="end each cluster when its copy is done, without waiting for dual write")
     parser.add_argument("--json", type=Path, default=Path("build/copy.json"), help="every run; default build/copy.json")
     asked = parser.parse_args()
     wanted = [name.replace("+", ", ") for name in asked.variants.split(",")] if asked.variants else [each.name for each in VARIANTS]

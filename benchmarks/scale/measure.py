@@ -37,7 +37,7 @@ class CopyFigures:
 
     ``registration_to_state_1``: from the last stand-in's registration to the end of the copy, when the record of ZkMigrationState 1 is committed;
     ``copy``: the driver's own time; ``wait_a_batch``: seconds that each batch waited for its commit; ``registration_to_dual_write``: until the driver has
-    also read ZooKeeper again and told the brokers; ``load_average``: the machine's, over the minute before state 1: above its cores, others ran beside it.
+    also read ZooKeeper again and told the brokers, None where that was not awaited (then "at dual write" is at the copy's end); ``load_average``: the machine's, over the minute before state 1: above its cores, others ran beside it.
     """
 
     partitions: int
@@ -59,7 +59,7 @@ class CopyFigures:
     snapshot_bytes: int
     active_cpu_at_state_1: float
     zookeeper_cpu_at_state_1: float
-    registration_to_dual_write: float
+    registration_to_dual_write: float | None
     active_cpu_at_dual_write: float
     active_heap_after_gc: int | None
     active_peak_rss: int
@@ -68,10 +68,10 @@ class CopyFigures:
     load_average: float
 
 
-def up(plan: Plan, *, patience: float = 7200, keep: bool = False, say: Say = print) -> CopyFigures:
-    """Make the cluster and bring it to dual write; ``patience``: seconds that the copy and dual write may take.
+def up(plan: Plan, *, patience: float = 7200, keep: bool = False, copy_only: bool = False, say: Say = print) -> CopyFigures:
+    """Make the cluster and bring it to dual write; ``patience``: seconds that the copy and dual write may take. ``copy_only``: no further than the copy's end.
 
-    Afterwards everything runs on, the stand-ins heartbeat, and ``/migration`` moves. When it fails everything is stopped, unless ``keep``; the logs stay.
+    Afterwards everything runs on, the stand-ins heartbeat, and (but for ``copy_only``) ``/migration`` moves. When it fails everything is stopped, unless ``keep``; the logs stay.
     Raises RunbookError.
     """
     processes = Processes(plan.directory)
@@ -81,14 +81,14 @@ def up(plan: Plan, *, patience: float = 7200, keep: bool = False, say: Say = pri
     plan.directory.mkdir(parents=True)
     plan.save()
     try:
-        return _up(plan, processes, patience, say)
+        return _up(plan, processes, patience, copy_only, say)
     except BaseException:
         if not keep:
             down(plan, say=say)
         raise
 
 
-def _up(plan: Plan, processes: Processes, patience: float, say: Say) -> CopyFigures:
+def _up(plan: Plan, processes: Processes, patience: float, copy_only: bool, say: Say) -> CopyFigures:
     spec = write_cluster_file(plan)
     install(spec, jars=fetch_jars(spec.kafka.version), java_command=java())
     require_free(sockets(plan, spec))
@@ -111,8 +111,10 @@ def _up(plan: Plan, processes: Processes, patience: float, say: Say) -> CopyFigu
     at_state_1, load_average = _taken(plan, spec, processes, active), os.getloadavg()[0]
     copied_at, copy_ms, records = moment(copied[1]), int(copied["ms"]), int(copied["records"])
     say(f"the copy is done: {records} records in {copy_ms / 1000:.1f} s, {copied_at - registered_at:.1f} s after the last registration")
-    active_now, dual = watch.first(DUAL_WRITE)
-    at_dual_write = _taken(plan, spec, processes, active_now)
+    to_dual_write, at_end = None, at_state_1
+    if not copy_only:
+        active_now, dual = watch.first(DUAL_WRITE)
+        to_dual_write, at_end = round(moment(dual[1]) - registered_at, 2), _taken(plan, spec, processes, active_now)
     figures = CopyFigures(
         partitions=plan.partitions,
         brokers=plan.brokers,
@@ -130,20 +132,22 @@ def _up(plan: Plan, processes: Processes, patience: float, say: Say) -> CopyFigu
         wait_a_batch=round(float(copied["wait"]) / 1000, 4),
         records_a_second=round(records / max(copy_ms, 1) * 1000, 1),
         log_bytes=at_state_1.log_bytes,
-        snapshot_bytes=at_dual_write.snapshot_bytes,
+        snapshot_bytes=at_end.snapshot_bytes,
         active_cpu_at_state_1=at_state_1.active.cpu,
         zookeeper_cpu_at_state_1=at_state_1.zookeeper.cpu,
-        registration_to_dual_write=round(moment(dual[1]) - registered_at, 2),
-        active_cpu_at_dual_write=at_dual_write.active.cpu,
-        active_heap_after_gc=at_dual_write.active.heap_after_gc,
-        active_peak_rss=at_dual_write.active.peak_rss,
-        zookeeper_cpu_at_dual_write=at_dual_write.zookeeper.cpu,
-        zookeeper_heap_after_gc=at_dual_write.zookeeper.heap_after_gc,
+        registration_to_dual_write=to_dual_write,
+        active_cpu_at_dual_write=at_end.active.cpu,
+        active_heap_after_gc=at_end.active.heap_after_gc,
+        active_peak_rss=at_end.active.peak_rss,
+        zookeeper_cpu_at_dual_write=at_end.zookeeper.cpu,
+        zookeeper_heap_after_gc=at_end.zookeeper.heap_after_gc,
         load_average=round(load_average, 1),
     )
-    await_movement(spec, within=120)
     plan.result.write_text(json.dumps(asdict(figures), indent=1) + "\n")
-    say(f"dual write, {figures.registration_to_dual_write:.1f} s after the last registration; /migration moves. Cluster file: {plan.clusters / 'scale.yaml'}")
+    if to_dual_write is None:
+        return figures
+    await_movement(spec, within=120)
+    say(f"dual write, {to_dual_write:.1f} s after the last registration; /migration moves. Cluster file: {plan.clusters / 'scale.yaml'}")
     return figures
 
 
