@@ -31,6 +31,13 @@ RANGES = 16
 PROVEN = "proven"
 """Where, below the cluster's directory, the last proven state is kept."""
 
+SPARK_ALONE = """
+from kraft_runbook.spark.class_archive import compare_nothing
+from kraft_runbook.spark.session import session
+with session(None) as spark:
+    compare_nothing(spark)
+"""
+
 
 def zookeeper(plan: Plan) -> Done:
     """Every topic's znodes to fingerprints, by two processes with a session each, as the Spark source reads them."""
@@ -78,6 +85,13 @@ def log(plan: Plan) -> Done:
 def gate(plan: Plan) -> Done:
     """``kraft-runbook parity`` as an operator runs it: a new process, Spark's start included. It must say MATCH."""
     return _command(plan)
+
+
+def spark_alone(plan: Plan) -> Done:
+    """Spark's own part of a cold gate: a new process, a session, workers, the same plan over two topics, the end. No gate on Spark is shorter."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", SPARK_ALONE], env=dict(os.environ), capture_output=True, check=True)
+    return Done(time.perf_counter() - began, None, "nothing is read")
 
 
 def gate_and_proven(plan: Plan) -> Done:

@@ -55,6 +55,7 @@ LINES = (
     Line("recheck", "what changed since a proof, a process's start included", "ours.recheck", "ours.gate_and_proven", "the whole gate", {2_000_000: 3}, None),
     Line("recheck", "what changed since a proof", "ours.recheck_warm", "ours.gate_and_proven", "the whole gate", {2_000_000: 3}, None),
     Line("gate", "the whole gate, cold", "ours.gate", "peers.dict_diff_gate", "kazoo loop + dump-log + dict diff", {200_000: 15, 2_000_000: 35}, 25),
+    Line("gate", "the whole gate, cold", "ours.gate", "ours.spark_alone", "Spark's part of it alone, nothing read", {}, None),
 )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.metadata import entities
@@ -33,9 +34,7 @@ def make_archive(archive: Path = CLASS_ARCHIVE) -> None:
     draft = archive.with_name(f"{archive.name}.{os.getpid()}.new")
     options = f'{DRIVER_OPTIONS} "-XX:ArchiveClassesAtExit={draft}" -Xlog:disable'
     with session(None, driver=options) as spark:
-        rows = [entities.whole_topic(name, "1 0 print") for name in ("a", "b")]
-        tree = spark.range(0, 2, 1, 2).mapInArrow(_as_workers_do, ROW_SCHEMA).localCheckpoint(eager=True)
-        compare_topics(tree, rows_frame(spark, rows))
+        compare_nothing(spark)
         gateway = SparkContext._gateway
     assert gateway is not None
     gateway.shutdown()
@@ -46,6 +45,13 @@ def make_archive(archive: Path = CLASS_ARCHIVE) -> None:
             f"Java wrote no class archive at {draft}", way_out="nothing depends on it; comparisons start without it as ever. Java 13 or newer is needed"
         )
     draft.replace(archive)
+
+
+def compare_nothing(spark: SparkSession) -> None:
+    """What a comparison asks of Spark, workers included, without a cluster and over two topics."""
+    rows = [entities.whole_topic(name, "1 0 print") for name in ("a", "b")]
+    tree = spark.range(0, 2, 1, 2).mapInArrow(_as_workers_do, ROW_SCHEMA).localCheckpoint(eager=True)
+    compare_topics(tree, rows_frame(spark, rows))
 
 
 def _as_workers_do(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
