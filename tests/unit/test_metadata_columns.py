@@ -75,6 +75,21 @@ def test_every_field_of_every_version_is_what_the_generic_decoder_reads(kind: Re
         assert plain_rows(columns[field.name], field.type) == expected, field.name
 
 
+@pytest.mark.parametrize("border", [1 << 6, 1 << 13, 1 << 20])
+def test_a_record_is_found_whatever_the_bytes_of_its_length(border: int) -> None:
+    """A record's length is a varint of one byte below 64, of two below 8,192, of three below 1,048,576."""
+    values = [config("retention.ms", "x" * (border + more)) for more in range(-40, 3)]
+    chunk = Chunk(batch(0, *values), up_to=99)
+    assert index_records(chunk).records() == list(chunk.records())
+
+
+def test_texts_that_are_not_ascii_are_read_as_utf_8() -> None:
+    values = ["plain", "", "é", "日本", "a\u0080b", None, "🦜"]
+    chunk = Chunk(batch(0, *(config(f"name{at}", value) for at, value in enumerate(values))), up_to=99)
+    texts = decode_columns(index_records(chunk))["value"]
+    assert isinstance(texts, Spans) and texts.texts() == values
+
+
 def test_an_unknown_tag_is_skipped_and_a_record_with_bytes_too_many_or_of_a_later_version_is_named_by_its_offset() -> None:
     whole = record(RecordType.REMOVE_TOPIC, topic_id=UUID(int=7))
     tagged = whole[:-1] + uvarint(1) + uvarint(99) + uvarint(2) + b"xx"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
 from kraft_runbook.clients.metadata_log_reader import MetadataLogReader, Position
@@ -62,9 +63,13 @@ class LogFollower:
         Raises LogTruncated when the state at the replay's start can't be had any more, Unreachable when the controller does not answer, Garbled where the
         log is not what Kafka writes.
         """
-        for chunk in self._reader.chunks(end=end, start=self._position, reach=self.replay.start):
-            self.replay.apply(chunk)
-            if self._progress is not None:
-                self._progress(self.replay.end, self.replay.records)
+        chunks = self._reader.chunks(end=end, start=self._position, reach=self.replay.start)
+        with ThreadPoolExecutor(1, "metadata-log") as beside:  # the next chunk is fetched while this one is replayed
+            coming = beside.submit(next, chunks, None)
+            while (chunk := coming.result()) is not None:
+                coming = beside.submit(next, chunks, None)
+                self.replay.apply(chunk)
+                if self._progress is not None:
+                    self._progress(self.replay.end, self.replay.records)
         self._position = self._reader.position
         return end

@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +28,8 @@ LISTS = ("replicas", "isr", "removing_replicas", "adding_replicas")
 Placed = TypeVar("Placed", bound=tuple[Any, ...])
 
 
-class ConfigChange(NamedTuple):
-    """A ConfigRecord of a topic; ``value`` None: back to the default. ``order``: its place in the log."""
-
-    order: int
-    topic: str
-    name: str
-    value: str | None
+ConfigChange = tuple[int, str, str, str | None]
+"""A ConfigRecord of a topic: its place in the log, the topic, the name, and the value; None: back to the default."""
 
 
 @dataclass(slots=True)
@@ -109,7 +105,7 @@ class TopicRecords:
                 self.removed += zip(order.tolist(), _uuids(values["topic_id"]), strict=True)
             case RecordType.CONFIG:
                 topics, names, settings = (_texts(values[name], records) for name in ("resource_name", "name", "value"))
-                self.configs += map(ConfigChange, order.tolist(), (t or "" for t in topics), (n or "" for n in names), settings)
+                self.configs += zip(order.tolist(), [t or "" for t in topics], [n or "" for n in names], settings, strict=True)
             case RecordType.PARTITION:
                 part = _Part.of(order, records, values)
                 for name, (given, _) in part.lists.items():
@@ -152,9 +148,11 @@ class FrozenTopics:
 
     def columns(self) -> TopicColumns:
         """As both stores are compared."""
-        set_ = [(at, name, value) for at, topic in enumerate(self.names) for name, value in self.configs.get(topic, {}).items()]
-        topic, name, value = zip(*set_, strict=True) if set_ else ((), (), ())
-        return TopicColumns(self.names, [_kafka_uuid(each) for each in self.ids], self.partitions, ConfigColumns(np.array(topic, np.int32), name, value))
+        none: Mapping[str, str] = {}
+        held = [self.configs.get(topic, none) for topic in self.names]
+        topic = np.repeat(np.arange(len(held), dtype=np.int32), [len(each) for each in held])
+        configs = ConfigColumns(topic, list(chain.from_iterable(held)), list(chain.from_iterable(each.values() for each in held)))
+        return TopicColumns(self.names, _kafka_uuids(self.ids), self.partitions, configs)
 
     def without_topic(self) -> Iterator[str]:
         """Names that have a config and no topic."""
@@ -331,9 +329,10 @@ def _uuids(column: Column) -> list[int]:
     return [top << 64 | bottom for top, bottom in zip(column.high.tolist(), column.low.tolist(), strict=True)]
 
 
-def _kafka_uuid(topic_id: int) -> str:
-    """As ``entities.kafka_uuid``."""
-    return base64.urlsafe_b64encode(topic_id.to_bytes(16, "big"))[:22].decode()
+def _kafka_uuids(ids: Sequence[int]) -> list[str]:
+    """As ``entities.kafka_uuid`` writes each. Filled up to 18 bytes an id takes 24 letters, of which the first 22 are what its 16 bytes alone would give."""
+    text = base64.urlsafe_b64encode(b"".join([each.to_bytes(16, "big") + b"\0\0" for each in ids])).decode()
+    return [text[at : at + 22] for at in range(0, len(text), 24)]
 
 
 def _never_made(offset: int) -> Garbled:

@@ -13,6 +13,7 @@ from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.bulk_replay import BulkReplay
 from kraft_runbook.metadata.entities import Fingerprints, Kind
 from kraft_runbook.metadata.frames import Garbled, Record
+from kraft_runbook.metadata.garbage import uncollected
 from kraft_runbook.metadata.image import Key, MetadataImage, Touched
 from kraft_runbook.metadata.log_chunks import Chunk
 from kraft_runbook.metadata.record_index import index_records
@@ -106,7 +107,8 @@ class LogReplay:
         records = index_records(chunk)
         known = int(np.searchsorted(records.offset, self.start, side="right")) if self._bulk is not None else 0
         if self._bulk is not None and known:
-            applied = self._bulk.apply(records.take(np.arange(known)) if known < len(records) else records)
+            with uncollected():
+                applied = self._bulk.apply(records.take(np.arange(known)) if known < len(records) else records)
             self.records += applied
             self.end = max(self.end, int(records.offset[known - 1]))
         if known < len(records):
@@ -130,7 +132,8 @@ class LogReplay:
 
     def _freeze(self) -> None:
         if self._bulk is not None:
-            self._image.frozen, self._transactions = self._bulk.freeze()
+            with uncollected():
+                self._image.frozen, self._transactions = self._bulk.freeze()
             self._bulk = None
 
     @property
@@ -202,7 +205,8 @@ class LogReplay:
         if self._prints is None:
             frozen = self.image.frozen
             assert frozen is not None
-            self._prints = list(topic_prints(frozen.frozen.columns(), self.fingerprints.salt))
+            with uncollected():
+                self._prints = list(topic_prints(frozen.frozen.columns(), self.fingerprints.salt))
         return self._prints
 
     def versions_of_topics(self, names: Iterable[str], since: int | None = None) -> Iterator[Version]:

@@ -40,8 +40,9 @@ class Spans:
 
     def texts(self) -> list[str | None]:
         """As texts. Raises UnicodeDecodeError."""
-        view = self.data.data
-        return [None if n < 0 else str(view[s : s + n], "utf-8") for s, n in zip(self.start.tolist(), self.length.tolist(), strict=True)]
+        letters = str(self.data.data, "latin-1")  # one a byte: what is cut out of it is the text itself where that is ASCII
+        places = zip(self.start.tolist(), (self.start + self.length).tolist(), strict=True)
+        return [None if e < s else t if (t := letters[s:e]).isascii() else t.encode("latin-1").decode() for s, e in places]
 
     def ids(self) -> Lists:
         """As lists of int32; null as an empty one."""

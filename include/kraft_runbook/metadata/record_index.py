@@ -6,6 +6,7 @@ reading the chunk once more record by record.
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,12 +64,11 @@ def index_records(chunk: Chunk) -> RecordIndex:
 
 def _index(whole: bytes, chunk: Chunk) -> RecordIndex | None:
     """None where something is not as Kafka writes it."""
-    begins: list[int] = []
-    ends: list[int] = []
+    heads = array("q")
     bases: list[int] = []
     epochs: list[int] = []
     counts: list[int] = []
-    snapshot = chunk.snapshot is not None
+    snapshot, begins_at = chunk.snapshot is not None, heads.append
     for batch in batches(memoryview(whole)[:-PADDING]):
         if batch.control:
             continue
@@ -78,31 +78,29 @@ def _index(whole: bytes, chunk: Chunk) -> RecordIndex | None:
         epochs.append(batch.epoch)
         counts.append(batch.count)
         at = batch.start
-        for _ in range(batch.count):
-            length = whole[at]
+        for _ in range(batch.count):  # for each record: nothing here that can be done for all at once
+            begins_at(at)
+            length = whole[at]  # a varint of up to four bytes; not negative, so that its zigzag form is twice the value
             if length < 0x80:
-                at += 1
-            else:
-                second = whole[at + 1]
-                length = length & 0x7F | (second & 0x7F) << 7
-                at += 2
-                if second >= 0x80:
-                    third = whole[at]
-                    length |= (third & 0x7F) << 14
-                    at += 1
-                    if third >= 0x80:
-                        fourth = whole[at]
-                        length |= fourth << 21
-                        at += 1
-                        if fourth >= 0x80:
-                            return None
-            begins.append(at)
-            at += length >> 1  # lengths are not negative: their zigzag form is twice the value
-            ends.append(at)
+                at += 1 + (length >> 1)
+                continue
+            length = length & 0x7F | whole[at + 1] << 7
+            if length < 0x4000:
+                at += 2 + (length >> 1)
+                continue
+            length = length & 0x3FFF | whole[at + 2] << 14
+            if length < 0x200000:
+                at += 3 + (length >> 1)
+                continue
+            length = length & 0x1FFFFF | whole[at + 3] << 21
+            if length >= 0x10000000:
+                return None
+            at += 4 + (length >> 1)
         if at > batch.end:
             return None
     data: Bytes = np.frombuffer(whole, np.uint8)
-    begin, end = np.array(begins, np.int64), np.array(ends, np.int64)
+    length_of, begin = uvarints(data, np.array(heads, np.int64))
+    end = begin + (length_of >> 1)
     place = begin + 1  # behind the attributes
     _, place = zigzags(data, place)
     delta, place = zigzags(data, place)

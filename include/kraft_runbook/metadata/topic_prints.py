@@ -49,7 +49,7 @@ def counts_of(value: str) -> tuple[int, int]:
 def topic_prints(topics: TopicColumns, salt: bytes) -> Iterator[TopicPrint]:
     """The fingerprint of each topic, in their order."""
     seeds = np.frombuffer(hashlib.blake2b(b"topic", key=salt[:64], digest_size=16).digest(), np.uint64)
-    sums = [_sums(_of_partitions(topics.partitions, seed), topics.partitions.topic, len(topics)) for seed in seeds]
+    sums = [_sums(words, topics.partitions.topic, len(topics)) for words in _of_partitions(topics.partitions, seeds)]
     own = _words(topics.ids, b"id", salt)
     config = _words([f"{name}\0{value}" for name, value in zip(topics.configs.name, topics.configs.value, strict=True)], b"config", salt)
     for at in range(2):
@@ -67,24 +67,31 @@ def _sums(words: Words, topic: NDArray[np.int32], count: int) -> Words:
     return total[bounds[1:]] - total[bounds[:-1]]
 
 
-def _of_partitions(partitions: PartitionColumns, seed: np.uint64) -> Words:
-    blocks = [_of_block(partitions, seed, start, min(start + BLOCK, len(partitions))) for start in range(0, len(partitions), BLOCK)]
-    return np.concatenate([np.empty(0, np.uint64), *blocks])
+def _of_partitions(partitions: PartitionColumns, seeds: Words) -> list[Words]:
+    """One word a partition, for each seed."""
+    blocks = [_of_block(partitions, seeds, start, min(start + BLOCK, len(partitions))) for start in range(0, len(partitions), BLOCK)]
+    return [np.concatenate([np.empty(0, np.uint64), *(block[at] for block in blocks)]) for at in range(len(seeds))]
 
 
-def _of_block(each: PartitionColumns, seed: np.uint64, start: int, end: int) -> Words:
+def _of_block(partitions: PartitionColumns, seeds: Words, start: int, end: int) -> list[Words]:
+    mixed = [np.full(end - start, seed, np.uint64) for seed in seeds]
+    for word, present in _words_of_block(partitions, start, end):
+        mixed = [_mix(each, word) if present is None else np.where(present, _mix(each, word), each) for each in mixed]
+    return mixed
+
+
+def _words_of_block(each: PartitionColumns, start: int, end: int) -> Iterator[tuple[Words, NDArray[np.bool_] | None]]:
+    """Everything that is said of these partitions, a word of each at a time, and which have that word; None: all."""
     here = slice(start, end)
-    mixed = np.full(end - start, seed, np.uint64)
-    mixed = _mix(mixed, _pair(each.partition[here], each.leader[here]))
-    mixed = _mix(mixed, _pair(each.leader_epoch[here], each.recovery[here]))
+    yield _pair(each.partition[here], each.leader[here]), None
+    yield _pair(each.leader_epoch[here], each.recovery[here]), None
     for one, other in ((_Side(each.replicas), _Side(each.isr, ordered=True)), (_Side(each.adding, ordered=True), _Side(each.removing, ordered=True))):
-        mixed = _mix(mixed, _pair(one.lengths(start, end), other.lengths(start, end)))  # the words that follow mean one thing only
+        yield _pair(one.lengths(start, end), other.lengths(start, end)), None  # the words that follow mean one thing only
         left, right = one.rows(start, end), other.rows(start, end)
         for column in range(max(left.shape[1], right.shape[1])):
             word = _pair(_column(left, column), _column(right, column))
             present = word != _NEITHER
-            mixed = _mix(mixed, word) if present.all() else np.where(present, _mix(mixed, word), mixed)
-    return mixed
+            yield word, None if present.all() else present
 
 
 def _pair(high: NDArray[np.generic], low: NDArray[np.generic]) -> Words:
