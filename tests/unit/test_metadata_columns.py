@@ -224,7 +224,7 @@ def test_two_topics_have_one_fingerprint_where_and_only_where_their_rows_are_the
 
 def whole(replay: LogReplay) -> dict[str, str | None]:
     """Each topic's fingerprint; None where it has none."""
-    found = {parse_key(v.key)[0]: json.loads(v.value or "") for v in replay.whole_topics()}
+    found = {parse_key(v.key)[0]: json.loads(v.value) for v in replay.whole_topics()}
     return {name: None if value == TOUCHED else value for name, value in found.items()}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.bulk_replay import BulkReplay
-from kraft_runbook.metadata.entities import Fingerprints, Kind
+from kraft_runbook.metadata.entities import Fingerprints, Kind, Row
 from kraft_runbook.metadata.frames import Garbled, Record
 from kraft_runbook.metadata.garbage import uncollected
 from kraft_runbook.metadata.image import Key, MetadataImage, Touched
@@ -35,11 +35,6 @@ class Version:
 
 TOUCHED = "touched"
 """In place of a topic's fingerprint: the topic has more than one state between M and E, or none at M."""
-
-
-def _whole(name: str, fingerprint: str, at: int) -> Version:
-    row = entities.whole_topic(name, fingerprint)
-    return Version(row.kind, row.key, row.value, at, last=True)
 
 
 @dataclass(slots=True)
@@ -190,15 +185,15 @@ class LogReplay:
             if not key[0].is_of_a_topic:
                 yield from self._touched_versions(key, self.start)
 
-    def whole_topics(self) -> Iterator[Version]:
-        """Each topic at M as one version of kind WHOLE_TOPIC. One that was touched since then has TOUCHED for a fingerprint: it needs a closer look."""
+    def whole_topics(self) -> Iterator[Row]:
+        """Each topic at M as one row of kind WHOLE_TOPIC. One that was touched since then has TOUCHED for a fingerprint: it needs a closer look."""
         frozen = self.image.frozen
         assert frozen is not None
         for each in self.prints():
             if each.topic not in frozen.taken:
-                yield _whole(each.topic, each.value, self.start)
+                yield entities.whole_topic(each.topic, each.value)
         for name in {*frozen.taken, *frozen.frozen.without_topic()}:
-            yield _whole(name, TOUCHED, self.start)
+            yield entities.whole_topic(name, TOUCHED)
 
     def prints(self) -> Sequence[TopicPrint]:
         """The fingerprints of all topics at M; made once."""

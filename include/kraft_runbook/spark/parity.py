@@ -7,7 +7,7 @@ import secrets as random_bytes
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -34,7 +34,7 @@ from kraft_runbook.metadata.metadata_log import LogReplay
 from kraft_runbook.observation import MigrationZnode, ZkMigrationState
 from kraft_runbook.spark.baseline import BaselineHead, outlives_zookeeper, proves, read_head, read_rows, write_baseline
 from kraft_runbook.spark.findings import Findings
-from kraft_runbook.spark.frames import rows_frame, versions_frame
+from kraft_runbook.spark.frames import rows_frame
 from kraft_runbook.spark.progress import LogProgress
 from kraft_runbook.spark.sealed import Sealed
 from kraft_runbook.spark.session import session
@@ -81,10 +81,9 @@ def run_parity(
         found.migration = _migration(sealed)
         found.start = found.migration.kraft_metadata_offset
         with _follow(sealed, found.start) as log, ThreadPoolExecutor(1) as beside:
-            reading = beside.submit(_read_ahead, log)  # while Spark starts
+            reading = beside.submit(_read_ahead, log)  # while Spark starts and its workers read ZooKeeper
             with session(spark) as ready:
-                reading.result()
-                proven = _compare_with_zookeeper(ready, found, sealed, log)
+                proven = _compare_with_zookeeper(ready, found, sealed, log, reading)
                 _look_again(found, sealed, log, proven)
                 with _zookeeper(sealed) as reader:
                     require_movement(reader, spec, since=found.start, secrets=secrets)
@@ -135,11 +134,12 @@ class _Proven:
     later: list[Row] = field(default_factory=list)
 
 
-def _compare_with_zookeeper(spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower) -> _Proven:
-    """Everything once, each topic by its fingerprint; then the topics in question row by row, with a new M and E."""
+def _compare_with_zookeeper(spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower, reading: Future[None]) -> _Proven:
+    """Everything once, each topic by its fingerprint; then the topics in question row by row, with a new M and E. ``reading``: who has the log until then."""
     tree, rows = read_tree(spark, sealed)  # read to its last znode before anybody asks for E
+    reading.result()
     found.end = _end(found, log, found.start)
-    topics = compare_topics(tree, versions_frame(spark, log.replay.whole_topics()))
+    topics = compare_topics(tree, rows_frame(spark, log.replay.whole_topics()))
     found.both += topics.both
     rows += declared_rows(sealed.spec)
     told = quorum_versions(sealed.spec, log.quorum, offset=found.start, secrets=sealed.secrets)
@@ -229,7 +229,7 @@ def _compare_with_baseline(spark: SparkSession, found: Findings, sealed: Sealed,
     as_one = {row.key: row for row in rows if row.kind is Kind.WHOLE_TOPIC}
     with _follow(sealed, head.migration_offset) as log:
         log.read_to(head.end_offset)
-        topics = compare_topics(rows_frame(spark, as_one.values()), versions_frame(spark, log.replay.whole_topics()))
+        topics = compare_topics(rows_frame(spark, as_one.values()), rows_frame(spark, log.replay.whole_topics()))
         found.both += topics.both
         questioned = {name: entities.whole_topic(name, "").key for name in topics.in_question}
         found.differences += tuple(Difference(Kind.WHOLE_TOPIC, key, '"as it was proven"', '"something else"') for key in questioned.values() if key in as_one)

@@ -19,12 +19,12 @@ class Topics:
     in_question: tuple[str, ...]
 
 
-def compare_topics(rows: DataFrame, versions: DataFrame) -> Topics:
-    """``rows`` and ``versions``: of kind WHOLE_TOPIC alone, at most one a topic and side."""
-    sides = rows.select("key", "value").union(versions.select("key", "value"))
-    topics = sides.groupBy("key").agg(f.count("value").alias("n"), f.min("value").alias("one"), f.max("value").alias("other"))
-    agree = (f.col("n") == 2) & (f.col("one") == f.col("other"))
-    found = topics.groupBy(f.when(agree, f.regexp_extract("one", r"^\"(\d+ \d+) ", 1)).alias("held"), f.when(~agree, f.col("key")).alias("key")).count()
+def compare_topics(one: DataFrame, other: DataFrame) -> Topics:
+    """Both sides: rows of kind WHOLE_TOPIC alone, at most one a topic and side."""
+    left, right = one.select("key", f.col("value").alias("one")), other.select("key", f.col("value").alias("other"))
+    sides = left.join(right.hint("shuffle_hash"), "key", "full_outer")  # unsorted: fingerprints as texts would be sorted to be grouped
+    agree = f.equal_null("one", "other")
+    found = sides.groupBy(f.when(agree, f.regexp_extract("one", r"^\"(\d+ \d+) ", 1)).alias("held"), f.when(~agree, f.col("key")).alias("key")).count()
     both: Counter[Kind] = Counter()
     in_question = []
     for each in found.collect():
