@@ -13,6 +13,7 @@ import yaml
 from benchmarks.scale.tree import Shape
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.cluster_file import load_cluster
+from kraft_runbook.copy_tuning import heap_needed
 from kraft_runbook.errors import RunbookError
 
 NAME = "scale"
@@ -77,11 +78,11 @@ class Plan:
 def heaps(partitions: int, brokers: int) -> tuple[str, str]:
     """The -Xmx of a controller and of ZooKeeper that a cluster of this size needs; Kafka's own 1g where that does.
 
-    A controller's follows brokers x partitions: before dual write it holds a full UpdateMetadata for every broker. Measured: 200k x 30 fits 1g; 1M x 30 took 5.4
-    of 6g; ZooKeeper 1.05 GB at 1M.
+    A controller's is what the runbook would ask for (``copy_tuning``). ZooKeeper's is twice what lives in it (2.7 GB at 2M partitions): in half as much again G1
+    marked all the time, a core's worth of it.
     """
-    millions = partitions / 1_000_000
-    return f"{max(1, round(millions * (1.2 + 0.18 * brokers)))}g", f"{max(1, math.ceil(1.4 * millions))}g"
+    controller = math.ceil(heap_needed(partitions, brokers).mib / 1024)
+    return f"{max(1, controller)}g", f"{max(1, math.ceil(2.8 * partitions / 1_000_000))}g"
 
 
 def saved_plan(directory: Path) -> Plan:
