@@ -7,6 +7,7 @@ import secrets
 import tempfile
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -19,8 +20,10 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster import Broker, ClusterSpec
 from kraft_runbook.configuration import render_properties
+from kraft_runbook.errors import StepFailed
+from lab.health import QUIET
 from lab.layout import layout
 from lab.secret_files import write_private
 from lab.tools import run_class
@@ -78,17 +81,41 @@ def create_delegation_tokens(client: AdminClient, spec: ClusterSpec) -> str:
     marker = layout(spec).directory / "delegation-tokens-made"
     if marker.exists():
         return "delegation tokens: were there"
+    for broker in spec.brokers:
+        for user in sorted({user for user, _ in TOKENS}):
+            _wait_until_admitted(spec, broker, user)
     for user, renewer in TOKENS:
         _create_token(spec, user, renewer)
     marker.touch()
     return f"delegation tokens: {len(TOKENS)} made"
 
 
+def _wait_until_admitted(spec: ClusterSpec, broker: Broker, user: str) -> None:
+    """Until the broker admits the user, at most ``deadlines.registration`` seconds.
+
+    A broker learns of new credentials from ZooKeeper, after the request for them was answered, and until then it refuses the user.
+    Raises StepFailed.
+    """
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": user, "sasl.password": _passwords(spec)[user]}
+    client = AdminClient({"bootstrap.servers": _sasl_address(broker), "reconnect.backoff.max.ms": 500, **settings}, logger=QUIET)
+    try:
+        client.list_topics(timeout=spec.deadlines.registration)
+    except KafkaException as error:
+        raise StepFailed(
+            f"broker {broker.id} does not admit {user} after {spec.deadlines.registration} s ({error.args[0].name()})",
+            way_out=f"read the broker's log in {layout(spec).logs}, then seed again",
+        ) from None
+
+
+def _sasl_address(broker: Broker) -> str:
+    return f"{broker.host}:{broker.listener('SASL').port}"
+
+
 def _create_token(spec: ClusterSpec, user: str, renewer: str | None) -> None:
     password = _passwords(spec)[user]
     login = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{user}" password="{password}";'
     settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": login}
-    servers = ",".join(f"{broker.host}:{broker.listener('SASL').port}" for broker in spec.brokers)
+    servers = ",".join(map(_sasl_address, spec.brokers))
     renewers = ["--renewer-principal", renewer] if renewer else []
     with tempfile.TemporaryDirectory(prefix="krb-seed-") as private:
         client_file = Path(private) / "client.properties"
