@@ -151,5 +151,5 @@ def test_a_directory_without_a_cluster_says_how_to_make_one(tmp_path: Path) -> N
 def test_heaps_follow_brokers_and_partitions() -> None:
     assert heaps(20_000, 30) == ("1g", "1g")
     assert heaps(200_000, 30) == ("1g", "1g")
-    assert heaps(1_000_000, 30) == ("17g", "3g")
-    assert heaps(2_000_000, 10) == ("11g", "6g")
+    assert heaps(1_000_000, 30) == ("17g", "4g")
+    assert heaps(2_000_000, 10) == ("11g", "8g")

@@ -143,6 +143,21 @@ def test_a_usual_block_is_parsed_at_once() -> None:
     assert (states.leader.tolist(), states.isr.values.tolist()) == ([1] * 19, [1, 2] * 19)
 
 
+def test_states_of_several_layouts_are_parsed_at_once_each_by_its_own() -> None:
+    texts = [
+        b'{"controller_epoch":70,"leader":-1,"version":1,"leader_epoch":123456789,"isr":[2]}',
+        b'{"isr":[10,200,3000],"leader_recovery_state":1,"leader_epoch":4,"leader":200}',
+        b'{"isr":[],"leader":5,"leader_epoch":6}',
+        STATE,
+    ]
+    states = _at_once([texts[0], texts[1], texts[3]])
+    assert states is not None
+    assert (states.leader.tolist(), states.leader_epoch.tolist(), states.recovery.tolist()) == ([-1, 200, 1], [123456789, 4, 0], [0, 1, 0])
+    assert (states.isr.offsets.tolist(), states.isr.values.tolist()) == ([0, 1, 4, 6], [2, 10, 200, 3000, 1, 2])
+    assert _at_once(texts) is None  # an empty ISR looks like one whose number was taken out
+    assert states_of(texts).isr.offsets.tolist() == [0, 1, 4, 4, 6]
+
+
 def test_topics_of_any_layout_that_json_allows_are_parsed_at_once_if_it_is_plain() -> None:
     id_first = b'{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAAAA","partitions":{"0":[10,200],"1":[7]}}'
     assert _assigned_at_once([TopicZnodes("a", TOPIC, None, 2), TopicZnodes("b", id_first, None, 2)]) is not None

@@ -20,7 +20,7 @@ TOKENS = "/delegation_token/tokens"
 def topic_names(reader: ZookeeperReader) -> tuple[str, ...]:
     """Every topic that has a znode or a config, sorted."""
     topics, configs = reader.children_many(["/brokers/topics", "/config/topics"])
-    return tuple(sorted({*(topics or ()), *(configs or ())}))
+    return topics if topics and topics == configs else tuple(sorted({*(topics or ()), *(configs or ())}))
 
 
 def read_topics(reader: ZookeeperReader, names: Sequence[str], decoding: Decoding) -> Iterator[Row]:

@@ -1,26 +1,26 @@
 """Partitions' state znodes to columns, without an object a partition. A state that looks unusual in any way is not ``sure``.
 
-What is sure is exactly what the generic rows would say: the parser here is pyarrow's, and it is only given texts on which it and Python's ``json`` can't
-disagree (``_is_plain``). On others they do, measured with pyarrow 26: invalid UTF-8, ``Inf`` as a number, several documents on one line, null against
-absent.
+What is sure is exactly what the generic rows would say: the texts' numbers are taken out, and the few frames that are left are judged by Python's ``json``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.json
 from numpy.typing import NDArray
 
-from kraft_runbook.metadata.topic_columns import Lists, ints
+from kraft_runbook.metadata.json_numbers import filled, take_out_numbers
+from kraft_runbook.metadata.topic_columns import Lists, ints, offsets_of, within_each
 
 _decode = json.JSONDecoder().raw_decode
+_PLAIN_NAME = re.compile(r"[a-z_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,64 +34,57 @@ class States:
     recovery: NDArray[np.int32]
 
 
-_STATE = pa.schema([("leader", pa.int32()), ("leader_epoch", pa.int32()), ("isr", pa.list_(pa.int32())), ("leader_recovery_state", pa.int32())])
-_PARSING = pa.json.ParseOptions(explicit_schema=_STATE, unexpected_field_behavior="ignore")
-_HARMLESS = b'abcdefghijklmnopqrstuvwxyz_0123456789-":, '
-
-
 def states_of(texts: Sequence[bytes | None]) -> States:
     """The states in these znodes' data, in their order; None: there is no such znode."""
     states = _at_once(texts)
     return _one_by_one(texts) if states is None else states
 
 
+_Layout = tuple[int, int, int, int, int, int]
+"""How many numbers a text holds, and which of them are the leader, its epoch, the recovery state (-1: there is none), the ISR's first; and the ISR's length."""
+
+
 def _at_once(texts: Sequence[bytes | None]) -> States | None:
-    """All in one go; None unless each of them is plain."""
+    """All in one go; None unless each of them is a flat object of numbers and the ISR, as Kafka writes it."""
     if not texts or None in texts:
         return None
-    joined = b"\n".join(texts)  # type: ignore[arg-type]
-    if not _is_plain(joined, len(texts)):
+    found = take_out_numbers(b"\n".join(texts))  # type: ignore[arg-type]
+    if found is None:
         return None
-    reading = pa.json.ReadOptions(use_threads=False, block_size=len(joined) + 1)
-    try:
-        table = pa.json.read_json(pa.BufferReader(joined), read_options=reading, parse_options=_PARSING)
-    except pa.ArrowInvalid:
+    numbers, frames = found
+    each = frames.split(b"\n")
+    kinds = {frame: kind for kind, frame in enumerate(set(each))}
+    layouts = [layout for frame in kinds if (layout := _layout(frame)) is not None]
+    if len(each) != len(texts) or len(layouts) != len(kinds):
         return None
-    leader, leader_epoch, isr, recovery = (table.column(name).combine_chunks() for name in _STATE.names)
-    if table.num_rows != len(texts) or leader.null_count or leader_epoch.null_count or isr.null_count or isr.values.null_count:
+    count, leader, leader_epoch, recovery, isr, replicas = np.array(layouts, np.int64)[list(map(kinds.__getitem__, each))].T
+    bounds = offsets_of(count)
+    if bounds[-1] != len(numbers):
         return None
-    lists = Lists(_numbers_in(isr.offsets).astype(np.int64), _numbers_in(isr.values))
-    return States(~_repeats(lists), _numbers_in(leader), _numbers_in(leader_epoch), lists, _present_or_zero(recovery))
+    start = bounds[:-1]
+    lists = Lists(offsets_of(replicas), numbers[np.repeat(start + isr, replicas) + within_each(replicas)])
+    recovered = np.where(recovery < 0, np.int32(0), numbers[start + recovery])
+    return States(~_repeats(lists), numbers[start + leader], numbers[start + leader_epoch], lists, recovered)
 
 
-def _numbers_in(column: pa.Int32Array) -> NDArray[np.int32]:
-    """The numbers of an array, whatever stands where it is null. (``to_numpy`` would import pandas: a second of cpu time.)"""
-    return np.frombuffer(column.buffers()[1], np.int32, len(column), column.offset * 4) if len(column) else np.empty(0, np.int32)
-
-
-def _present_or_zero(column: pa.Int32Array) -> NDArray[np.int32]:
-    """The numbers of an array, 0 where it is null."""
-    if not column.null_count:
-        return _numbers_in(column)
-    if column.null_count == len(column):
-        return np.zeros(len(column), np.int32)
-    validity = np.unpackbits(np.frombuffer(column.buffers()[0], np.uint8), bitorder="little")[column.offset : column.offset + len(column)]
-    return np.where(validity.astype(np.bool_), _numbers_in(column), np.int32(0))
-
-
-def _is_plain(joined: bytes, count: int) -> bool:
-    """Whether these texts, a line each, are flat objects on which pyarrow and ``json`` agree (the row count, no absent field and the number range come after).
-
-    Each line is one object: it begins with its only ``{`` and ends with its only ``}``; its only list is the ISR. No upper case (Inf, NaN), no null (absent
-    is another thing; and a line that begins with null ends pyarrow's process), no escapes, no control characters, nothing beyond ASCII.
-    """
-    return (
-        joined.startswith(b"{")
-        and joined.endswith(b"}")
-        and joined.count(b"}\n{") == count - 1
-        and joined.translate(None, _HARMLESS) == (b"{[]}\n" * count)[:-1]
-        and b"null" not in joined
-    )
+@lru_cache(maxsize=1024)
+def _layout(frame: bytes) -> _Layout | None:
+    """How the numbers taken out of a text are to be read; None where it is anything else than numbers and an ISR, each under a plain name of its own."""
+    text, places = filled(frame)
+    parsed = json_object(text)
+    if parsed is None or not all(map(_PLAIN_NAME.fullmatch, parsed)) or text.count(b'"') != 2 * len(parsed):
+        return None
+    at: dict[str, int] = {}
+    numbers = 0
+    for name, value in parsed.items():
+        at[name] = numbers
+        values = value if name == "isr" and type(value) is list else [value]
+        if not all(type(each) is int for each in values):
+            return None
+        numbers += len(values)
+    if numbers != places or not {"leader", "leader_epoch"} <= at.keys() or type(parsed.get("isr")) is not list:
+        return None
+    return (numbers, at["leader"], at["leader_epoch"], at.get("leader_recovery_state", -1), at["isr"], len(parsed["isr"]))
 
 
 def _one_by_one(texts: Sequence[bytes | None]) -> States:

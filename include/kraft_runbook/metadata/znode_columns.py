@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kraft_runbook.metadata.json_numbers import filled, take_out_numbers
 from kraft_runbook.metadata.state_columns import States, are_broker_ids, json_object
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns, ints, offsets_of, within_each
 
@@ -104,9 +105,6 @@ def _columns(topics: Sequence[_Assigned]) -> _Columns:
 _PARTITIONS = b'"partitions":{'
 _ID = b'"topic_id":"'
 _SHAPE = re.compile(rb'"0":\[0(?:,0)*\](?:,"0":\[0(?:,0)*\])*')
-_AS_ZERO = bytes(48 if chr(byte).isdigit() and byte < 128 else byte for byte in range(256))
-_NUMBERS_ONLY = bytes(byte if 48 <= byte < 58 else 32 for byte in range(256))
-_ZERO_OR_ONE = bytes(48 if byte == 48 else 49 if 48 < byte < 58 else 32 for byte in range(256))
 
 
 def _assigned_at_once(topics: Sequence[TopicZnodes]) -> _Columns | None:
@@ -150,18 +148,16 @@ def _is_usual_frame(frame: tuple[bytes, bytes, bytes], id_first: bool) -> bool:
 
 def _replicas_at_once(partitions: Sequence[bytes]) -> tuple[list[int], Lists] | None:
     """The number of partitions of each topic and the replicas of each partition, from texts like ``"1":[2,3],"0":[3,2]``. None if one is anything else."""
-    joined = b"\n".join(partitions)
-    shape = joined.translate(_AS_ZERO)
-    while b"00" in shape:
-        shape = shape.replace(b"00", b"0")
-    lengths_of = [_replica_counts(line) for line in shape.split(b"\n")] if partitions else []
-    zeros = joined.translate(_ZERO_OR_ONE)
-    if None in lengths_of or len(lengths_of) != len(partitions) or b" 00" in zeros or b" 01" in zeros:
+    found = take_out_numbers(b"\n".join(partitions))
+    if found is None:
+        return None
+    numbers, frames = found
+    lengths_of = [_replica_counts(frame) for frame in frames.split(b"\n")]
+    if None in lengths_of or len(lengths_of) != len(partitions):
         return None
     counts = [len(each) for each in lengths_of if each is not None]
     lengths = np.array([length for each in lengths_of if each is not None for length in each], np.int64)
-    numbers = np.fromstring(joined.translate(_NUMBERS_ONLY), np.int64, sep=" ") if partitions else np.empty(0, np.int64)
-    if len(numbers) != len(lengths) + lengths.sum() or (len(numbers) and numbers.max() >= 2**31):
+    if len(numbers) != len(lengths) + lengths.sum():
         return None
     # The numbers are, partition by partition, its own and then its replicas'.
     places = np.cumsum(lengths + 1) - (lengths + 1)
@@ -171,14 +167,15 @@ def _replicas_at_once(partitions: Sequence[bytes]) -> tuple[list[int], Lists] | 
         return None  # a gap, or one number twice
     replicas = np.ones(len(numbers), np.bool_)
     replicas[places] = False
-    lists = Lists(offsets_of(lengths), numbers[replicas].astype(np.int32))
+    lists = Lists(offsets_of(lengths), numbers[replicas])
     return counts, lists.take(order)
 
 
 @lru_cache(maxsize=1024)
-def _replica_counts(shape: bytes) -> tuple[int, ...] | None:
-    """How many replicas each partition has, from a text in which every number is 0. None if it is no list of partitions."""
-    return tuple(part.count(b"0") - 1 for part in shape.split(b"],")) if _SHAPE.fullmatch(shape) else None
+def _replica_counts(frame: bytes) -> tuple[int, ...] | None:
+    """How many replicas each partition has, from a text without its numbers. None if it is no list of partitions."""
+    text, _ = filled(frame)
+    return tuple(part.count(b"0") - 1 for part in text.split(b"],")) if _SHAPE.fullmatch(text) else None
 
 
 # One topic after another, by json.
