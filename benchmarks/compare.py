@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import pickle
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ def measure(plan: Plan, *, runs: int, driver_memory: str, master: str) -> Mappin
                 began = time.perf_counter()
                 found = way()
                 took = time.perf_counter() - began
+                print(f"{number}/{runs} compare.{name}: {took:.2f} s", file=sys.stderr, flush=True)
                 if found != sides.planted:
                     raise StepFailed(f"{name} found {found} differences where {sides.planted} were planted", way_out="the cluster must be quiet: end churn")
                 if number:
