@@ -1,4 +1,4 @@
-"""What observing a cluster needs of the metadata log: brokers, features, the migration state. Everything else is skipped undecoded."""
+"""What observing a cluster needs of the metadata log: brokers, features, topics' names, the migration state. Everything else is skipped undecoded."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kraft_runbook.addresses import address
 from kraft_runbook.metadata.copy_span import CopyWatch
 from kraft_runbook.metadata.frames import Record
 from kraft_runbook.metadata.log_chunks import Chunk
@@ -25,6 +26,8 @@ WANTED = frozenset(
         RecordType.BROKER_REGISTRATION_CHANGE,
         RecordType.FEATURE_LEVEL,
         RecordType.ZK_MIGRATION_STATE,
+        RecordType.TOPIC,
+        RecordType.REMOVE_TOPIC,
     }
 )
 _BOUNDARIES = frozenset({RecordType.BEGIN_TRANSACTION, RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION})
@@ -37,17 +40,21 @@ class BrokersAndFeatures:
     registrations: dict[int, BrokerRegistration] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     migration_state: ZkMigrationState | None = None
+    topics: dict[object, str] = field(default_factory=dict)
+    """Each topic's name by its id."""
     copied: CopyWatch = field(default_factory=CopyWatch)
     _transactions: Transactions = field(default_factory=Transactions)
 
     def copy(self) -> BrokersAndFeatures:
         """A copy that can be read on from, leaving this one as it was."""
-        return BrokersAndFeatures(dict(self.registrations), dict(self.features), self.migration_state, self.copied.copy(), self._transactions.copy())
+        return BrokersAndFeatures(
+            dict(self.registrations), dict(self.features), self.migration_state, dict(self.topics), self.copied.copy(), self._transactions.copy()
+        )
 
     def apply(self, chunk: Chunk) -> None:
         """Read a chunk. A snapshot is a whole state: it replaces this one."""
         if chunk.snapshot is not None and chunk.begins:
-            self.registrations, self.features, self.migration_state, self._transactions = {}, {}, None, Transactions()
+            self.registrations, self.features, self.migration_state, self.topics, self._transactions = {}, {}, None, {}, Transactions()
         for _, record in self._transactions.effective(self._wanted(chunk)):
             self._apply(record)
 
@@ -64,6 +71,10 @@ class BrokersAndFeatures:
             self.features[values["name"]] = values["feature_level"]
         elif record.api_key == RecordType.ZK_MIGRATION_STATE:
             self.migration_state = ZkMigrationState(values["zk_migration_state"])
+        elif record.api_key == RecordType.TOPIC:
+            self.topics[values["topic_id"]] = values["name"]
+        elif record.api_key == RecordType.REMOVE_TOPIC:
+            self.topics.pop(values["topic_id"], None)
         else:
             apply_to_registrations(self.registrations, record.api_key, values)
 
@@ -79,7 +90,7 @@ def apply_to_registrations(registrations: dict[int, BrokerRegistration], api_key
             fenced=values["fenced"],
             in_controlled_shutdown=values["in_controlled_shutdown"],
             rack=values["rack"],
-            endpoints=tuple(sorted(f"{each['name']}://{each['host']}:{each['port']}" for each in values["end_points"])),
+            endpoints=tuple(sorted(f"{each['name']}://{address(each['host'], each['port'])}" for each in values["end_points"])),
             incarnation_id=str(values["incarnation_id"]),
         )
         return broker_id

@@ -13,13 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from kraft_runbook.metadata.coverage import NOT_COMPARED
 from kraft_runbook.metadata.differences import Difference, Undecoded
-from kraft_runbook.metadata.entities import Kind, Row, why_undecoded
+from kraft_runbook.metadata.entities import Kind, Row, canonical, describe_paths, describe_value, why_undecoded
 from kraft_runbook.metadata.image import Key
 from kraft_runbook.metadata.metadata_log import Version
-from kraft_runbook.metadata.parity_report import NOT_COMPARED, SAMPLES_A_KIND, Obstacle, ParityReport, Verdict, counts_of, samples_of
+from kraft_runbook.metadata.parity_report import SAMPLES_A_KIND, Obstacle, ParityReport, Verdict, counts_of, samples_of
+from kraft_runbook.metadata.partition_epochs import is_behind
 
-__all__ = ["Comparison", "Difference", "Obstacle", "ParityReport", "Undecoded", "Verdict", "compare", "make_report", "persisting", "verdict_of"]
+__all__ = ["Comparison", "Difference", "Obstacle", "ParityReport", "Undecoded", "Verdict", "compare", "make_report", "verdict_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +35,26 @@ class Comparison:
 
 @dataclass(slots=True)
 class _Candidates:
-    """A key's values: ZooKeeper's, and the log's from M to E with the latest first known."""
+    """A key's values: ZooKeeper's, and the log's from M to E with the latest first known. ``more``: what else says the same key."""
 
-    zookeeper: str | None = None
+    zookeeper: Row | None = None
+    more: list[Row] | None = None
     versions: list[str | None] = field(default_factory=list)
     latest: str | None = None
 
 
 def compare(rows: Iterable[Row], versions: Iterable[Version]) -> Comparison:
-    """Compare ZooKeeper's rows with the log's versions of the same keys. A key that neither mentions is not looked at."""
+    """Compare ZooKeeper's rows with the log's versions of the same keys. A key that neither mentions is not looked at.
+
+    A key of which ZooKeeper has two rows differs, whatever they say: Kafka reads the one or the other, and writes one of them.
+    """
     keys: dict[Key, _Candidates] = {}
     for row in rows:
-        keys.setdefault((row.kind, row.key), _Candidates()).zookeeper = row.value
+        candidates = keys.setdefault((row.kind, row.key), _Candidates())
+        if candidates.zookeeper is None:
+            candidates.zookeeper = row
+        else:
+            candidates.more = [*(candidates.more or ()), row]
     for version in versions:
         candidates = keys.setdefault((version.kind, version.key), _Candidates())
         if version.last and candidates.latest is None:
@@ -56,7 +66,7 @@ def compare(rows: Iterable[Row], versions: Iterable[Version]) -> Comparison:
     for (kind, key), candidates in keys.items():
         verdict = _judge(kind, key, candidates)
         if verdict is None:
-            both[kind] += candidates.zookeeper is not None
+            both[kind] += candidates.zookeeper is not None and (kind is not Kind.PARTITION_EPOCH or any(candidates.versions))
         elif isinstance(verdict, Undecoded):
             undecoded.append(verdict)
         else:
@@ -66,26 +76,33 @@ def compare(rows: Iterable[Row], versions: Iterable[Version]) -> Comparison:
 
 def _judge(kind: Kind, key: str, candidates: _Candidates) -> Difference | Undecoded | None:
     """None when they agree."""
-    if candidates.zookeeper in (candidates.versions or [None]):
+    row = candidates.zookeeper
+    if row is not None and candidates.more is not None:
+        return _said_more_than_once(kind, key, [row, *candidates.more], candidates.latest)
+    seen = None if row is None else row.value
+    if kind is Kind.PARTITION_EPOCH:
+        if not is_behind(seen, candidates.versions):
+            return None
+        return Difference(kind, key, seen, candidates.latest, () if row is None else (row.path,))
+    if seen in (candidates.versions or [None]):
         return None
-    reason = why_undecoded(candidates.zookeeper) if candidates.zookeeper is not None else None
+    reason = why_undecoded(seen) if seen is not None else None
     if reason is not None and any(value is not None for value in candidates.versions):
         return Undecoded(kind, key, reason)
-    return Difference(kind, key, candidates.zookeeper, candidates.latest)
+    return Difference(kind, key, seen, candidates.latest, () if row is None else (row.path,))
 
 
-def persisting(suspects: Sequence[Difference], again: Comparison) -> tuple[Difference, ...]:
-    """Of the suspects, those that differ in a later pass too, as that pass saw them. A suspect that agreed once is cleared for good.
-
-    The proof is about the state at the first pass; a key that is new since then is not in question.
-    """
-    wanted = {each.identity for each in suspects}
-    return tuple(each for each in again.differences if each.identity in wanted)
+def _said_more_than_once(kind: Kind, key: str, rows: Sequence[Row], latest: str | None) -> Difference:
+    said = ", ".join(sorted(f"{describe_paths(kind, [row.path])} ({describe_value(row.value)})" for row in rows))
+    return Difference(kind, key, canonical({f"it {len(rows)} times:": said}), latest, tuple(sorted({row.path for row in rows})))
 
 
 def verdict_of(both: Mapping[Kind, int], differences: Sequence[Difference], obstacles: Sequence[Obstacle], *, may_be_empty: bool = False) -> Verdict:
-    """A difference is proof; an obstacle withholds it; nothing compared is no match, unless it ``may_be_empty``: a look at what changed, where nothing did."""
-    if differences:
+    """A difference is proof; an obstacle withholds it; nothing compared is no match, unless it ``may_be_empty``: a look at what changed, where nothing did.
+
+    A partition epoch that the znode's version lies behind is no difference of metadata: it forbids leaving KRaft, which ``ParityReport.behind`` says.
+    """
+    if any(each.kind is not Kind.PARTITION_EPOCH for each in differences):
         return Verdict.MISMATCH
     if obstacles or not (may_be_empty or any(count for kind, count in both.items() if kind.follows_the_log)):
         return Verdict.INCONCLUSIVE
@@ -123,7 +140,7 @@ def make_report(
         Obstacle(str(each), "let this tool resolve password.encoder.secret (cluster file: secrets), as the brokers have it, and run again")
         for each in undecoded[:SAMPLES_A_KIND]
     ]
-    if not differences and not reasons and verdict_of(both, differences, reasons, may_be_empty=may_be_empty) is not Verdict.MATCH:
+    if not reasons and verdict_of(both, differences, reasons, may_be_empty=may_be_empty) is Verdict.INCONCLUSIVE:
         reasons.append(NOTHING_COMPARED)
     return ParityReport(
         cluster=cluster,

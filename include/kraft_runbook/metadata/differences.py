@@ -19,12 +19,16 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A key whose value in ZooKeeper is none of those the log gave it. ``kraft``: the log's latest. Values are canonical; None: absent."""
+    """A key whose value in ZooKeeper is none of those the log gave it. ``kraft``: the log's latest. Values are canonical; None: absent.
+
+    ``paths``: the znodes that said so; where they are several, that alone is the difference.
+    """
 
     kind: Kind
     key: str
     zookeeper: str | None
     kraft: str | None
+    paths: tuple[str, ...] = ()
 
     @property
     def side(self) -> Side:
@@ -37,7 +41,8 @@ class Difference:
         return self.kind, self.key
 
     def __str__(self) -> str:
-        return f"{self.kind} {describe_key(self.kind, self.key)}: ZooKeeper has {describe_value(self.zookeeper)}; KRaft has {describe_value(self.kraft)}"
+        key = describe_key(self.kind, self.key, self.paths)
+        return f"{self.kind} {key}: ZooKeeper has {describe_value(self.zookeeper)}; KRaft has {describe_value(self.kraft)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ class Kind(StrEnum):
     TOPIC = "topic"
     ASSIGNMENT = "replica assignment"
     PARTITION_STATE = "partition state"
+    PARTITION_EPOCH = "partition epoch"
+    """The version of the state znode against the log's partition epoch: no metadata of its own, but what the way back rests on (``partition_epochs``)."""
     TOPIC_CONFIG = "topic config"
     BROKER_CONFIG = "broker config"
     CLIENT_QUOTA = "client quota"
@@ -39,25 +41,32 @@ class Kind(StrEnum):
     UNREADABLE = "unreadable znode"
     WHOLE_TOPIC = "whole topic"
     """Stands for all rows of a topic, by their fingerprint (``topic_prints``). No znode and no record holds it."""
+    MANY_EPOCHS = "partition epochs of many topics"
+    """Stands for the rows of kind PARTITION_EPOCH of many topics, packed."""
 
     @property
     def follows_the_log(self) -> bool:
         """Whether its rows are written to ZooKeeper in the log's order. The others follow sessions and elections, or are derived."""
-        return self not in (Kind.METADATA_VERSION, Kind.CLUSTER_ID, Kind.BROKER, Kind.CONTROLLER, Kind.UNREADABLE, Kind.WHOLE_TOPIC)
+        return self not in (Kind.METADATA_VERSION, Kind.CLUSTER_ID, Kind.BROKER, Kind.CONTROLLER, Kind.UNREADABLE, Kind.WHOLE_TOPIC, Kind.MANY_EPOCHS)
 
     @property
     def is_of_a_topic(self) -> bool:
         """Whether its rows belong to one topic, whose name is the first part of their key."""
-        return self in (Kind.TOPIC, Kind.ASSIGNMENT, Kind.PARTITION_STATE, Kind.TOPIC_CONFIG)
+        return self in (Kind.TOPIC, Kind.ASSIGNMENT, Kind.PARTITION_STATE, Kind.PARTITION_EPOCH, Kind.TOPIC_CONFIG)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One fact. ``key`` and ``value`` are canonical JSON."""
+    """One fact. ``key`` and ``value`` are canonical JSON.
+
+    ``path``: the znode that said so, as it was read, "" where none did. It is carried, never made anew from the key: one
+    name has more than one spelling as a znode's. It is no part of the fact.
+    """
 
     kind: Kind
     key: str
     value: str
+    path: str = field(default="", compare=False)
 
 
 canonical: Callable[[object], str] = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
@@ -148,9 +157,14 @@ def assignment(topic_name: str, partition: int, replicas: Iterable[int], adding:
 
 
 def partition_state(topic_name: str, partition: int, leader: int, leader_epoch: int, isr: Iterable[int], recovery: int) -> Row:
-    """The ISR is a set; ``recovery`` 1: the leader was elected uncleanly and still recovers. The partition's epoch is reported nowhere: it is the znode's version."""
+    """The ISR is a set; ``recovery`` 1: the leader was elected uncleanly and still recovers. The partition's epoch is a row of its own."""
     value = {"leader": leader, "leader_epoch": leader_epoch, "isr": sorted(isr), "leader_recovery_state": recovery}
     return row(Kind.PARTITION_STATE, [topic_name, partition], value)
+
+
+def partition_epoch(topic_name: str, partition: int, epoch: int) -> Row:
+    """The log's partition epoch, or the version of the state znode."""
+    return Row(Kind.PARTITION_EPOCH, canonical([topic_name, partition]), str(epoch))
 
 
 def topic_config(topic_name: str, name: str, value: str) -> Row:
@@ -219,21 +233,27 @@ def whole_topic(name: str, fingerprint: str) -> Row:
 
 def unreadable(path: str, reason: str) -> Row:
     """A znode that could not be parsed. KRaft has no such row, so it is always a difference."""
-    return row(Kind.UNREADABLE, [path], reason)
+    return Row(Kind.UNREADABLE, canonical([path]), canonical(reason), path)
 
 
 # -- showing them -------------------------------------------------------------------------------------------------------
 
 
-def describe_key(kind: Kind, key: str) -> str:
-    """A row's key for people, with the znode where ZooKeeper holds it."""
+def describe_paths(kind: Kind, paths: Iterable[str]) -> str:
+    """Znodes for people. A token's name is its id, which is shown nowhere."""
+    return ", ".join(sorted({f"{path.rpartition('/')[0]}/<id>" if kind is Kind.DELEGATION_TOKEN else path for path in paths if path}))
+
+
+def describe_key(kind: Kind, key: str, paths: Iterable[str] = ()) -> str:
+    """A row's key for people, with the znode where ZooKeeper holds it: the one where it was seen (``paths``), if its name does not tell."""
     parts = parse_key(key)
+    seen = describe_paths(kind, paths)
     match kind:
         case Kind.TOPIC:
             return f"{parts[0]} (/brokers/topics/{parts[0]})"
         case Kind.ASSIGNMENT:
             return f"{parts[0]}-{parts[1]} (/brokers/topics/{parts[0]})"
-        case Kind.PARTITION_STATE:
+        case Kind.PARTITION_STATE | Kind.PARTITION_EPOCH:
             return f"{parts[0]}-{parts[1]} (/brokers/topics/{parts[0]}/partitions/{parts[1]}/state)"
         case Kind.TOPIC_CONFIG:
             return f"{parts[0]}: {parts[1]} (/config/topics/{parts[0]})"
@@ -241,11 +261,11 @@ def describe_key(kind: Kind, key: str) -> str:
             return f"{f'broker {parts[0]}' if parts[0] else 'every broker'}: {parts[1]} (/config/brokers/{parts[0] or '<default>'})"
         case Kind.CLIENT_QUOTA:
             entity = ", ".join(f"{each[0]} {'<default>' if each[1] is None else each[1]}" for each in parts[0])
-            return f"{entity}: {parts[1]}"
+            return f"{entity}: {parts[1]}" + (f" ({seen})" if seen else "")
         case Kind.SCRAM_CREDENTIAL:
-            return f"user {parts[0]}, {parts[1]} (/config/users)"
+            return f"user {parts[0]}, {parts[1]} ({seen or '/config/users'})"
         case Kind.ACL:
-            return f"{parts[6]} {parts[5]} on {parts[1]} {parts[0]} {parts[2]!r} to {parts[3]} from {parts[4]} (/kafka-acl)"
+            return f"{parts[6]} {parts[5]} on {parts[1]} {parts[0]} {parts[2]!r} to {parts[3]} from {parts[4]} ({seen or '/kafka-acl'})"
         case Kind.DELEGATION_TOKEN:
             return f"token with {parts[0]} (/delegation_token/tokens)"
         case Kind.PRODUCER_IDS:
@@ -256,7 +276,7 @@ def describe_key(kind: Kind, key: str) -> str:
             return "/cluster/id and the controllers' meta.properties"
         case Kind.BROKER:
             return f"broker {parts[0]} (/brokers/ids/{parts[0]})"
-        case Kind.CONTROLLER | Kind.UNREADABLE | Kind.WHOLE_TOPIC:
+        case Kind.CONTROLLER | Kind.UNREADABLE | Kind.WHOLE_TOPIC | Kind.MANY_EPOCHS:
             return str(parts[0])
 
 

@@ -22,6 +22,7 @@ from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, Partition
 
 UNCHANGED_LEADER, UNCHANGED_RECOVERY = -2, -1
 """The defaults of PartitionChangeRecord: "as before"."""
+NUMBERS = ("partition_id", "leader", "leader_recovery_state", "leader_epoch", "partition_epoch")
 LISTS = ("replicas", "isr", "removing_replicas", "adding_replicas")
 
 
@@ -44,7 +45,7 @@ class _Part:
 
     @classmethod
     def of(cls, order: Places, records: RecordIndex, values: Mapping[str, Column]) -> _Part:
-        numbers = {name: values[name] for name in ("partition_id", "leader", "leader_recovery_state", "leader_epoch") if name in values}
+        numbers = {name: values[name] for name in NUMBERS if name in values}
         spans = {name: values[name] for name in LISTS}
         topic = values["topic_id"]
         assert isinstance(topic, Uuids)
@@ -122,7 +123,7 @@ class TopicRecords:
         """
         kept = _Kept(dropped)
         topics = _Topics.of(kept.some(self.made), kept.some(self.removed))
-        partitions = _Part.joined(self._partitions, ("partition_id", "leader", "leader_recovery_state", "leader_epoch"))
+        partitions = _Part.joined(self._partitions, NUMBERS)
         changes = _Part.joined(self._changes, ("partition_id", "leader", "leader_recovery_state"))
         self._partitions, self._changes = [], []
         return FrozenTopics(
@@ -258,7 +259,7 @@ def _add_up(topics: _Topics, made: _Part, changes: _Part) -> PartitionColumns:
 
 
 def _merge(made: _Part, key: Places, changes: _Part, changed: Places) -> PartitionColumns:
-    """Kafka 3.9, ``PartitionRegistration.merge``: what a change does not name stays; a named leader, even the same, raises the leader epoch."""
+    """Kafka 3.9, ``PartitionRegistration.merge``: what a change does not name stays; a named leader, even the same, raises the leader epoch, any change the partition's."""
     at = np.searchsorted(key, changed)
     missing = (at >= len(key)) | (key[np.minimum(at, max(0, len(key) - 1))] != changed) if len(key) else np.ones(len(changed), bool)
     if missing.any():
@@ -266,7 +267,8 @@ def _merge(made: _Part, key: Places, changes: _Part, changed: Places) -> Partiti
     later = changes.order > made.order[at]  # a partition that was made anew forgot the changes before
     changes, at = changes.take(later), at[later]
 
-    leader, epoch, recovery = (made.numbers[name].copy() for name in ("leader", "leader_epoch", "leader_recovery_state"))
+    leader, epoch, recovery, changed_so_often = (made.numbers[name].copy() for name in ("leader", "leader_epoch", "leader_recovery_state", "partition_epoch"))
+    np.add.at(changed_so_often, at, 1)
     named = changes.numbers["leader"] != UNCHANGED_LEADER
     leader[at[named]] = changes.numbers["leader"][named]  # the last of several assignments stays
     np.add.at(epoch, at[named], 1)
@@ -289,6 +291,7 @@ def _merge(made: _Part, key: Places, changes: _Part, changed: Places) -> Partiti
         leader_epoch=epoch.astype(np.int32),
         isr=lists["isr"],
         recovery=recovery.astype(np.int32),
+        epoch=changed_so_often.astype(np.int32),
     )
 
 

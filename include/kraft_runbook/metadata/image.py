@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from kraft_runbook.metadata import entities
+from kraft_runbook.metadata.acl_names import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES
 from kraft_runbook.metadata.cluster_records import apply_to_registrations
 from kraft_runbook.metadata.entities import Entity, Fingerprints, Kind, Row
 from kraft_runbook.metadata.frames import Record
@@ -21,24 +22,6 @@ TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 PRODUCER_ID_BLOCK = 1000
 """``ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE``."""
 MECHANISMS: Mapping[int, str] = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-RESOURCE_TYPES: Mapping[int, str] = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
-PATTERN_TYPES: Mapping[int, str] = {3: "LITERAL", 4: "PREFIXED"}
-PERMISSIONS: Mapping[int, str] = {2: "DENY", 3: "ALLOW"}
-OPERATIONS: Mapping[int, str] = {
-    2: "ALL",
-    3: "READ",
-    4: "WRITE",
-    5: "CREATE",
-    6: "DELETE",
-    7: "ALTER",
-    8: "DESCRIBE",
-    9: "CLUSTER_ACTION",
-    10: "DESCRIBE_CONFIGS",
-    11: "ALTER_CONFIGS",
-    12: "IDEMPOTENT_WRITE",
-    13: "CREATE_TOKENS",
-    14: "DESCRIBE_TOKENS",
-}
 
 Key = tuple[Kind, str]
 
@@ -135,6 +118,7 @@ class MetadataImage:
         for partition in self.partitions[name]:
             touched.of(self, Kind.ASSIGNMENT, [name, partition])
             touched.of(self, Kind.PARTITION_STATE, [name, partition])
+            touched.of(self, Kind.PARTITION_EPOCH, [name, partition])
         for config in self.configs.get((TOPIC_RESOURCE, name), {}):
             touched.of(self, Kind.TOPIC_CONFIG, [name, config])
         del self.topic_ids[name], self.partitions[name]
@@ -145,6 +129,7 @@ class MetadataImage:
         name, partition = self.topic_names[values["topic_id"]], values["partition_id"]
         touched.of(self, Kind.ASSIGNMENT, [name, partition])
         touched.of(self, Kind.PARTITION_STATE, [name, partition])
+        touched.of(self, Kind.PARTITION_EPOCH, [name, partition])
         self.partitions[name][partition] = Partition(
             values["replicas"],
             values["isr"],
@@ -153,15 +138,17 @@ class MetadataImage:
             values["leader"],
             values["leader_recovery_state"],
             values["leader_epoch"],
+            values["partition_epoch"],
         )
 
     def _partition_change(self, values: Mapping[str, Any], touched: Touched) -> None:
-        """Kafka 3.9, ``PartitionRegistration.merge``: a change of leader raises the leader epoch, even to no leader or to the same one."""
+        """Kafka 3.9, ``PartitionRegistration.merge``: a change of leader raises the leader epoch, even to no leader or to the same one; any change the partition's epoch."""
         self._thaw_id(values["topic_id"])
         name, partition = self.topic_names[values["topic_id"]], values["partition_id"]
         old = self.partitions[name][partition]
         touched.of(self, Kind.ASSIGNMENT, [name, partition])
         touched.of(self, Kind.PARTITION_STATE, [name, partition])
+        touched.of(self, Kind.PARTITION_EPOCH, [name, partition])
         leader_changes = values["leader"] != -2
         self.partitions[name][partition] = Partition(
             old.replicas if values["replicas"] is None else values["replicas"],
@@ -171,6 +158,7 @@ class MetadataImage:
             values["leader"] if leader_changes else old.leader,
             old.recovery if values["leader_recovery_state"] == -1 else values["leader_recovery_state"],
             old.leader_epoch + leader_changes,
+            old.epoch + 1,
         )
 
     def _config(self, values: Mapping[str, Any], touched: Touched) -> None:
@@ -236,6 +224,7 @@ class MetadataImage:
             for partition, state in self.partitions[name].items():
                 yield _assignment_row(name, partition, state)
                 yield _state_row(name, partition, state)
+                yield _epoch_row(name, partition, state)
         for key, value in self.configs.get((TOPIC_RESOURCE, name), {}).items():
             yield self._config_row(TOPIC_RESOURCE, name, key, value)
 
@@ -270,11 +259,11 @@ class MetadataImage:
                 self.thaw_topic(parts[0])
                 if parts[0] in self.topic_ids:
                     yield entities.topic(parts[0], entities.kafka_uuid(self.topic_ids[parts[0]]))
-            case Kind.ASSIGNMENT | Kind.PARTITION_STATE:
+            case Kind.ASSIGNMENT | Kind.PARTITION_STATE | Kind.PARTITION_EPOCH:
                 self.thaw_topic(parts[0])
                 state = self.partitions.get(parts[0], {}).get(parts[1])
                 if state is not None:
-                    yield (_assignment_row if kind is Kind.ASSIGNMENT else _state_row)(parts[0], parts[1], state)
+                    yield _PARTITION_ROWS[kind](parts[0], parts[1], state)
             case Kind.TOPIC_CONFIG | Kind.BROKER_CONFIG:
                 if kind is Kind.TOPIC_CONFIG:
                     self.thaw_topic(parts[0])
@@ -359,6 +348,13 @@ def _assignment_row(name: str, partition: int, state: Partition) -> Row:
 
 def _state_row(name: str, partition: int, state: Partition) -> Row:
     return entities.partition_state(name, partition, state.leader, state.leader_epoch, state.isr, state.recovery)
+
+
+def _epoch_row(name: str, partition: int, state: Partition) -> Row:
+    return entities.partition_epoch(name, partition, state.epoch)
+
+
+_PARTITION_ROWS = {Kind.ASSIGNMENT: _assignment_row, Kind.PARTITION_STATE: _state_row, Kind.PARTITION_EPOCH: _epoch_row}
 
 
 def _is_live_hybrid(registration: BrokerRegistration) -> bool:

@@ -10,15 +10,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from kraft_runbook.metadata.coverage import NOT_COMPARED
 from kraft_runbook.metadata.differences import Difference, Side, Undecoded
 from kraft_runbook.metadata.entities import Kind, canonical, describe_key, describe_value
+from kraft_runbook.metadata.partition_epochs import WAY_OUT
 
 SAMPLES_A_KIND = 20
-
-NOT_COMPARED = (
-    "not compared, as the migration does not carry them: /consumers, change notifications, controller_epoch of partition states, log directories",
-    "not compared: configs of client metrics and groups, which ZooKeeper can't hold",
-)
 
 
 class Verdict(StrEnum):
@@ -103,19 +100,35 @@ class ParityReport:
     @property
     def compared(self) -> int:
         """How many keys were found the same."""
-        return sum(each.both for each in self.counts)
+        return sum(each.both for each in self.counts if each.kind != Kind.PARTITION_EPOCH)
 
     @property
     def differing(self) -> int:
-        return sum(each.only_zookeeper + each.only_kraft + each.differ for each in self.counts)
+        return sum(each.only_zookeeper + each.only_kraft + each.differ for each in self.counts if each.kind != Kind.PARTITION_EPOCH)
+
+    @property
+    def behind(self) -> int:
+        """How many partitions have a state znode whose version lies behind their epoch: no difference, but KRaft can't be left so (``partition_epochs``)."""
+        return sum(each.differ for each in self.counts if each.kind == Kind.PARTITION_EPOCH)
+
+    @property
+    def before_leaving(self) -> tuple[str, ...]:
+        """What must be mended before the cluster may go back to ZooKeeper, in words; empty where nothing must."""
+        if not self.behind:
+            return ()
+        return (
+            f"{self.behind} partitions have a state znode whose version lies behind their partition epoch: no difference of metadata, but a ZooKeeper controller "
+            f"could not lead them, so KRaft must not be left before it is mended. What to do: {WAY_OUT}",
+        )
 
     @property
     def summary(self) -> str:
         """One sentence."""
         span = f"metadata offsets {self.migration_offset} to {self.end_offset}"
+        behind = f"; {self.behind} state znodes lie behind their partition epoch, which forbids leaving KRaft" if self.behind else ""
         match self.verdict:
             case Verdict.MATCH:
-                return f"MATCH: {self.compared} facts are the same in {self.against} and the metadata log ({span})"
+                return f"MATCH: {self.compared} facts are the same in {self.against} and the metadata log ({span}){behind}"
             case Verdict.MISMATCH:
                 return f"MISMATCH: {self.differing} facts differ, {self.compared} are the same in {self.against} and the metadata log ({span})"
             case _:
@@ -153,7 +166,7 @@ class ParityReport:
             lines.append(f"  {sample.kind} {sample.key}: {sample.side}; ZooKeeper: {sample.zookeeper}; KRaft: {sample.kraft}")
         for obstacle in self.obstacles:
             lines.append(f"  {obstacle.problem}\n    What to do: {obstacle.way_out}")
-        lines += [f"  {note}" for note in self.notes]
+        lines += [f"  {text}" for text in (*self.before_leaving, *self.notes)]
         lines.append(f"controller {self.leader_id}, epoch {self.leader_epoch}; {self._times}; digest {self.digest}")
         return "\n".join(lines)
 
@@ -165,6 +178,7 @@ class ParityReport:
             lines += ["", "| difference | ZooKeeper | KRaft |", "|---|---|---|"]
             lines += [f"| {_escaped(f'{s.kind} {s.key}')} | {_escaped(s.zookeeper)} | {_escaped(s.kraft)} |" for s in self.samples]
         lines += [""] + [f"- {_escaped(o.problem)}. What to do: {_escaped(o.way_out)}" for o in self.obstacles]
+        lines += [f"- **{_escaped(text)}**" for text in self.before_leaving]
         lines += [f"- {note}" for note in self.notes]
         lines += ["", f"controller {self.leader_id}, epoch {self.leader_epoch}; {self._times}", "", f"digest `{self.digest}`"]
         return "\n".join(lines)
@@ -201,6 +215,8 @@ def samples_of(differences: Sequence[Difference]) -> tuple[Sample, ...]:
         if taken[each.kind] < SAMPLES_A_KIND:
             taken[each.kind] += 1
             samples.append(
-                Sample(each.kind.value, describe_key(each.kind, each.key), each.side.value, describe_value(each.zookeeper), describe_value(each.kraft))
+                Sample(
+                    each.kind.value, describe_key(each.kind, each.key, each.paths), each.side.value, describe_value(each.zookeeper), describe_value(each.kraft)
+                )
             )
     return tuple(samples)

@@ -34,6 +34,11 @@ def decode_password(encoded: str, secret: str) -> str:
     return plain
 
 
+def cipher_of(encoded: str) -> str:
+    """The cipher that an encoded config says it was encrypted with; empty where it says none."""
+    return next((part.split(":", 1)[1].strip() for part in encoded.split(",") if part.strip().startswith("cipherAlgorithm:")), "")
+
+
 def _digest(factory: str) -> str:
     name = factory.removeprefix("PBKDF2WithHmac").lower()
     if name not in ("sha1", "sha224", "sha256", "sha384", "sha512"):

@@ -24,7 +24,7 @@ from kraft_runbook.metadata.thawing_topics import ThawingTopics
 from kraft_runbook.metadata.topic_columns import Lists, PartitionColumns
 from kraft_runbook.observation import BrokerRegistration, ZkMigrationState
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, combinations
 from typing import Any
@@ -18,26 +18,29 @@ from numpy.typing import NDArray
 
 from kraft_runbook.metadata.json_numbers import filled, take_out_numbers
 from kraft_runbook.metadata.topic_columns import Lists, ints, offsets_of, within_each
+from kraft_runbook.metadata.znode_values import refuse_constant
 
-_decode = json.JSONDecoder().raw_decode
+_decode = json.JSONDecoder(parse_constant=refuse_constant).raw_decode
 _PLAIN_NAME = re.compile(r"[a-z_]+")
 
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """One entry a state znode. Where ``sure`` is false the others mean nothing."""
+    """One entry a state znode. Where ``sure`` is false the others mean nothing. ``version``: the znode's own, where it was given."""
 
     sure: NDArray[np.bool_]
     leader: NDArray[np.int32]
     leader_epoch: NDArray[np.int32]
     isr: Lists
     recovery: NDArray[np.int32]
+    version: NDArray[np.int32]
 
 
-def states_of(texts: Sequence[bytes | None]) -> States:
-    """The states in these znodes' data, in their order; None: there is no such znode."""
+def states_of(texts: Sequence[bytes | None], versions: Sequence[int] = ()) -> States:
+    """The states in these znodes' data, in their order; None: there is no such znode. ``versions``: the znodes'; none given: 0."""
     states = _at_once(texts)
-    return _one_by_one(texts) if states is None else states
+    states = _one_by_one(texts) if states is None else states
+    return replace(states, version=ints(versions)) if versions else states
 
 
 _Layout = tuple[int, int, int, int, int, int]
@@ -64,7 +67,8 @@ def _at_once(texts: Sequence[bytes | None]) -> States | None:
     start = bounds[:-1]
     lists = Lists(offsets_of(replicas), numbers[np.repeat(start + isr, replicas) + within_each(replicas)])
     recovered = np.where(recovery < 0, np.int32(0), numbers[start + recovery])
-    return States(~_repeats(lists), numbers[start + leader], numbers[start + leader_epoch], lists, recovered)
+    sure = ~_repeats(lists) & (recovered >> 1 == 0)
+    return States(sure, numbers[start + leader], numbers[start + leader_epoch], lists, recovered, np.zeros(len(texts), np.int32))
 
 
 @lru_cache(maxsize=1024)
@@ -82,8 +86,8 @@ def _layout(frame: bytes) -> _Layout | None:
         if not all(type(each) is int for each in values):
             return None
         numbers += len(values)
-    if numbers != places or not {"leader", "leader_epoch"} <= at.keys() or type(parsed.get("isr")) is not list:
-        return None
+    if numbers != places or not {"leader", "leader_epoch", "controller_epoch"} <= at.keys() or type(parsed.get("isr")) is not list:
+        return None  # without any of them Kafka does not read it
     return (numbers, at["leader"], at["leader_epoch"], at.get("leader_recovery_state", -1), at["isr"], len(parsed["isr"]))
 
 
@@ -93,7 +97,7 @@ def _one_by_one(texts: Sequence[bytes | None]) -> States:
     sure = np.array([each is not None for each in found], np.bool_)
     leader, epoch, recovery = (ints([each[field] if each else 0 for each in found]) for field in range(3))
     lists = Lists.of([each[3] if each else [] for each in found])
-    return States(sure & ~_repeats(lists), leader, epoch, lists, recovery)
+    return States(sure & ~_repeats(lists), leader, epoch, lists, recovery, np.zeros(len(texts), np.int32))
 
 
 def _state(text: bytes) -> tuple[int, int, int, list[int]] | None:
@@ -103,7 +107,9 @@ def _state(text: bytes) -> tuple[int, int, int, list[int]] | None:
     leader, epoch, recovery, isr = parsed.get("leader"), parsed.get("leader_epoch"), parsed.get("leader_recovery_state", 0), parsed.get("isr")
     if type(isr) is not list or (isr and not are_broker_ids([isr])):
         return None
-    if not all(type(each) is int and -(2**31) <= each < 2**31 for each in (leader, epoch, recovery)):
+    if not all(type(each) is int and -(2**31) <= each < 2**31 for each in (leader, epoch, parsed.get("controller_epoch"))):
+        return None  # Kafka does not read it
+    if type(recovery) is not int or recovery not in (0, 1):
         return None
     return leader, epoch, recovery, isr  # type: ignore[return-value]
 

@@ -22,6 +22,7 @@ class Partition(NamedTuple):
     leader: int
     recovery: int
     leader_epoch: int
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,21 @@ class ThawingTopics:
     def _partitions(self, place: int) -> Mapping[int, Partition]:
         here = slice(int(self._bounds[place]), int(self._bounds[place + 1]))
         columns = self.frozen.partitions
-        numbers = (columns.partition, columns.leader, columns.recovery, columns.leader_epoch)
+        numbers = (columns.partition, columns.leader, columns.recovery, columns.leader_epoch, columns.epoch)
         return {
             partition: Partition(
-                _list(columns.replicas, at), _list(columns.isr, at), _list(columns.removing, at), _list(columns.adding, at), leader, recovery, epoch
+                _list(columns.replicas, at),
+                _list(columns.isr, at),
+                _list(columns.removing, at),
+                _list(columns.adding, at),
+                leader,
+                recovery,
+                leader_epoch,
+                epoch,
             )
-            for at, partition, leader, recovery, epoch in zip(range(here.start, here.stop), *(each[here].tolist() for each in numbers), strict=True)
+            for at, partition, leader, recovery, leader_epoch, epoch in zip(
+                range(here.start, here.stop), *(each[here].tolist() for each in numbers), strict=True
+            )
         }
 
 

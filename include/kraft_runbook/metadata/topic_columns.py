@@ -74,6 +74,7 @@ class PartitionColumns:
     """One entry a partition. ``topic``: its topic's place among the topics, not falling; in one topic no partition stands twice.
 
     ``replicas`` in their order; ``isr``, ``adding`` and ``removing`` in any (they are sets). ``recovery``: LeaderRecoveryState.
+    ``epoch``: the log's partition epoch, or the state znode's version: no canonical row's value, so it is not in the fingerprint (``partition_epochs``).
     """
 
     topic: Ints
@@ -85,6 +86,7 @@ class PartitionColumns:
     leader_epoch: Ints
     isr: Lists
     recovery: Ints
+    epoch: Ints
 
     def __len__(self) -> int:
         return len(self.partition)

@@ -141,7 +141,9 @@ def _is_usual_frame(frame: tuple[bytes, bytes, bytes], id_first: bool) -> bool:
         partitions = b'"0":[%d]' % replica
         gaps = (topic_id.encode(), partitions) if id_first else (partitions, topic_id.encode())
         found = json_object(frame[0] + gaps[0] + frame[1] + gaps[1] + frame[2]) or {}
-        if found.get("topic_id") != topic_id or found.get("partitions") != {"0": [replica]} or found.get("adding_replicas") or found.get("removing_replicas"):
+        if found.get("topic_id") != topic_id or found.get("partitions") != {"0": [replica]}:
+            return False
+        if found.get("adding_replicas", {}) != {} or found.get("removing_replicas", {}) != {}:
             return False
     return True
 
@@ -195,10 +197,9 @@ def _assigned(data: bytes) -> _Assigned | None:
             return None
     except (KeyError, TypeError):
         return None
-    # The generic code takes anything empty, null too, for no change under way.
     changes: list[dict[int, list[int]]] = []
     for field in ("adding_replicas", "removing_replicas"):
-        change = parsed.get(field) or {}
+        change = parsed.get(field, {})
         if type(change) is not dict:
             return None
         changes.append({at: change[number] for at, number in enumerate(numbers) if number in change} if change else {})
@@ -259,6 +260,7 @@ def together(assignments: Sequence[Assignments], states: Sequence[States]) -> To
         leader_epoch=_joined([block.leader_epoch for block in states]),
         isr=Lists.joined([block.isr for block in states]),
         recovery=_joined([block.recovery for block in states]),
+        epoch=_joined([block.version for block in states]),
     )
     configs = ConfigColumns(
         _joined([block.configs.topic + np.int32(start) for block, start in zip(assignments, firsts, strict=False)]),

@@ -1,0 +1,66 @@
+"""What lags behind, judged by two looks at the cluster.
+
+Topics come and go, and no two parts of a cluster are read at the same moment, so nothing here is compared for equality: what was so at
+the earlier look must have arrived by now, and what was missing at both looks is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from kraft_runbook.observation import ClusterObservation, TopicsState, Unread, ZookeeperState, was_read
+
+CAUGHT_UP_WITHIN = 10
+"""Records that a voter may lag and still count as caught up: NoOp records alone append two a second (measured on 3.9.2)."""
+NAMED = 5
+"""How many topics are named as examples."""
+
+
+def voters_behind(seen: ClusterObservation, earlier: ClusterObservation | None, ids: Iterable[int]) -> Mapping[int, int]:
+    """The offsets of those voters that are far from the high watermark, and have not even reached what it was at the earlier look."""
+    if not was_read(seen.quorum):
+        return {}
+    wanted = seen.quorum.high_watermark - CAUGHT_UP_WITHIN
+    if earlier is not None and was_read(earlier.quorum):
+        wanted = min(wanted, earlier.quorum.high_watermark)
+    offsets = {v.id: v.log_end_offset for v in seen.quorum.voters}
+    return {i: offsets[i] for i in ids if i in offsets and offsets[i] < wanted}
+
+
+def unwritten(zookeeper: ZookeeperState, earlier: ClusterObservation) -> str | None:
+    """What is not in ZooKeeper though it was committed at the earlier look; None where nothing is. An earlier look without the quorum proves nothing."""
+    if not was_read(earlier.quorum):
+        return f"what was committed at the look before is not known: {earlier.quorum.reason}"
+    target = earlier.quorum.high_watermark - 1
+    offset = zookeeper.migration.kraft_metadata_offset if zookeeper.migration else -1
+    return None if offset >= target else f"it was to be written up to offset {target}, /migration is at {offset}"
+
+
+def topics_apart(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[str, ...] | Unread:
+    """The topics that the quorum has and ZooKeeper has not, or the other way round, at both looks. Unread where one look leaves it open."""
+    now = seen.topics_apart
+    if not was_read(now):
+        return now
+    if not now.only_in_quorum and not now.only_in_zookeeper:
+        return ()
+    if earlier is None or not was_read(earlier.topics_apart):
+        return Unread(f"the quorum has {now.in_quorum} topics, ZooKeeper {now.in_zookeeper}; a second look tells whether one stays apart")
+    lacks = (
+        ("ZooKeeper", now.only_in_quorum & earlier.topics_apart.only_in_quorum),
+        ("the quorum", now.only_in_zookeeper & earlier.topics_apart.only_in_zookeeper),
+    )
+    return tuple(f"{who} lacks {_named(names)} (the quorum has {now.in_quorum} topics, ZooKeeper {now.in_zookeeper})" for who, names in lacks if names)
+
+
+def unaware_brokers(topics: TopicsState, earlier: ClusterObservation | None) -> Iterator[str]:
+    """Each broker that knew nothing, at both looks, of a topic that another names: it has not heard of the topic, or the other not of its end."""
+    before = earlier.topics.topics_unknown_to if earlier is not None and was_read(earlier.topics) else {}
+    for broker_id, names in sorted(topics.topics_unknown_to.items()):
+        lasting = names & before.get(broker_id, names)
+        if lasting:
+            yield f"broker {broker_id} lacks {_named(lasting)}"
+
+
+def _named(names: frozenset[str]) -> str:
+    shown = ", ".join(sorted(names)[:NAMED])
+    return f"{len(names)} topics: {shown}" + (", …" if len(names) > NAMED else "") if len(names) > 1 else f"topic {shown}"

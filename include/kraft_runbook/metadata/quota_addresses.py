@@ -1,0 +1,24 @@
+"""What /config/ips/<name> names. A broker resolves the name as it stands when it starts (``IpConfigHandler``: ``InetAddress.getByName``), or does not come up."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from kraft_runbook.metadata.zookeeper_tree import DEFAULT_ENTITY
+from kraft_runbook.observation import Consequence
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
+
+
+def address_fault(name: str) -> tuple[Consequence, str] | None:
+    """Why a broker may not take the name; None: it is an address, or the default."""
+    if name == DEFAULT_ENTITY:
+        return None
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        if _HOST_NAME.fullmatch(name):
+            return Consequence.NOTED, "it is a host's name: a broker that can't resolve it when it starts does not come up"
+        return Consequence.BROKER_STAYS_DOWN, "its name is neither an address nor a host's name"
+    return None
