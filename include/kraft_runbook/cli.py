@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kraft_runbook.checks import Verdict, render_catalogue, run_checks
+from kraft_runbook.checks.liveness import LIVENESS_SECONDS
+from kraft_runbook.checks.registry import DUAL_WRITING
 from kraft_runbook.cli_evidence import show_evidence
 from kraft_runbook.clients.observe import Scope, observe
 from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.errors import RunbookError
@@ -28,6 +33,9 @@ from kraft_runbook.observation import ClusterObservation, was_read
 from kraft_runbook.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
 from kraft_runbook.phases import Phase, detect_phase
 from kraft_runbook.plan import make_plan
+
+PATIENCE_SECONDS = 20.0
+"""How long a contradiction that may be a node's start is looked at again before it is shown to the person who waits."""
 
 FINE, NO, CANT_TELL, ERROR, USAGE = 0, 1, 2, 3, 4
 
@@ -58,6 +66,8 @@ def observe_command(
     """Read ZooKeeper, brokers, controllers and metrics at once, and show what is true."""
     seen = observe(_load(cluster, clusters_dir), secrets=environment_secrets(), scope=Scope.FULL if full else Scope.LIVE, with_hosts=hosts)
     reading = detect_phase(seen)
+    if reading.transient:
+        typer.echo("a node that has just started shows the same for a moment: look again before you believe it", err=True)
     typer.echo(to_json("observe", ObserveOutput(reading, seen)) if as_json else _observation_text(seen))
     raise typer.Exit(CANT_TELL if reading.phase is Phase.UNKNOWN else FINE)
 
@@ -73,9 +83,10 @@ def preflight_command(
     if gate not in (None, "start", "dual_write", "finalize"):
         raise typer.BadParameter(f"--gate is start, dual_write or finalize, not {gate}")
     spec = _load(cluster, clusters_dir)
-    seen = observe(spec, secrets=environment_secrets(), scope=Scope.FULL, with_hosts=True)
+    earlier = _look(spec)
+    seen = _look(spec, after=earlier, scope=Scope.FULL, with_hosts=True)
     phase = detect_phase(seen).phase
-    report = run_checks(seen, spec, phase, gate=gate)
+    report = run_checks(seen, spec, phase, gate=gate, earlier=earlier)
     typer.echo(
         to_json("preflight", PreflightOutput(spec.name, phase, report.verdict, report.results))
         if as_json
@@ -116,7 +127,7 @@ def parity_command(
 def plan_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_json: AsJson = False) -> None:
     """Show every step from here to FINALIZED, in order, with what changes in each configuration, and the way back."""
     spec = _load(cluster, clusters_dir)
-    plan = make_plan(observe(spec, secrets=environment_secrets()), spec)
+    plan = make_plan(_look(spec), spec)
     typer.echo(to_json("plan", plan) if as_json else plan.render_text())
 
 
@@ -124,7 +135,10 @@ def plan_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_json
 def explain_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_json: AsJson = False) -> None:
     """Say in words where the cluster stands, what it waits for, and what you can do now, forward and back."""
     spec = _load(cluster, clusters_dir)
-    explanation = explain(observe(spec, secrets=environment_secrets()), spec)
+    seen, earlier = _look(spec), None
+    if detect_phase(seen).phase in DUAL_WRITING:
+        earlier, seen = seen, _look(spec, after=seen)
+    explanation = explain(seen, spec, earlier=earlier)
     typer.echo(to_json("explain", explanation) if as_json else explanation.render_text())
     raise typer.Exit(CANT_TELL if explanation.phase is Phase.UNKNOWN else FINE)
 
@@ -178,6 +192,14 @@ def clusters_directory(given: Path | None) -> Path:
 
 def _load(name: str, directory: Path | None) -> ClusterSpec:
     return load_cluster(name, directory=clusters_directory(directory), environment=os.environ)
+
+
+def _look(spec: ClusterSpec, *, after: ClusterObservation | None = None, scope: Scope = Scope.LIVE, with_hosts: bool = False) -> ClusterObservation:
+    """A settled look, and where it is the second, one that lies far enough behind the first to tell whether dual write is alive."""
+    if after is not None:
+        time.sleep(LIVENESS_SECONDS)
+    tell = partial(typer.echo, err=True)
+    return observe_settled(spec, secrets=environment_secrets(), tell=tell, scope=scope, with_hosts=with_hosts, within=PATIENCE_SECONDS)
 
 
 def _observation_text(seen: ClusterObservation) -> str:

@@ -8,14 +8,33 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from ipaddress import IPv6Address
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from kraft_runbook.addresses import address, split_address
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 NodeId = Annotated[int, Field(ge=0, le=2_147_483_647)]
 Seconds = Annotated[float, Field(gt=0)]
-Host = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?$|^[0-9a-fA-F:]+$")]
+
+
+def _bare_if_ipv6(host: str) -> str:
+    if not any(each in host for each in ":[]%"):
+        return host
+    try:
+        IPv6Address(host)
+    except ValueError:
+        bare = host.strip("[]").partition("%")[0]
+        raise ValueError(f"{host!r} is no host; an IPv6 address stands alone, without brackets, port and zone ({bare if ':' in bare else '::1'})") from None
+    if "%" in host:
+        raise ValueError(f"{host!r} has a zone, which means something on one machine only; give an address that every node can reach")
+    return host
+
+
+Host = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?$|[:\[\]%]"), AfterValidator(_bare_if_ipv6)]
+"""A name, an IPv4 address, or a bare IPv6 address."""
 ListenerName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 
 SENSITIVE_PROPERTY = re.compile(r"(password|secret|\.jaas\.config$|private\.key|keystore\.key$|credential)", re.IGNORECASE)
@@ -113,6 +132,10 @@ class Broker(Model):
     def listener(self, name: str) -> Listener:
         return next(each for each in self.listeners if each.name == name)
 
+    def advertised(self, listener: Listener) -> str:
+        """host:port under which others reach the listener."""
+        return address(listener.advertised_host or self.host, listener.advertised_port or listener.port)
+
 
 class Controller(Model):
     """One dedicated KRaft controller (combined mode cannot be a migration's target, KIP-866).
@@ -133,7 +156,7 @@ class Controller(Model):
 
     @property
     def address(self) -> str:
-        return f"{self.host}:{self.port}"
+        return address(self.host, self.port)
 
 
 class ControllerListener(Model):
@@ -141,6 +164,18 @@ class ControllerListener(Model):
 
     name: ListenerName = "CONTROLLER"
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+
+
+def _is_host_and_port(server: str) -> bool:
+    if re.fullmatch(r"[A-Za-z0-9.\-]+:\d{1,5}", server):
+        return True
+    if not re.fullmatch(r"\[[0-9A-Fa-f:.]+\]:\d{1,5}", server):
+        return False
+    try:
+        IPv6Address(split_address(server)[0])
+    except ValueError:
+        return False
+    return True
 
 
 class ZooKeeper(Model):
@@ -160,9 +195,9 @@ class ZooKeeper(Model):
 
     @model_validator(mode="after")
     def _servers_are_host_port(self) -> ZooKeeper:
-        bad = [s for s in self.servers if not re.fullmatch(r"[A-Za-z0-9.\-]+:\d{1,5}", s)]
+        bad = [s for s in self.servers if not _is_host_and_port(s)]
         if bad:
-            raise ValueError(f"each server is host:port, not {', '.join(map(repr, bad))}")
+            raise ValueError(f"each server is host:port, not {', '.join(map(repr, bad))} (an IPv6 address stands in brackets: [::1]:2181)")
         return self
 
 
@@ -216,11 +251,76 @@ class ServiceManager(Model):
         return self
 
 
-class Approvals(Model):
-    """Who may sign the gates. Empty: anyone whom Airflow lets edit the DAG. ``valid_for``: how old an approval's proof may be, in seconds."""
+GateName = Literal["start", "dual_write", "finalize", "rollback"]
+Signatures = Annotated[int, Field(ge=1, le=2)]
 
-    users: tuple[str, ...] = ()
+
+class Signer(Model):
+    """A person who may sign, by the name that Airflow shows. ``id``: Airflow's id of that person, where it is another than the name.
+
+    Under FAB an id is a number (``ab_user.id``) and the name the user name; under the simple auth manager both are the user name. Written as a text, it is a
+    name alone.
+    """
+
+    name: str = Field(min_length=1)
+    id: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_text_is_a_name(cls, given: Any) -> Any:
+        if isinstance(given, int):
+            raise ValueError(f"{given} is a number; the file names people: write the user name, or {{name: …, id: '{given}'}}")
+        return {"name": given} if isinstance(given, str) else given
+
+    def __str__(self) -> str:
+        return self.name if self.id is None else f"{self.name} (id {self.id})"
+
+
+class Approvals(Model):
+    """Who may sign the gates, how many of them must, and how old a proof may be.
+
+    ``users`` empty: anyone whom Airflow lets answer. ``needed``: how many different people; ``needed_at``: another number at that gate. ``exclude_trigger``:
+    who triggered the run does not sign its gates. ``valid_for``: seconds.
+    """
+
+    users: tuple[Signer, ...] = ()
+    needed: Signatures = 1
+    needed_at: Mapping[GateName, Signatures] = Field(default_factory=dict)
+    exclude_trigger: bool = False
     valid_for: Seconds = 3600
+
+    def needed_for(self, gate: str, asked: int = 1) -> int:
+        """How many must sign this gate. ``asked``: what the trigger form says; it can raise the file's number, never lower it."""
+        return max(next((number for name, number in self.needed_at.items() if name == gate), self.needed), asked)
+
+    def may_sign(self, name: str, user_id: str) -> bool:
+        """Whether this person stands in the list. Where the list has an id, the id decides: a name can be given to another account."""
+        return not self.users or any(user_id == each.id if each.id is not None else name == each.name for each in self.users)
+
+    def why_not(self, name: str, user_id: str, triggered_by: str | None) -> str | None:
+        """Why an approval by this person does not count; None when it does. ``triggered_by``: the name of whoever triggered the run."""
+        if not self.may_sign(name, user_id):
+            return f"{name} (id {user_id}) does not stand in approvals.users of the cluster file"
+        if self.exclude_trigger and name == triggered_by:
+            return f"{name} triggered this run, and approvals.exclude_trigger keeps the two apart"
+        return None
+
+    def describe(self, needed: int, triggered_by: str | None) -> str:
+        """Who may sign, and how many must, in words."""
+        people = ", ".join(str(each) for each in self.users) or "anyone whom Airflow lets answer"
+        apart = f"; not {triggered_by or 'whoever triggered it'}, who triggered this run" if self.exclude_trigger else ""
+        return f"{needed} of: {people}{apart}"
+
+    @model_validator(mode="after")
+    def _enough_people(self) -> Approvals:
+        names = [each.name for each in self.users]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"users: {', '.join(twice)} stands there more than once; each person once")
+        most = max([self.needed, *self.needed_at.values()])
+        if names and most > len(names):
+            raise ValueError(f"{most} different people must sign, and users names {len(names)}; name more, or ask for fewer")
+        return self
 
 
 class Deadlines(Model):
@@ -289,8 +389,7 @@ class ClusterSpec(Model):
 
     def broker_address(self, broker: Broker) -> str:
         """host:port of the listener that this tool's clients use."""
-        listener = broker.listener(self.client_listener)
-        return f"{listener.advertised_host or broker.host}:{listener.advertised_port or listener.port}"
+        return broker.advertised(broker.listener(self.client_listener))
 
     @property
     def bootstrap_servers(self) -> tuple[str, ...]:
@@ -338,6 +437,7 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
         yield f"kafka.version: {spec.kafka.version} is too old; upgrade the brokers to 3.9.2 first, the last release that can migrate"
     elif int(spec.kafka.version.split(".")[0]) >= 4:
         yield f"kafka.version: {spec.kafka.version} has no ZooKeeper mode; the migration runs on 3.9 and Kafka 4 comes after it"
+    yield from _unwritable(spec)
     for where, properties in _property_maps(spec):
         for key, value in properties.items():
             if is_sensitive(key) and not value.startswith("${") and not _harmless(key, value):
@@ -348,6 +448,25 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
         yield "secrets_file: needed where 'secrets' names any: the path, on each host, of the file Kafka's FileConfigProvider reads them from"
     if spec.reach.kind == "local" and spec.service_manager.kind == "systemd" and len({b.host for b in spec.brokers} | {c.host for c in spec.controllers}) > 1:
         yield "reach.kind: local reaches this machine alone, but the nodes name several hosts; use ssh"
+
+
+PROPERTY_KEY = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_.$\-]*")
+"""How a Kafka or log4j property may be called. Anything else is a slip, or an attempt to write a second line."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
+
+
+def _unwritable(spec: ClusterSpec) -> Iterator[str]:
+    """Names and values that don't belong into a properties file. (What is written is escaped besides: ``properties_file``.)"""
+    for where, keys in (*((where, tuple(properties)) for where, properties in _property_maps(spec)), ("secrets", tuple(spec.secrets))):
+        for key in keys:
+            if not PROPERTY_KEY.fullmatch(key):
+                yield f"{where}: {key!r} is no property's name; it has letters, digits and . _ - $ alone"
+    for where, properties in _property_maps(spec):
+        for key, value in properties.items():
+            if _CONTROL.search(value):
+                yield f"{where}: the value of {key!r} holds a control character; remove it"
+    if spec.secrets_file and not re.fullmatch(r"/[^:{}\x00-\x1f]*", spec.secrets_file):
+        yield "secrets_file: an absolute path without ':', '{' and '}' is needed: it stands in ${secrets:PATH:KEY}"
 
 
 def _log4j_files(spec: ClusterSpec) -> Iterator[str]:
@@ -379,7 +498,7 @@ def _duplicates(where: str, values: list[Any], what: str) -> Iterator[str]:
 
 def _taken(sockets: dict[tuple[str, int], str], host: str, port: int, where: str, who: str) -> Iterator[str]:
     if (host, port) in sockets:
-        yield f"{where}: {who} and {sockets[host, port]} both use {host}:{port}"
+        yield f"{where}: {who} and {sockets[host, port]} both use {address(host, port)}"
     sockets.setdefault((host, port), who)
 
 

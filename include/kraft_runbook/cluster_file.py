@@ -1,6 +1,7 @@
 """Reading a cluster file: YAML text with variables to a validated ClusterSpec, all problems at once, each with its line.
 
-``${NAME}`` and ``${NAME:-default}`` in a value are replaced from the environment, so one file can serve two labs side by side.
+``${NAME}`` and ``${NAME:-default}`` in a value are replaced from the environment, so one file can serve two labs side by side. What a file says is shown
+(a DAG's documentation, a plan, a diff), and its author need not be who runs Airflow: so it may read few of the process's variables, and no secret.
 """
 
 from __future__ import annotations
@@ -18,9 +19,21 @@ from kraft_runbook.errors import ClusterFileError, RunbookError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\$\{[A-Za-z0-9_]+\})*))?\}")
 
+READABLE_PREFIX = "KRB_"
+"""How the names of variables begin that a cluster file may read without further ado."""
+MAY_READ = "KRAFT_RUNBOOK_MAY_READ"
+"""The variable in which a deployment lists further names, comma-separated."""
+_LOOKS_SECRET = re.compile(r"PASSW|SECRET|TOKEN|KEY|CREDENTIAL|CONN", re.IGNORECASE)
+
+
+def may_read(name: str, environment: Mapping[str, str]) -> bool:
+    """Whether a cluster file may read a variable: ``PROJECT_ROOT``, one whose name begins with ``KRB_`` and names no secret, or one that the deployment lists."""
+    listed = {each.strip() for each in environment.get(MAY_READ, "").split(",")}
+    return name == "PROJECT_ROOT" or name in listed or (name.startswith(READABLE_PREFIX) and not _LOOKS_SECRET.search(name))
+
 
 def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> ClusterSpec:
-    """Read a cluster file's text. ``source`` names it in errors; ``environment`` fills ``${NAME}`` references.
+    """Read a cluster file's text. ``source`` names it in errors; ``environment`` fills ``${NAME}`` references that the file may read (``may_read``).
 
     Raises ClusterFileError with every problem found, each with its line.
     """
@@ -76,6 +89,13 @@ def _substitute(value: Any, environment: Mapping[str, str], missing: list[str], 
 
     def fill(match: re.Match[str]) -> str:
         name, default = match.group(1), match.group(2)
+        if not may_read(name, environment):
+            missing.append(
+                f"{'.'.join(map(str, at))}: a cluster file may not read the environment variable {name}. It reads those whose names begin with {READABLE_PREFIX} "
+                f"and name no secret; others must be listed in {MAY_READ} (comma-separated) where Airflow and the command line run. "
+                "Secrets are named under 'secrets' or 'password', as {env: NAME}"
+            )
+            return ""
         if name in environment:
             return environment[name]
         if default is None:

@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kraft_runbook.birth import log_says_none
 from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.lag import topics_apart, unaware_brokers, unwritten, voters_behind
+from kraft_runbook.never_copied import may_have_died_in_the_copy as no_copy_shown
 from kraft_runbook.observation import (
     BrokerMode,
     ClusterObservation,
@@ -22,9 +25,6 @@ from kraft_runbook.observation import (
     was_read,
 )
 from kraft_runbook.phases import Phase, detect_phase
-
-CAUGHT_UP_WITHIN = 10
-"""Records that a voter may lag and still count as caught up: NoOp records alone append two a second (measured on 3.9.2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,7 @@ class Condition(StrEnum):
     BROKER_IN_ZOOKEEPER_MODE = "broker_in_zookeeper_mode"
     BROKER_IN_SYNC = "broker_in_sync"
     METADATA_COPIED = "metadata_copied"
+    READY_TO_LEAVE = "ready_to_leave"
     FINALIZED = "finalized"
 
     def describe(self, node_id: int | None = None) -> str:
@@ -70,6 +71,7 @@ _PHRASES = {
     Condition.BROKER_IN_ZOOKEEPER_MODE: "broker {id} to run in ZooKeeper mode",
     Condition.BROKER_IN_SYNC: "broker {id} to be in every ISR",
     Condition.METADATA_COPIED: "the metadata to be copied and dual writes to flow",
+    Condition.READY_TO_LEAVE: "the active controller to write to ZooKeeper",
     Condition.FINALIZED: "every controller to show the migration as final",
 }
 
@@ -87,6 +89,8 @@ def evaluate(
             return quorum_whole(seen, spec, earlier=earlier)
         case Condition.METADATA_COPIED:
             return metadata_copied(seen, earlier, spec)
+        case Condition.READY_TO_LEAVE:
+            return ready_to_leave(seen, earlier)
         case Condition.FINALIZED:
             return finalized(seen, spec, earlier=earlier)
     if node_id is None:
@@ -115,15 +119,15 @@ def quorum_ready(seen: ClusterObservation, spec: ClusterSpec, *, earlier: Cluste
     if lost:
         return lost
     metrics = {c.id: c.metrics for c in seen.controllers.values() if was_read(c.metrics)}
-    born = [i for i, m in metrics.items() if m.zk_migration_state is ZkMigrationState.NONE]
-    if born:
-        return Progress(False, f"controller {_ids(born)} shows ZkMigrationState 0 (NONE): its quorum was formed without the migration flag", hopeless=True)
+    if log_says_none(seen):
+        return Progress(False, "the metadata log's ZkMigrationState is 0 (NONE): its quorum was formed without the migration flag", hopeless=True)
     final = any(m.zk_migration_state is ZkMigrationState.POST_MIGRATION for m in metrics.values())
     unflagged = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
     if unflagged and not final:
         return Progress(False, f"controller {_ids(unflagged)} runs without the migration flag", hopeless=True)
     return _first(
-        _unfinished_quorum(seen, spec), _states(seen, spec, {ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION, ZkMigrationState.POST_MIGRATION})
+        _unfinished_quorum(seen, spec, earlier),
+        _states(seen, spec, {ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION, ZkMigrationState.POST_MIGRATION}),
     )
 
 
@@ -138,15 +142,15 @@ def quorum_led(seen: ClusterObservation) -> Progress:
 
 def quorum_whole(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:
     """A leader, and every declared controller runs and is caught up."""
-    return _exited_controllers(seen, earlier) or _first(_unfinished_quorum(seen, spec))
+    return _exited_controllers(seen, earlier) or _first(_unfinished_quorum(seen, spec, earlier))
 
 
 def controller_caught_up(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None) -> Progress:
     """This controller runs, the leader knows it as caught up, and its metrics show a published state."""
-    return _exited_controllers(seen, earlier, only=node_id) or _first(_unfinished_quorum(seen, spec, only=node_id), _published(seen, node_id))
+    return _exited_controllers(seen, earlier, only=node_id) or _first(_unfinished_quorum(seen, spec, earlier, only=node_id), _published(seen, node_id))
 
 
-def _unfinished_quorum(seen: ClusterObservation, spec: ClusterSpec, only: int | None = None) -> Iterator[str]:
+def _unfinished_quorum(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None, only: int | None = None) -> Iterator[str]:
     ids = spec.controller_ids if only is None else (only,)
     running = [i for i in ids if seen.controllers[i].running is True]
     for i in ids:
@@ -162,10 +166,10 @@ def _unfinished_quorum(seen: ClusterObservation, spec: ClusterSpec, only: int | 
     missing = [i for i in ids if i not in voters]
     if missing:
         yield f"controller {_ids(missing)} is not among the quorum's voters ({_ids(voters)})"
-    behind = [i for i in ids if i in voters and voters[i] < seen.quorum.high_watermark - CAUGHT_UP_WITHIN]
+    behind = voters_behind(seen, earlier, ids)
     if behind:
         done = len(ids) - len(behind)
-        lag = ", ".join(f"{i} at {voters[i]}" for i in behind)
+        lag = ", ".join(f"{i} at {at}" for i, at in behind.items())
         yield f"waiting for voter {_ids(behind)} to catch up with offset {seen.quorum.high_watermark} ({lag}): {done} of {len(ids)} caught up"
 
 
@@ -224,8 +228,8 @@ def broker_registered(
 
 
 def broker_back_in_migration_mode(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None) -> Progress:
-    """As ``broker_registered``, on the way back: KRaft mode does not count; further back does, and so does a cluster without a copy to come back from."""
-    if seen.brokers[node_id].mode == BrokerMode.ZOOKEEPER or detect_phase(seen).phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION):
+    """As ``broker_registered``, on the way back: KRaft mode does not count; further back does, and so does a cluster that shows no copy to come back from."""
+    if seen.brokers[node_id].mode == BrokerMode.ZOOKEEPER or detect_phase(seen).phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION) or no_copy_shown(seen):
         return DONE
     return broker_registered(seen, spec, node_id, BrokerMode.HYBRID, earlier=earlier, kraft_counts=False)
 
@@ -241,18 +245,20 @@ def _is_registered(seen: ClusterObservation, node_id: int, mode: BrokerMode) -> 
 
 
 def broker_in_sync(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None) -> Progress:
-    """The broker is in the ISR of each of its partitions, no partition is offline, and every broker knows the same topics.
+    """The broker is in the ISR of each of its partitions, no partition is offline, and every broker knows the same topics, but for those that come and go.
 
     Judged by the Metadata answers of all brokers, the worst of them counting: one that has just started may know of no topic
     at all, which would look like being in sync.
     """
+    if no_copy_shown(seen) and seen.brokers[node_id].mode != BrokerMode.KRAFT:
+        return DONE  # nobody leads who could take a replica back: waiting would keep those who died in the copy from being left
     lost = _exited_broker(seen, earlier, node_id)
     if lost:
         return lost
-    return _first(_out_of_sync(seen, spec, node_id))
+    return _first(_out_of_sync(seen, earlier, spec, node_id))
 
 
-def _out_of_sync(seen: ClusterObservation, spec: ClusterSpec, node_id: int) -> Iterator[str]:
+def _out_of_sync(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, node_id: int) -> Iterator[str]:
     topics = seen.topics
     if not was_read(topics):
         yield f"waiting for the partitions' state: {topics.reason}"
@@ -262,10 +268,9 @@ def _out_of_sync(seen: ClusterObservation, spec: ClusterSpec, node_id: int) -> I
     silent = [i for i in spec.broker_ids if i not in topics.topics_known_by_broker]
     if silent:
         yield f"waiting for broker {_ids(silent)} to answer Metadata"
-    known = set(topics.topics_known_by_broker.values())
-    if len(known) > 1:
-        listed = ", ".join(f"broker {i}: {n}" for i, n in sorted(topics.topics_known_by_broker.items()))
-        yield f"waiting for every broker to know all topics ({listed})"
+    unaware = list(unaware_brokers(topics, earlier))
+    if unaware:
+        yield f"waiting for every broker to know all topics ({'; '.join(unaware)})"
     if topics.offline_count:
         yield f"waiting for {topics.offline_count} offline partitions: {', '.join(topics.offline[:5])}"
     lagging = topics.out_of_sync_by_broker.get(node_id, 0)
@@ -279,8 +284,9 @@ def _out_of_sync(seen: ClusterObservation, spec: ClusterSpec, node_id: int) -> I
 def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec) -> Progress:
     """The safe gate, never the metric alone: state 1 is committed before ZooKeeper and the brokers know (0.5-2.4 s, longer at scale).
 
-    State 1 on every controller, every broker counted as migrating, nothing left to write, as many topics as ZooKeeper has, no
-    partition out of sync, one controller on both sides, and ZooKeeper written up to what was committed at the look before.
+    State 1 on every controller, every broker counted as migrating, no topic that stays on one side alone, no partition out of sync,
+    one controller on both sides, and ZooKeeper written up to what was committed at the look before. Not ZkWriteBehindLag 0: it
+    never is for long where metadata changes all the time, and it always is where dual write has died.
     """
     metrics = [c.metrics for c in seen.controllers.values() if was_read(c.metrics)]
     if metrics and len(metrics) == len(spec.controllers) and all(m.zk_migration_state is ZkMigrationState.POST_MIGRATION for m in metrics):
@@ -293,6 +299,19 @@ def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None
     if lost:
         return lost
     return _first(_brokers_not_in_migration(seen, spec), _states(seen, spec, {ZkMigrationState.MIGRATION}), _copy_unfinished(seen, earlier))
+
+
+def ready_to_leave(seen: ClusterObservation, earlier: ClusterObservation | None) -> Progress:
+    """What leaving KRaft needs of the quorum, and no more: a leader, one controller on both sides, and ZooKeeper written up to what was committed at the
+    look before. Controllers that are down are fenced already, and replicas out of sync are no reason to stay.
+    """
+    if not was_read(seen.quorum):
+        return Progress(False, f"waiting for a quorum leader: {seen.quorum.reason}")
+    if not was_read(seen.zookeeper):
+        return Progress(False, f"waiting for ZooKeeper: {seen.zookeeper.reason}")
+    if seen.quorum.migration_state_record is not ZkMigrationState.MIGRATION:
+        return Progress(False, "waiting for ZkMigrationState 1 (MIGRATION) in the metadata log")
+    return _first(one_controller(seen.zookeeper, seen.quorum), _offset_unproven(seen.zookeeper, earlier))
 
 
 def _brokers_not_in_migration(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
@@ -309,16 +328,16 @@ def _copy_unfinished(seen: ClusterObservation, earlier: ClusterObservation | Non
     if not was_read(seen.zookeeper):
         yield f"waiting for ZooKeeper: {seen.zookeeper.reason}"
         return
-    yield from _active_unfinished(seen, seen.zookeeper)
+    yield from _active_unfinished(seen)
     yield from one_controller(seen.zookeeper, seen.quorum)
     if not was_read(seen.topics):
         yield f"waiting for the partitions' state: {seen.topics.reason}"
     elif seen.topics.under_replicated_count or seen.topics.offline_count:
         yield f"waiting for {seen.topics.under_replicated_count} under-replicated and {seen.topics.offline_count} offline partitions"
-    yield from _offset_unproven(seen.zookeeper, earlier)
+    yield from _unwritten(seen, seen.zookeeper, earlier)
 
 
-def _active_unfinished(seen: ClusterObservation, zookeeper: ZookeeperState) -> Iterator[str]:
+def _active_unfinished(seen: ClusterObservation) -> Iterator[str]:
     active = seen.active_controller
     if active is None:
         yield "the quorum's leader is not in the cluster file"
@@ -329,10 +348,6 @@ def _active_unfinished(seen: ClusterObservation, zookeeper: ZookeeperState) -> I
     hybrid = len(seen.brokers_in(BrokerMode.HYBRID))
     if active.metrics.migrating_zk_broker_count != hybrid:
         yield f"waiting for MigratingZkBrokerCount {hybrid}: active controller {active.id} shows {active.metrics.migrating_zk_broker_count}"
-    if active.metrics.zk_write_behind_lag != 0:
-        yield f"waiting for ZooKeeper to be written: ZkWriteBehindLag is {active.metrics.zk_write_behind_lag} on controller {active.id}"
-    if active.metrics.global_topic_count is None or active.metrics.global_topic_count != zookeeper.topic_count:
-        yield f"waiting for all topics: the quorum has {active.metrics.global_topic_count}, ZooKeeper {zookeeper.topic_count}"
 
 
 def one_controller(zookeeper: ZookeeperState, quorum: QuorumState) -> Iterator[str]:
@@ -346,15 +361,24 @@ def one_controller(zookeeper: ZookeeperState, quorum: QuorumState) -> Iterator[s
         yield f"/migration {holder}, the quorum's leader is {leader}"
 
 
-def _offset_unproven(zookeeper: ZookeeperState, earlier: ClusterObservation | None) -> Iterator[str]:
-    """ZooKeeper must have been written up to what was committed when the cluster was last looked at."""
-    if earlier is None or not was_read(earlier.quorum):
-        yield "waiting for a second look, to see /migration advance"
+def _unwritten(seen: ClusterObservation, zookeeper: ZookeeperState, earlier: ClusterObservation | None) -> Iterator[str]:
+    """ZooKeeper must have been written up to what was committed when the cluster was last looked at, and no topic may stay apart."""
+    yield from _offset_unproven(zookeeper, earlier)
+    if earlier is None:
         return
-    target = earlier.quorum.high_watermark - 1
-    offset = zookeeper.migration.kraft_metadata_offset if zookeeper.migration else -1
-    if offset < target:
-        yield f"waiting for ZooKeeper to be written up to offset {target}: /migration is at {offset}"
+    apart = topics_apart(seen, earlier)
+    if not was_read(apart):
+        yield f"waiting for all topics: {apart.reason}"
+    elif apart:
+        yield f"waiting for all topics: {'; '.join(apart)}"
+
+
+def _offset_unproven(zookeeper: ZookeeperState, earlier: ClusterObservation | None) -> Iterator[str]:
+    left = unwritten(zookeeper, earlier) if earlier is not None else None
+    if earlier is None:
+        yield "waiting for a second look, to see /migration advance"
+    elif left:
+        yield f"waiting for ZooKeeper to be written: {left}"
 
 
 def finalized(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:

@@ -7,12 +7,16 @@ The playbooks write exactly these properties; nothing edits a file in place. Key
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from kraft_runbook.addresses import address
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
+from kraft_runbook.controller_settings import carried
 from kraft_runbook.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
+from kraft_runbook.mode_settings import fitting, of_zookeeper_alone
 from kraft_runbook.observation import BrokerMode, ControllerMode
+from kraft_runbook.properties_file import parse_properties as parse_properties
+from kraft_runbook.properties_file import render_properties as render_properties
 
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 KRAFT_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -24,6 +28,7 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     """``server.properties`` of one broker in one mode, in a stable order.
 
     ZOOKEEPER: as before the migration. HYBRID: the same, with the flag and the quorum. KRAFT: no ZooKeeper key at all.
+    What a mode refuses or has no use for is left out, whoever declares it (``mode_settings``).
     """
     in_kraft = mode is BrokerMode.KRAFT
     properties: dict[str, str] = {}
@@ -40,10 +45,8 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     if mode is not BrokerMode.ZOOKEEPER:
         protocols[spec.controller_listener.name] = spec.controller_listener.protocol.value
     properties |= {
-        "listeners": ",".join(f"{each.name}://{broker.host}:{each.port}" for each in broker.listeners),
-        "advertised.listeners": ",".join(
-            f"{each.name}://{each.advertised_host or broker.host}:{each.advertised_port or each.port}" for each in broker.listeners
-        ),
+        "listeners": ",".join(f"{each.name}://{address(broker.host, each.port)}" for each in broker.listeners),
+        "advertised.listeners": ",".join(f"{each.name}://{broker.advertised(each)}" for each in broker.listeners),
         "listener.security.protocol.map": _pairs(protocols),
         "inter.broker.listener.name": spec.kafka.inter_broker_listener,
         "log.dirs": ",".join(broker.log_dirs),
@@ -51,12 +54,13 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     if broker.rack:
         properties["broker.rack"] = broker.rack
     properties |= _authorizer(spec, KRAFT_AUTHORIZER if in_kraft else ZOOKEEPER_AUTHORIZER)
-    return properties | _secrets(spec) | dict(spec.broker_properties) | dict(broker.properties)
+    return fitting(properties | _secrets(spec, without_zookeeper=in_kraft) | dict(spec.broker_properties) | dict(broker.properties), mode)
 
 
 def controller_properties(spec: ClusterSpec, controller: Controller, mode: ControllerMode, size: Size = SMALL) -> dict[str, str]:
     """``controller.properties`` of one controller. MIGRATION keeps the flag and ZooKeeper; KRAFT drops both (finalization).
 
+    What controllers enforce they have from the brokers (``controller_settings``); what the cluster file says of controllers comes first.
     ``size``: what shortens the metadata's copy on a cluster of that size, in MIGRATION. What the cluster file itself sets comes first there.
     In KRAFT nothing of it is left, whoever set it.
     """
@@ -69,13 +73,14 @@ def controller_properties(spec: ClusterSpec, controller: Controller, mode: Contr
         protocols[inter_broker.name] = inter_broker.protocol.value
         properties |= {MIGRATION_FLAG: "true", "inter.broker.listener.name": inter_broker.name} | dict(size.properties) | _zookeeper(spec)
     properties |= {
-        "listeners": f"{listener.name}://{controller.host}:{controller.port}",
+        "listeners": f"{listener.name}://{controller.address}",
         "listener.security.protocol.map": _pairs(protocols),
         "log.dirs": controller.log_dir,
     }
     properties |= _authorizer(spec, KRAFT_AUTHORIZER)
-    properties |= _secrets(spec) | dict(spec.controller_properties) | dict(controller.properties)
-    return {key: value for key, value in properties.items() if mode is ControllerMode.MIGRATION or key not in TUNED_PROPERTIES}
+    properties |= _secrets(spec, without_zookeeper=mode is ControllerMode.KRAFT) | carried(spec, mode)
+    properties |= dict(spec.controller_properties) | dict(controller.properties)
+    return {key: value for key, value in fitting(properties, mode).items() if mode is ControllerMode.MIGRATION or key not in TUNED_PROPERTIES}
 
 
 def controller_log4j(spec: ClusterSpec, mode: ControllerMode, size: Size = SMALL) -> dict[str, str]:
@@ -136,10 +141,10 @@ def _authorizer(spec: ClusterSpec, class_name: str) -> dict[str, str]:
     return {"authorizer.class.name": class_name} | ({"super.users": ";".join(spec.super_users)} if spec.super_users else {})
 
 
-def _secrets(spec: ClusterSpec) -> dict[str, str]:
-    if not spec.secrets:
+def _secrets(spec: ClusterSpec, *, without_zookeeper: bool) -> dict[str, str]:
+    references = {key: f"${{secrets:{spec.secrets_file}:{key}}}" for key in spec.secrets if not (without_zookeeper and of_zookeeper_alone(key))}
+    if not references:
         return {}
-    references = {key: f"${{secrets:{spec.secrets_file}:{key}}}" for key in spec.secrets}
     return {"config.providers": "secrets", "config.providers.secrets.class": FILE_CONFIG_PROVIDER} | references
 
 
@@ -147,43 +152,6 @@ def _pairs(protocols: Mapping[str, str]) -> str:
     return ",".join(f"{name}:{protocol}" for name, protocol in protocols.items())
 
 
-def render_properties(properties: Mapping[str, str], *, header: str) -> str:
-    """The text of a properties file, one key a line, in the mapping's order (java.util.Properties: backslashes are escaped)."""
-    lines = [f"# {line}" for line in header.splitlines()]
-    lines += [f"{key}={_escape(value)}" for key, value in properties.items()]
-    return "\n".join(lines) + "\n"
-
-
 def render_secrets(values: Mapping[str, str]) -> str:
     """The text of a host's secrets file (``spec.secrets_file``): one line a property, as Kafka's ``FileConfigProvider`` reads it."""
     return render_properties(dict(sorted(values.items())), header="Read by Kafka's FileConfigProvider. Keep it to its owner (0600).")
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
-
-
-_PROPERTY = re.compile(r"((?:\\.|[^\s=:\\])+)\s*[=:]?\s*(.*)", re.DOTALL)
-_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\n[ \t\f]*")
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """The properties of a file's text as java.util.Properties reads them.
-
-    Comments and blank lines are dropped, continued lines joined without their indentation; the last of a repeated key counts.
-    """
-    found: dict[str, str] = {}
-    for line in _CONTINUED.sub(lambda match: match.group(0).rstrip(" \t\f")[:-2], text).split("\n"):
-        stripped = line.strip()
-        match = None if stripped[:1] in ("", "#", "!") else _PROPERTY.match(stripped)
-        if match:
-            found[_unescape(match.group(1))] = _unescape(match.group(2))
-    return found
-
-
-def _unescape(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        escape = match.group(1)
-        return chr(int(escape[1:], 16)) if len(escape) == 5 else {"n": "\n", "t": "\t", "r": "\r"}.get(escape, escape)
-
-    return re.sub(r"\\(u[0-9A-Fa-f]{4}|.)", plain, text)

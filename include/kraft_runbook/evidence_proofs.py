@@ -14,12 +14,22 @@ from kraft_runbook.metadata.parity_report import KindCount, ParityReport
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person answered, and to which digest."""
+    """What a person answered, and to which digest. ``by``: the name that Airflow showed; ``by_id``: Airflow's id of that person, empty in older evidence.
+
+    ``read_back``: Airflow repeated this answer when the gate was confirmed.
+    """
 
     by: str
+    by_id: str
     approved: bool
     at: datetime
     digest: str
+    read_back: bool = False
+
+    @property
+    def who(self) -> str:
+        """The name, and the id where it is another."""
+        return f"{self.by} (id {self.by_id})" if self.by_id and self.by_id != self.by else self.by or "nobody named"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +93,11 @@ def gate_proofs(records: Sequence[EvidenceRecord]) -> tuple[GateProof, ...]:
             continue
         proof = found.get(key) or GateProof(*key, None, "", None, (), "", "")
         if outcome == "confirmed":
-            found[key] = replace(proof, confirmed_at=at)
+            repeated = {(text(s, "by"), text(s, "by_id"), moment(s, "answered_at")) for s in parts(body, "signatures")}
+            answers = tuple(replace(a, read_back=a.approved and (a.by, a.by_id, a.at) in repeated) for a in proof.answers)
+            found[key] = replace(proof, confirmed_at=at, answers=answers)
         else:
-            answer = Answer(text(body, "by"), outcome == "approved", moment(body, "answered_at") or at, key[1])
+            answer = Answer(text(body, "by"), text(body, "by_id"), outcome == "approved", moment(body, "answered_at") or at, key[1])
             found[key] = replace(proof, answers=(*proof.answers, answer))
     return tuple(found.values())
 

@@ -103,7 +103,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class ControllerlessWindow:
-    """The time in which no metadata change could be made, as the step that left KRaft measured it."""
+    """The time in which no metadata change could be made, as the step that left KRaft measured it.
+
+    ``raised``: the partitions whose state znode was written again before, since its version lay behind their epoch.
+    """
 
     at: datetime
     window_seconds: float | None
@@ -111,6 +114,7 @@ class ControllerlessWindow:
     high_watermark: int | None
     touched_keys: int | None
     moments: tuple[Moment, ...]
+    raised: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,12 +249,18 @@ def _reason(body: Body) -> str | None:
 def _summary(body: Body) -> str:
     outcome, gate, digest = text(body, "outcome"), text(body, "gate"), text(body, "digest")
     match outcome:
+        case "began":
+            return f"{'dry run' if body.get('dry_run') is True else 'the run'}, on {text(body, 'host')}"
         case "checked":
             results = parts(part(body, "checks"), "results")
             missed = [text(r, "code") for r in results if text(r, "verdict") != "PASS"]
             return f"{len(results) - len(missed)} of {len(results)} checks pass" + (f"; not: {', '.join(missed)}" if missed else "")
-        case "proven" | "confirmed":
+        case "proven" | "confirmed" | "begins":
             return f"gate {gate}, proof {digest[:12]}"
+        case "asked":
+            return f"gate {gate}, proof {digest[:12]}, signature {text(body, 'number')} of {text(body, 'needed')}"
+        case "turned_away":
+            return f"gate {gate}, the answer by {text(body, 'by')} does not count: {text(body, 'why')}"
         case "approved" | "rejected":
             return f"gate {gate}, proof {digest[:12]}, by {text(body, 'by')}"
         case "played":
@@ -272,7 +282,9 @@ def _summary(body: Body) -> str:
         case "way_back":
             return _reason(body) or f"open: {text(body, 'why')}"
         case "left_kraft":
-            return f"no controller for {text(body, 'window_seconds')} s"
+            gone, logs = ", ".join(texts(body, "gone")), "; ".join(texts(body, "logs_read"))
+            on_trust = f"; controller {gone} counted as stopped on the operator's word" if gone else ""
+            return f"no controller for {text(body, 'window_seconds')} s" + on_trust + (f"; the copy was never committed: {logs}" if logs else "")
         case "workload":
             return ", ".join(f"{name} {text(body, name)}" for name in ("acknowledged", "lost", "duplicated") if name in body)
     return _reason(body) or "; ".join(f"{clean(k)} {text(body, k)}" for k in body if k not in HIDDEN)[:300]
@@ -319,6 +331,7 @@ def _window(record: EvidenceRecord) -> ControllerlessWindow:
         high_watermark=whole(body, "high_watermark"),
         touched_keys=whole(body, "touched_keys"),
         moments=moments,
+        raised=texts(body, "raised"),
     )
 
 

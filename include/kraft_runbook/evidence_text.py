@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kraft_runbook.evidence_proofs import GateProof, ParityRun, describe
+from kraft_runbook.evidence_proofs import Answer, GateProof, ParityRun, describe
 from kraft_runbook.evidence_report import RunReport
 
 
@@ -54,9 +54,13 @@ def _gate(gate: GateProof) -> list[str]:
     lines = [f"gate {gate.gate}: proof {gate.digest} ({describe(gate.genuine)})"]
     lines += ["  THIS RUN HAS NO RECORD OF THAT PROOF"] if gate.proven_at is None else []
     lines += [f"  {passed} of {len(gate.checks)} checks pass" + (f"; parity {gate.parity}" if gate.parity else "")] if gate.checks else []
-    lines += [f"  {'approved' if a.approved else 'REJECTED'} by {a.by} at {a.at:%Y-%m-%d %H:%M:%S} UTC" for a in gate.answers]
+    lines += [f"  {'approved' if a.approved else 'REJECTED'} by {a.who} at {a.at:%Y-%m-%d %H:%M:%S} UTC{_read_back(a)}" for a in gate.answers]
     lines += ["  nobody answered"] if not gate.answers else []
     return lines + ([f"  confirmed at {gate.confirmed_at:%Y-%m-%d %H:%M:%S} UTC"] if gate.confirmed_at else [])
+
+
+def _read_back(answer: Answer) -> str:
+    return ", as Airflow repeated it" if answer.read_back else ""
 
 
 def _parity(parity: ParityRun) -> list[str]:

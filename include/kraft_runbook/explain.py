@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kraft_runbook.checks import run_checks
-from kraft_runbook.checks.registry import CHECKS, DUAL_WRITING, SOAK, Needs
+from kraft_runbook.checks.liveness import dual_write_liveness
+from kraft_runbook.checks.model import Verdict
+from kraft_runbook.checks.registry import DUAL_WRITING, SOAK, Check, Needs, applicable
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
+from kraft_runbook.never_copied import may_have_died_in_the_copy
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, detect_phase, forward_from
 from kraft_runbook.way_back import quorum_is_lost, render_estimate, way_back
@@ -16,7 +18,10 @@ from kraft_runbook.way_back import quorum_is_lost, render_estimate, way_back
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """An observation in words. ``problems``: blocking checks that fail on what was read; ``unread``: what could not be."""
+    """An observation in words.
+
+    ``problems``: blocking checks that fail on what was read; ``unread``: what could not be; ``not_looked_at``: what was not asked for.
+    """
 
     cluster: str
     phase: Phase
@@ -28,6 +33,7 @@ class Explanation:
     rollback: RollbackPlan
     problems: tuple[str, ...]
     unread: tuple[str, ...]
+    not_looked_at: str = ""
 
     def render_text(self) -> str:
         lines = [f"{self.cluster} is in {self.phase}.", f"  {self.means}", "  Seen: " + "; ".join(self.because)]
@@ -38,8 +44,9 @@ class Explanation:
             f"Back, now{render_estimate(self.rollback)}", self.back, "there is nothing to undo" if self.rollback.possible else "nothing can be done"
         )
         lines += [f"    Risk: {risk}" for risk in self.rollback.risks]
-        lines += _section("Problems", self.problems, "none seen in a quick look; kraft-runbook preflight looks deeper")
-        return "\n".join(lines + (_section("Could not be read", self.unread, "") if self.unread else []))
+        lines += _section("Problems", self.problems, "none seen in a quick look")
+        lines += _section("Could not be read", self.unread, "") if self.unread else []
+        return "\n".join(lines + (["", self.not_looked_at] if self.not_looked_at else []))
 
 
 def _section(title: str, items: tuple[str, ...], none: str) -> list[str]:
@@ -61,28 +68,47 @@ TOLD_BY_THE_PHASE = frozenset({"KRB-PRE-001", "KRB-PRE-002"})
 """Checks that would only repeat what the phase and its reasons say."""
 
 
-def explain(seen: ClusterObservation, spec: ClusterSpec) -> Explanation:
-    """Put an observation into words. A LIVE one is enough."""
+def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Explanation:
+    """Put an observation into words. A LIVE one is enough. ``earlier``: one some seconds before; dual write and topics under change need it."""
     reading = detect_phase(seen)
-    checks = run_checks(seen, spec, reading.phase, gate=SOAK if reading.phase in DUAL_WRITING else None)
-    rollback = way_back(seen, spec)
+    looked_at = tuple(each for each in applicable(reading.phase, SOAK if reading.phase in DUAL_WRITING else None) if _is_answerable(each, seen, earlier))
+    blocking = [result for result in (each.run(seen, spec, earlier) for each in looked_at if each.code not in TOLD_BY_THE_PHASE) if result.blocks]
+    stopped = None
+    if earlier is not None and reading.phase in DUAL_WRITING and not quorum_is_lost(seen):
+        alive = dual_write_liveness(earlier, seen)
+        blocking += [alive] if alive.blocks else []
+        stopped = alive.evidence if alive.verdict is Verdict.FAIL else None
+    rollback = way_back(seen, spec, dual_write_stopped=stopped)
     return Explanation(
         cluster=spec.name,
         phase=reading.phase,
         because=reading.reasons,
         means=_means(seen, reading.phase),
-        waits_for=_waits(seen, spec, reading.phase),
+        waits_for=_waits(seen, earlier or seen, spec, reading.phase),
         forward=_forward(seen, reading.phase),
         back=rollback.steps,
         rollback=rollback,
-        problems=tuple(
-            f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}"
-            for c in checks.blocking
-            if CHECKS[c.code].needs is Needs.LIVE and c.code not in TOLD_BY_THE_PHASE
-        )
-        + tuple(_may_be_cut_off(seen, reading.phase)),
+        problems=tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in blocking) + tuple(_may_be_cut_off(seen, reading.phase)),
         unread=unread_parts(seen),
+        not_looked_at=_not_looked_at(reading.phase, seen),
     )
+
+
+def _is_answerable(check: Check, seen: ClusterObservation, earlier: ClusterObservation | None) -> bool:
+    """Whether what the check judges by was asked for at all."""
+    return check.needs in _asked_for(seen) and not (check.twice and earlier is None)
+
+
+def _asked_for(seen: ClusterObservation) -> frozenset[Needs]:
+    tree = was_read(seen.zookeeper) and was_read(seen.zookeeper.tree)
+    return frozenset({Needs.LIVE} | ({Needs.TREE} if tree else set()) | ({Needs.HOSTS} if was_read(seen.hosts) else set()))
+
+
+def _not_looked_at(phase: Phase, seen: ClusterObservation) -> str:
+    """One line: which checks were left out, and what shows them."""
+    left = [each.needs for each in applicable(phase, None) if each.needs not in _asked_for(seen)]
+    parts = [f"{what} ({left.count(needs)} checks)" for needs, what in ((Needs.TREE, "each topic's znodes"), (Needs.HOSTS, "the hosts")) if needs in left]
+    return f"Not looked at: {' and '.join(parts)}; kraft-runbook preflight does." if parts else ""
 
 
 def _means(seen: ClusterObservation, phase: Phase) -> str:
@@ -104,7 +130,7 @@ def _left_behind(seen: ClusterObservation, phase: Phase) -> str:
 
 def _leaderless(seen: ClusterObservation, phase: Phase) -> str | None:
     """What shows that KRaft holds the office and no quorum leads."""
-    return quorum_is_lost(seen) if phase in DUAL_WRITING else None
+    return quorum_is_lost(seen) if phase in DUAL_WRITING or may_have_died_in_the_copy(seen) else None
 
 
 def _may_be_cut_off(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
@@ -125,7 +151,7 @@ def _unflagged(seen: ClusterObservation) -> str:
     return ", ".join(str(c.id) for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT)
 
 
-def _waits(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
+def _waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
     if phase in (Phase.PRE_MIGRATION, Phase.HYBRID) and _unflagged(seen):
         return (f"an operator: restart controller {_unflagged(seen)} with the migration flag before it is elected, or the migration is final",)
     lost = _leaderless(seen, phase)
@@ -137,9 +163,9 @@ def _waits(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[s
             if not ready.done:
                 return _missing(ready)
             brokers = [broker_registered(seen, spec, i, BrokerMode.HYBRID) for i in spec.broker_ids]
-            return _missing(*brokers) or _missing(metadata_copied(seen, seen, spec))
+            return _missing(*brokers) or _missing(metadata_copied(seen, earlier, spec))
         case Phase.HYBRID:
-            return _missing(metadata_copied(seen, seen, spec)) or ("an operator: the dual_write gate, then the brokers' roll into KRaft mode",)
+            return _missing(metadata_copied(seen, earlier, spec)) or ("an operator: the dual_write gate, then the brokers' roll into KRaft mode",)
         case Phase.DUAL_WRITE:
             left = [broker_registered(seen, spec, i, BrokerMode.KRAFT) for i in spec.broker_ids]
             return _missing(*left) or (_missing(finalized(seen, spec)) if _unflagged(seen) else ("an operator: the finalize gate, after the soak",))
@@ -156,6 +182,11 @@ def _missing(*progress: Progress) -> tuple[str, ...]:
 
 
 def _forward(seen: ClusterObservation, phase: Phase) -> tuple[str, ...]:
+    if may_have_died_in_the_copy(seen):
+        return (
+            "nothing shows that the copy was completed: the controllers may have died in it. Look for 'Aborting the metadata migration' in their logs, mend what it "
+            f"names, then start controller {_down(seen)}: it copies anew, and dies anew of what was not mended",
+        )
     if _leaderless(seen, phase):
         start = f"start controller {_down(seen)} with the configuration that it has; its log says why it ended. " if _down(seen) else ""
         return (f"{start}No step goes on before a quorum leads",)
@@ -164,6 +195,11 @@ def _forward(seen: ClusterObservation, phase: Phase) -> tuple[str, ...]:
         return (f"start broker {ended} first, its log says why it ended: no other broker is restarted while one is down",)
     if phase is Phase.PRE_MIGRATION and _down(seen):
         return (f"provision_controllers: go on with controller {_down(seen)}; one whose disk is empty is formatted anew and catches up from the others",)
+    if phase in DUAL_WRITING and _down(seen):
+        return (
+            f"start controller {_down(seen)} first; where it lost its disk, clear its provision task (provision_controllers) in the run of the migration: it is "
+            "formatted anew and catches up from the others, once a majority of them hold all that is committed",
+        )
     not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if phase is Phase.DUAL_WRITE and not_yet:
         return (f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",)

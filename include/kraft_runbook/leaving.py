@@ -8,6 +8,7 @@ exactly when /migration's offset is the high watermark - 1.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -18,30 +19,84 @@ from kraft_runbook.observation import ClusterObservation, Unread, was_read
 
 @dataclass(frozen=True, slots=True)
 class FencePlan:
-    """``active`` stays until everything is in ZooKeeper; ``fenced`` are stopped first. ``active`` None: no quorum stands, all are stopped at once."""
+    """``active`` stays until everything is in ZooKeeper; ``fenced`` are stopped first. ``active`` None: no quorum stands, all are stopped at once.
+
+    ``gone``: those that an operator says are gone for good with their hosts. Nobody can stop them; nothing else waits for them.
+    """
 
     active: int | None
     fenced: tuple[int, ...]
+    gone: tuple[int, ...] = ()
+
+    def led_by(self, leader: int) -> FencePlan:
+        """The same where another controller was elected meanwhile."""
+        everybody = sorted({*self.fenced, *([] if self.active is None else [self.active])})
+        return FencePlan(leader, tuple(i for i in everybody if i != leader), self.gone)
 
 
-def fence_plan(seen: ClusterObservation) -> FencePlan:
+def fence_plan(seen: ClusterObservation, *, gone: Collection[int] = ()) -> FencePlan:
     """Whom to stop first. Every declared controller is in it: one that is down already must not come back in the middle."""
     leader = seen.quorum.leader_id if was_read(seen.quorum) else None
-    return FencePlan(leader, tuple(i for i in seen.controllers if i != leader))
+    return FencePlan(leader, tuple(i for i in seen.controllers if i != leader and i not in gone), tuple(sorted(gone)))
 
 
-def why_no_fence(seen: ClusterObservation, spec: ClusterSpec) -> str | None:
-    """Why the quorum could not be fenced now; None when it can."""
+def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> str | None:
+    """Why the quorum could not be fenced now; None when it can.
+
+    A controller that is down counts as fenced where its host says so: where ``seen.hosts`` has it, else by its port, which refuses. One of
+    ``gone`` counts as fenced on the operator's word, as long as nothing answers there.
+    """
     if len(spec.controllers) == 1 and was_read(seen.quorum):
         return f"a quorum of one can't be fenced: controller {spec.controllers[0].id} alone is a majority"
-    unread = [f"controller {c.id} ({c.running.reason})" for c in seen.controllers.values() if isinstance(c.running, Unread)]
+    unknown = sorted(set(gone) - set(spec.controller_ids))
+    if unknown:
+        return f"controller {_ids(unknown)}, said to be gone, is not in the cluster file"
+    alive = [c.id for c in seen.controllers.values() if c.id in gone and c.running is True]
+    if alive:
+        return f"controller {_ids(alive)}, said to be gone, answers: take it from the list of those that are gone"
+    unread = [f"controller {c.id} ({c.running.reason})" for c in seen.controllers.values() if isinstance(c.running, Unread) and c.id not in gone]
     if unread:
-        return f"it can't be seen whether {', '.join(unread)} runs: with the active one it could still be a majority"
+        return f"it can't be seen whether {', '.join(unread)} runs: with the active one it could still be a majority. {SAY_GONE}"
+    silent = [told for c in seen.controllers.values() if c.running is False and c.id not in gone and (told := _not_shown_down(seen, c.id))]
+    if silent:
+        return f"{', '.join(silent)}. {SAY_GONE}"
     if was_read(seen.quorum) and seen.quorum.leader_id not in seen.controllers:
         return f"the quorum's leader {seen.quorum.leader_id} is not in the cluster file"
     if seen.undeclared_controllers:
-        return f"the quorum has voters that the cluster file does not know: {', '.join(map(str, sorted(seen.undeclared_controllers)))}"
+        return f"the quorum has voters that the cluster file does not know: {_ids(seen.undeclared_controllers)}"
     return None
+
+
+SAY_GONE = (
+    "Make its host reachable; or, where the host is gone for good, name the controller under 'Controllers whose hosts are gone' when you trigger the rollback"
+)
+
+
+def _not_shown_down(seen: ClusterObservation, controller_id: int) -> str | None:
+    """What keeps a host from saying that its controller is down, where the hosts were examined."""
+    host = seen.hosts.get(controller_id) if was_read(seen.hosts) else None
+    if host is None:
+        return None
+    if isinstance(host.service_state, Unread):
+        return f"controller {controller_id} does not run, but its host can't be asked to keep it so ({host.service_state.reason})"
+    return None
+
+
+def gone_risk(gone: Collection[int]) -> str:
+    """What a person signs who says that these hosts are gone."""
+    return (
+        f"controller {_ids(gone)} counts as stopped on the operator's word alone. Its host must never come back with its data: while the quorum is fenced it could make "
+        "a majority with the active controller (the proof then fails, and the fence is lifted), and later it would bring the old quorum's votes and log into a "
+        "new migration. Wipe its data before that host is started again; the rollback can't set it aside"
+    )
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(ids)))
+
+
+NAMED = 1000
+"""How many partitions whose znode was written again are put on record by name; their number always is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +106,9 @@ class Departure:
     Between ``ready_at`` and ``caught_up_at`` the brokers took in what the quorum had told them, metadata still changeable.
     ``window_seconds``: from the fence until every broker knew its ZooKeeper controller: no metadata change could be made meanwhile.
     ``migration_offset``: up to where ZooKeeper was written; ``touched_keys``: how many keys the final proof compared.
+    ``gone``: controllers that counted as stopped on the operator's word. ``logs_read``: what each controller's own log shows, where it was to be proven
+    from them that the copy was never committed.
+    ``raised``: the partitions whose state znode was written again since its version lay behind their epoch (``metadata.partition_epochs``), in words.
     """
 
     began_at: datetime
@@ -68,6 +126,9 @@ class Departure:
     touched_keys: int | None = None
     controller: int | None = None
     deleted: tuple[str, ...] = ()
+    gone: tuple[int, ...] = ()
+    logs_read: tuple[str, ...] = ()
+    raised: tuple[str, ...] = ()
 
     @property
     def window_seconds(self) -> float | None:
@@ -78,4 +139,6 @@ class Departure:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; times as ISO text."""
         plain = {k: v.isoformat() if isinstance(v, datetime) else v for k, v in asdict(self).items()}
-        return {**plain, "deleted": list(self.deleted), "window_seconds": self.window_seconds}
+        lists = {name: list(getattr(self, name)) for name in ("deleted", "gone", "logs_read")}
+        named = {"raised": list(self.raised[:NAMED]), "raised_count": len(self.raised)}
+        return {**plain, **lists, **named, "window_seconds": self.window_seconds}

@@ -92,6 +92,66 @@ class BrokerZnode:
     rack: str | None = None
 
 
+class Consequence(StrEnum):
+    """What comes of a znode that Kafka 3.9 can't go on with as it stands.
+
+    COPY_FAILS: every controller ends in the copy. SYNC_FAILS: dual write never begins after it. BROKER_STAYS_DOWN: one that restarts does not come up.
+    KRAFT_DIFFERS: KRaft would hold something else than ZooKeeper or the brokers do. NOTED: nothing stops, but it is not as it looks.
+    """
+
+    COPY_FAILS = "copy fails"
+    SYNC_FAILS = "sync fails"
+    BROKER_STAYS_DOWN = "broker stays down"
+    KRAFT_DIFFERS = "KRaft differs"
+    NOTED = "noted"
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeFault:
+    """What is wrong with one znode. ``path``: Kafka's, without a chroot. ``problem`` quotes no value."""
+
+    path: str
+    consequence: Consequence
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.problem})"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How many there are, exactly, and the first 20 of them."""
+
+    count: int = 0
+    samples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassword:
+    """A config that is stored encoded (``EncryptingPasswordEncoder``). ``problem``: why password.encoder.secret does not decode it; None: it does.
+    Unread: the secret is not at hand.
+
+    ``cipher``: the algorithm that it says it was encrypted with; empty where it says none.
+    """
+
+    path: str
+    name: str
+    cipher: str
+    problem: str | Unread | None
+
+
+@dataclass(frozen=True, slots=True)
+class MinIsrGroup:
+    """Topics alike in what a restart means for their producers. ``own``: their ``min.insync.replicas``, None: the brokers' counts.
+
+    ``replicas``: how many a partition of theirs has. A topic whose partitions differ stands in several groups.
+    """
+
+    own: int | None
+    replicas: int
+    topics: Found
+
+
 @dataclass(frozen=True, slots=True)
 class ZookeeperTree:
     """What the deep read adds: facts that need every topic's znodes. Samples are capped at 20; counts are exact."""
@@ -110,7 +170,17 @@ class ZookeeperTree:
     topic_list_bytes: int = 0
     """The length of ZooKeeper's reply that lists all topics."""
     unreadable: tuple[str, ...] = ()
-    """Paths whose value could not be parsed."""
+    """Paths whose value could not be parsed, of every kind that a comparison reads."""
+    unreadable_count: int = 0
+    faults: Mapping[Consequence, Found] = field(default_factory=dict)
+    """What Kafka can't go on with, by what comes of it; a znode may stand under several."""
+    stored_passwords: tuple[StoredPassword, ...] = ()
+    """Every config that is stored as a password, whole: there are few. Values are not kept."""
+    shared_topic_ids: Found = Found()
+    """Topics that have the id of another."""
+    min_isr_groups: tuple[MinIsrGroup, ...] = ()
+    min_isr_of_brokers: Mapping[str, int] = field(default_factory=dict)
+    """The dynamic ``min.insync.replicas`` of ``<default>`` and of brokers, by the name of their znode below /config/brokers."""
     acl_count: int = 0
     acls_with_bad_principal: tuple[str, ...] = ()
     config_entity_types: frozenset[str] = frozenset()
@@ -268,7 +338,22 @@ class TopicsState:
     out_of_sync_by_broker: Mapping[int, int]
     """For each broker id, how many partitions list it as a replica that is not in the ISR."""
     topics_known_by_broker: Mapping[int, int] = field(default_factory=dict)
-    """How many topics each broker that answered knows. A broker whose number differs has not heard of everything yet."""
+    """How many topics each broker that answered knows."""
+    topics_unknown_to: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """For each broker that answered, the topics that another names and it does not. Where topics come and go some always are; one that stays is a lag."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsApart:
+    """By name, which topics the metadata log has and ZooKeeper does not, and the other way round, in one pass.
+
+    The two are read side by side, so where topics come and go some are always apart; what two passes have in common is missing.
+    """
+
+    in_quorum: int
+    in_zookeeper: int
+    only_in_quorum: frozenset[str]
+    only_in_zookeeper: frozenset[str]
 
 
 # -- hosts ---------------------------------------------------------------------------------------------------------------
@@ -296,8 +381,14 @@ class HostState:
     """Whether the metadata log's directory (``__cluster_metadata-0``) is there: a controller once ran on this data."""
     unreachable_addresses: tuple[str, ...] | Unread = Unread("not examined")
     """Of the addresses that this node must reach (controllers: ZooKeeper and the brokers' listener), those that it can't."""
+    listener_threads: tuple[str, ...] | Unread = Unread("not examined")
+    """The threads through which a ZooKeeper-based broker hears of changes in ZooKeeper, by the same names (``kraft_runbook.listener_threads``)."""
     controller_threads: tuple[str, ...] | Unread = Unread("not examined")
     """The threads through which a ZooKeeper-based broker speaks to its controller, by the names that Linux shows (``kraft_runbook.controller_threads``)."""
+    secrets_keys: tuple[str, ...] | Unread | None = Unread("not examined")
+    """The names of the properties in the host's secrets file, never a value; None where there is no such file."""
+    secrets_readable: str | Unread | None = Unread("not examined")
+    """Why the user that runs Kafka can't read the secrets file; empty where it can; None where there is no such file."""
 
 
 # -- the whole -----------------------------------------------------------------------------------------------------------
@@ -315,6 +406,7 @@ class ClusterObservation:
     quorum: QuorumState | Unread
     brokers: Mapping[int, BrokerState]
     topics: TopicsState | Unread
+    topics_apart: TopicsApart | Unread = Unread("not asked for")
     hosts: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
     undeclared_brokers: frozenset[int] = field(default_factory=frozenset)
     """Ids that are live in ZooKeeper, the quorum or Metadata and not in the cluster file."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kraft_runbook.birth import born_in_kraft, held_by_zookeeper, log_says_none
 from kraft_runbook.errors import Refused
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, ZookeeperState, was_read
 
@@ -109,7 +110,8 @@ TRANSITIONS: tuple[Transition, ...] = (
         Step.LEAVE_KRAFT,
         Phase.HYBRID,
         Phase.ZOOKEEPER,
-        does="fence the quorum, drain and prove its writes to ZooKeeper, stop it, delete /controller and /migration, see every broker follow ZooKeeper's controller",
+        does="write state znodes whose version lies behind their partition's epoch again until it has caught up, fence the quorum, drain and prove its writes to ZooKeeper, "
+        "stop it, delete /controller and /migration, see every broker follow ZooKeeper's controller",
         way_back="provision the controllers again, with new data directories",
     ),
     Transition(
@@ -140,34 +142,57 @@ def transition(step: Step) -> Transition:
 
 @dataclass(frozen=True, slots=True)
 class PhaseReading:
-    """The observed phase and why. For UNKNOWN, ``reasons`` says what could not be read or what contradicts."""
+    """The observed phase and why. For UNKNOWN, ``reasons`` says what could not be read or what contradicts.
+
+    ``transient``: a controller or broker that has just started shows the same for some moments (docs/interruptions.md), so that only
+    time tells; ``clients.settled`` looks again before anything is refused for it.
+    """
 
     phase: Phase
     reasons: tuple[str, ...]
+    transient: bool = False
 
 
 def detect_phase(seen: ClusterObservation) -> PhaseReading:
     """Derive the phase. Nothing unread is guessed: where the rest does not prove a phase, it is UNKNOWN with the reasons.
 
-    The metadata log's own record counts beside the controllers' gauges: it is committed, while a gauge can be behind.
+    The metadata log's own record counts beside the controllers' gauges: it is committed, while a gauge can be behind. A gauge of 0 (NONE)
+    by itself says nothing: see ``birth``.
     """
     states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
     recorded = seen.quorum.migration_state_record if was_read(seen.quorum) else None
     shown = set(states.values()) | {recorded}
     if ZkMigrationState.POST_MIGRATION in shown:
         return PhaseReading(Phase.FINALIZED, (_say(states, ZkMigrationState.POST_MIGRATION),))
-    if ZkMigrationState.NONE in shown:
-        return PhaseReading(Phase.UNKNOWN, (f"{_say(states, ZkMigrationState.NONE)}: this cluster was born in KRaft mode, there is nothing to migrate",))
     silent = [f"controller {c.id}'s metrics: {_why(c.metrics)}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
     for state, phases in ((ZkMigrationState.MIGRATION, "HYBRID, DUAL_WRITE or FINALIZED"), (ZkMigrationState.PRE_MIGRATION, "PRE_MIGRATION or a later phase")):
         if state not in shown:
             continue
         if silent and recorded is None:
-            return PhaseReading(Phase.UNKNOWN, (f"{_say(states, state)}, so it is {phases}", *silent))
+            return PhaseReading(Phase.UNKNOWN, (f"{_say(states, state)}, so it is {phases}", *silent), transient=True)
         if state is ZkMigrationState.MIGRATION:
             return _after_the_copy(seen, states)
         return PhaseReading(Phase.PRE_MIGRATION, (_say(states, state),))
+    if log_says_none(seen):
+        return _formed_without_the_flag(seen, states)
+    if ZkMigrationState.NONE in shown and not was_read(seen.quorum) and not held_by_zookeeper(seen):
+        told = f"{_say(states, ZkMigrationState.NONE)}, as on a cluster that was born in KRaft mode and on a controller that has published nothing yet"
+        return PhaseReading(Phase.UNKNOWN, (told, f"the metadata log, which tells them apart, could not be read: {seen.quorum.reason}"), transient=True)
     return _without_a_migration_state(seen)
+
+
+def _formed_without_the_flag(seen: ClusterObservation, states: dict[int, ZkMigrationState | None]) -> PhaseReading:
+    said = _say(states, ZkMigrationState.NONE)
+    if "on controller" in said:
+        said += ", and the metadata log says so too"
+    held = held_by_zookeeper(seen)
+    if held:
+        told = f"{said}: these controllers formed their quorum without the migration flag, but {', '.join(held)}"
+        return PhaseReading(Phase.UNKNOWN, (f"{told}. Stop them, move their data away and provision them anew, before a broker registers with them",))
+    if born_in_kraft(seen):
+        return PhaseReading(Phase.UNKNOWN, (f"{said}: this cluster was born in KRaft mode, there is nothing to migrate",))
+    unread = [f"broker {i}'s mode could not be read: {_why(seen.brokers[i].mode)}" for i in seen.brokers_of_unknown_mode()]
+    return PhaseReading(Phase.UNKNOWN, (f"{said}: the quorum was formed without the migration flag", *unread))
 
 
 def _say(states: dict[int, ZkMigrationState | None], value: ZkMigrationState) -> str:
@@ -183,7 +208,7 @@ def _after_the_copy(seen: ClusterObservation, states: dict[int, ZkMigrationState
     unknown = seen.brokers_of_unknown_mode()
     if unknown:
         reasons = [f"broker {i}'s mode could not be read: {_why(seen.brokers[i].mode)}" for i in unknown]
-        return PhaseReading(Phase.UNKNOWN, (f"{said}, so it is HYBRID or DUAL_WRITE", *reasons))
+        return PhaseReading(Phase.UNKNOWN, (f"{said}, so it is HYBRID or DUAL_WRITE", *reasons), transient=True)
     return PhaseReading(Phase.HYBRID, (said, "no broker is in KRaft mode"))
 
 
@@ -198,12 +223,13 @@ def _without_a_migration_state(seen: ClusterObservation) -> PhaseReading:
     claimed = _claimed_by_kraft(seen.zookeeper)
     if claimed:
         which = "they show no migration state" if running else "none of them runs"
-        return PhaseReading(Phase.UNKNOWN, (f"{claimed}, but of the declared controllers {which}: start them, or read docs/rollback.md",))
+        told = f"{claimed}, but of the declared controllers {which}: start them, or read docs/rollback.md"
+        return PhaseReading(Phase.UNKNOWN, (told,), transient=bool(running))
     if running:
         mute = [f"controller {c.id}'s port answers, but not as a controller: {_why(c.mode)}" for c in running if not was_read(c.mode)]
         mute += [f"controller {c.id}'s metrics: {_why(c.metrics)}" for c in running if was_read(c.mode) and not was_read(c.metrics)]
         if mute:
-            return PhaseReading(Phase.UNKNOWN, tuple(mute))
+            return PhaseReading(Phase.UNKNOWN, tuple(mute), transient=True)
         if any(c.mode == ControllerMode.KRAFT for c in running):
             ids = ", ".join(str(c.id) for c in running if c.mode == ControllerMode.KRAFT)
             return PhaseReading(Phase.UNKNOWN, (f"controller {ids} runs without the migration flag: stop it before it leads a quorum",))

@@ -6,11 +6,13 @@ before anyone needs the way back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.leaving import why_no_fence
+from kraft_runbook.conditions import one_controller
+from kraft_runbook.leaving import gone_risk, why_no_fence
+from kraft_runbook.never_copied import may_have_died_in_the_copy
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, Step, detect_phase, rollback_plan, transition
 
@@ -29,29 +31,58 @@ RESTORE = (
     "then the way back from the phase that shows",
 )
 """The steps where no quorum leads: not yet a way back, but the way to one."""
+DIED_IN_THE_COPY = (
+    "restore_quorum: end every controller and read its own log; where the logs prove that the copy was never committed, nothing was ever acknowledged by "
+    "the quorum, and it stays down; else it is started as it is configured, so that a leader writes the rest to ZooKeeper",
+    "leave_kraft: read the logs once more, delete /controller and /migration, see every broker follow ZooKeeper's controller",
+    "then roll_brokers_to_zookeeper and set_controllers_aside; or, where the copy was committed, the way back from the phase that shows",
+)
+"""The steps where nothing shows that the copy was completed: started again, the controllers would copy again, and die of what they died of."""
 
 
-def way_back(seen: ClusterObservation, spec: ClusterSpec, *, dual_write_stopped: str | None = None) -> RollbackPlan:
+def way_back(
+    seen: ClusterObservation,
+    spec: ClusterSpec,
+    *,
+    dual_write_stopped: str | None = None,
+    gone: Collection[int] = (),
+    not_deletable: str | None = None,
+    lies_behind: str | None = None,
+) -> RollbackPlan:
     """The way back from where the cluster was seen. ``dual_write_stopped``: what shows that ZooKeeper is not written any more, where two looks showed it.
+    ``gone``: controllers whose hosts are gone for good, as an operator says. ``not_deletable``: why this tool may not delete what KRaft holds in
+    ZooKeeper, where it was asked. ``lies_behind``: which state znodes' versions lie behind their partitions' epochs, where that was looked at.
 
     Not possible, but with steps: the quorum has to be brought back first, which the rollback does.
     """
     phase = detect_phase(seen).phase
     plan = rollback_plan(phase)
+    if gone:
+        plan = replace(plan, risks=(*plan.risks, gone_risk(gone)))
     if phase is Phase.FINALIZED:
         return plan
-    lost = quorum_is_lost(seen) if phase in (Phase.UNKNOWN, Phase.HYBRID, Phase.DUAL_WRITE) else None
+    # One that is left without a majority goes on showing PRE_MIGRATION.
+    lost = quorum_is_lost(seen) if phase in (Phase.UNKNOWN, Phase.HYBRID, Phase.DUAL_WRITE) or may_have_died_in_the_copy(seen) else None
+    if lost and not_deletable:
+        return RollbackPlan(False, f"{lost}, and {not_deletable}", (), plan.risks)
+    if lost and may_have_died_in_the_copy(seen):
+        why = f"{lost}, and nothing shows that the copy was completed: the controllers' own logs must tell first; the rollback reads them"
+        return RollbackPlan(False, why, DIED_IN_THE_COPY, plan.risks)
     if lost:
         return RollbackPlan(False, f"{lost}: a majority of the controllers must run first", RESTORE, plan.risks)
     if phase is Phase.UNKNOWN:
         return plan
     if phase is Phase.ZOOKEEPER:
         steps = tuple(_settling(seen, spec))
+        if not_deletable and was_read(seen.zookeeper) and seen.zookeeper.migration is not None:
+            return RollbackPlan(False, not_deletable, (), plan.risks)
         return replace(plan, steps=steps, seconds=_seconds(seen, spec, phase)) if steps else plan
-    obstacles = list(_obstacles(seen, spec, phase, dual_write_stopped))
+    obstacles = list(_obstacles(seen, spec, phase, dual_write_stopped, gone))
+    if not_deletable:
+        obstacles.append(not_deletable)
     if obstacles:
         return RollbackPlan(False, "; ".join(obstacles), (), plan.risks)
-    named = tuple(_named(text, seen) for text in plan.steps)
+    named = tuple(_named(text, seen, lies_behind) for text in plan.steps)
     return replace(plan, steps=named, seconds=_seconds(seen, spec, phase), window_seconds=WINDOW_SECONDS)
 
 
@@ -77,13 +108,15 @@ def quorum_is_lost(seen: ClusterObservation) -> str | None:
     return f"broker {_ids(in_kraft)} is in KRaft mode, and no quorum leads" if in_kraft else None
 
 
-def _obstacles(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, dual_write_stopped: str | None) -> Iterable[str]:
+def _obstacles(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, dual_write_stopped: str | None, gone: Collection[int]) -> Iterable[str]:
     """Each reason for a no."""
     if isinstance(seen.zookeeper, Unread):
         yield f"ZooKeeper can't be read ({seen.zookeeper.reason})"
-    fence = why_no_fence(seen, spec)
+    fence = why_no_fence(seen, spec, gone=gone)
     if fence:
         yield fence
+    if phase is not Phase.PRE_MIGRATION and was_read(seen.zookeeper) and was_read(seen.quorum):
+        yield from one_controller(seen.zookeeper, seen.quorum)
     unflagged = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
     if unflagged:
         yield (
@@ -102,14 +135,16 @@ def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:
         yield f"{Step.SET_CONTROLLERS_ASIDE.value}: {transition(Step.SET_CONTROLLERS_ASIDE).does}"
 
 
-def _named(step: str, seen: ClusterObservation) -> str:
-    """The step with the brokers that it would restart."""
+def _named(step: str, seen: ClusterObservation, lies_behind: str | None) -> str:
+    """The step with the brokers that it would restart, or the partitions that it would mend."""
     name, _, does = step.partition(": ")
     match name:
         case Step.ROLL_BROKERS_BACK_TO_HYBRID.value:
             brokers = seen.brokers_in(BrokerMode.KRAFT)
         case Step.ROLL_BROKERS_TO_ZOOKEEPER.value:
             brokers = tuple(b.id for b in seen.brokers.values() if b.mode != BrokerMode.ZOOKEEPER)
+        case Step.LEAVE_KRAFT.value if lies_behind:
+            return f"{step}. Now: {lies_behind}"
         case _:
             return step
     return f"{name}: broker {_ids(brokers)}: {does}" if brokers else f"{name}: nothing to do"

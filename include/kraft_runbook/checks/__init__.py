@@ -1,6 +1,18 @@
 """One function a check. Importing this package fills the list in ``registry.CHECKS``."""
 
-from kraft_runbook.checks import copy, finalization, hosts, identity, migration, software, zookeeper
+from kraft_runbook.checks import (
+    copy,
+    finalization,
+    hosts,
+    identity,
+    listeners,
+    migration,
+    producers,
+    settings,
+    software,
+    znodes,
+    zookeeper,
+)
 from kraft_runbook.checks.model import CheckResult, ChecksReport, Severity, Verdict
 from kraft_runbook.checks.registry import CHECKS, render_catalogue, run_checks
 
@@ -14,9 +26,13 @@ __all__ = [
     "finalization",
     "hosts",
     "identity",
+    "listeners",
     "migration",
+    "producers",
     "render_catalogue",
     "run_checks",
+    "settings",
     "software",
+    "znodes",
     "zookeeper",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraft_runbook.checks.model import Finding, Severity, failed, passed, unknown
-from kraft_runbook.checks.registry import check
+from kraft_runbook.checks.registry import Needs, check
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.copy_tuning import duration
@@ -52,7 +52,7 @@ def the_controllers_heap_fits_the_copy(seen: ClusterObservation, spec: ClusterSp
     return passed(tuning.render_heap()) if enough else failed(tuning.render_heap())
 
 
-@check("KRB-PRE-056", severity=Severity.BLOCKING, fix=_PACKET, phases=COPY_AHEAD)
+@check("KRB-PRE-056", severity=Severity.BLOCKING, fix=_PACKET, phases=COPY_AHEAD, needs=Needs.TREE)
 def the_list_of_topics_fits_into_a_packet(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The controllers can take the list of all topics from ZooKeeper in one packet.
 

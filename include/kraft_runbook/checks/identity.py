@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
+from kraft_runbook.birth import born_in_kraft
 from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.checks.registry import ANY_PHASE, BEFORE_THE_COPY, DURING_MIGRATION, UNTIL_FINALIZED, check
 from kraft_runbook.cluster import ClusterSpec
@@ -29,13 +29,15 @@ def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The cluster is neither finalized nor born in KRaft mode.
 
-    ZkMigrationState 3 means that the migration is over, 0 that the cluster never used ZooKeeper.
+    ZkMigrationState 3 means that the migration is over. A cluster never used ZooKeeper when its metadata log says 0 and no broker is ZooKeeper's; a gauge
+    of 0 alone is also what a controller shows that has published nothing yet.
     """
     states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
-    for state, what in ((ZkMigrationState.POST_MIGRATION, "the migration is already final"), (ZkMigrationState.NONE, "the cluster was born in KRaft mode")):
-        ids = [i for i, found in states.items() if found is state]
-        if ids:
-            return failed(f"{what}: ZkMigrationState is {state.value} on controller {_ids(ids)}")
+    final = [i for i, found in states.items() if found is ZkMigrationState.POST_MIGRATION]
+    if final:
+        return failed(f"the migration is already final: ZkMigrationState is 3 on controller {_ids(final)}")
+    if born_in_kraft(seen):
+        return failed("the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log, and every broker that answers is in KRaft mode")
     unread = [f"controller {c.id}'s metrics: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
     return settle([], unread, "no controller shows a final or a KRaft-born state")
 
@@ -101,7 +103,8 @@ def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Findin
 @check(
     "KRB-PRE-006",
     severity=BLOCKING,
-    fix="start the controller; without a majority nothing can be changed, and with one down the next failure stops the cluster",
+    fix="start the controller; where its disk was lost, clear its provision task in the run of the migration (docs/rollback.md); without a majority nothing can "
+    "be changed, and with one down the next failure stops the cluster",
     phases=DURING_MIGRATION,
 )
 def every_controller_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -155,8 +158,8 @@ def brokers_advertise_what_is_declared(seen: ClusterObservation, spec: ClusterSp
 
 def _endpoint_differences(spec: ClusterSpec, broker_id: int, endpoints: tuple[str, ...]) -> Iterator[str]:
     broker = spec.broker(broker_id)
-    live = {urlsplit(e).scheme.upper(): e.partition("://")[2] for e in endpoints}
-    declared = {each.name: f"{each.advertised_host or broker.host}:{each.advertised_port or each.port}" for each in broker.listeners}
+    live = {e.partition("://")[0].upper(): e.partition("://")[2] for e in endpoints}
+    declared = {each.name: broker.advertised(each) for each in broker.listeners}
     for name in sorted(live.keys() | declared.keys()):
         if live.get(name) != declared.get(name):
             yield f"broker {broker_id} listener {name}: live {live.get(name, 'none')}, declared {declared.get(name, 'none')}"

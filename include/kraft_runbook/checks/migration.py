@@ -8,7 +8,8 @@ from __future__ import annotations
 from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.checks.registry import SOAK, check
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.conditions import CAUGHT_UP_WITHIN, one_controller
+from kraft_runbook.conditions import one_controller
+from kraft_runbook.lag import topics_apart, unwritten, voters_behind
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerState, Unread, ZkMigrationState, was_read
 
 BLOCKING = Severity.BLOCKING
@@ -55,21 +56,25 @@ def migrating_brokers_are_counted_as_expected(seen: ClusterObservation, spec: Cl
     return settle([told] if count != hybrid and not unread else [], unread, told)
 
 
-@check("KRB-GATE-003", severity=BLOCKING, fix="wait until ZooKeeper has caught up; if it does not, see KRB-DW-001", gates={"dual_write", "finalize"})
-def nothing_is_left_to_write(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """ZkWriteBehindLag is 0 on the active controller.
+@check(
+    "KRB-GATE-003", severity=BLOCKING, fix="wait until ZooKeeper has caught up; if it does not, see KRB-DW-001", gates={"dual_write", "finalize"}, twice=True
+)
+def nothing_stays_unwritten(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
+    """What was committed at the look before is in ZooKeeper now.
 
-    Others always show 0; so does the active one when dual write has died, which is why KRB-DW-001 stands beside it.
+    Not ZkWriteBehindLag 0: where metadata changes all the time it is never 0 for long, and where dual write has died it always is.
     """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    if earlier is None:
+        return unknown("one look can't tell; a second, later one does", "look twice")
+    left = unwritten(seen.zookeeper, earlier)
     active = _active(seen)
-    if not was_read(active):
-        return unknown(active)
-    if not was_read(active.metrics):
-        return unknown(active.metrics)
-    lag = active.metrics.zk_write_behind_lag
-    if lag is None:
-        return unknown(f"controller {active.id} shows no ZkWriteBehindLag")
-    return passed(f"0 on controller {active.id}") if lag == 0 else failed(f"{lag} on controller {active.id}")
+    lag = active.metrics.zk_write_behind_lag if was_read(active) and was_read(active.metrics) else None
+    shown = "" if lag is None else f"; ZkWriteBehindLag is {lag} on the active controller"
+    if left:
+        return failed(left + shown) if was_read(earlier.quorum) else unknown(left)
+    return passed(f"/migration is beyond what was committed then{shown}")
 
 
 @check(
@@ -77,24 +82,20 @@ def nothing_is_left_to_write(seen: ClusterObservation, spec: ClusterSpec) -> Fin
     severity=BLOCKING,
     fix="do not go on: compare both sides (kraft-runbook parity); if the quorum has none, a stale /migration made it skip the copy",
     gates=COPIED,
+    twice=True,
 )
-def both_sides_have_as_many_topics(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """GlobalTopicCount on the active controller equals the topics in ZooKeeper.
+def no_topic_is_on_one_side_alone(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
+    """ZooKeeper and the metadata log hold the same topics, by name, but for those that come and go.
 
-    The cheapest sign that the copy was made, and made by this quorum.
+    The cheapest sign that the copy was made, and made by this quorum. The two are read side by side, so that a topic which has just come or gone may
+    be on one side alone; one that is so at two looks is missing.
     """
-    active = _active(seen)
-    if not was_read(active):
-        return unknown(active)
-    if not was_read(active.metrics):
-        return unknown(active.metrics)
-    if not was_read(seen.zookeeper):
-        return unknown(seen.zookeeper)
-    kraft, stored = active.metrics.global_topic_count, seen.zookeeper.topic_count
-    if kraft is None or stored is None:
-        return unknown("GlobalTopicCount or /brokers/topics was not read")
-    told = f"the quorum has {kraft}, ZooKeeper {stored}"
-    return passed(told) if kraft == stored else failed(told)
+    apart = topics_apart(seen, earlier)
+    if not was_read(apart):
+        return unknown(apart)
+    if apart or not was_read(seen.topics_apart):
+        return failed("; ".join(apart))
+    return passed(f"{seen.topics_apart.in_quorum} in the quorum, {seen.topics_apart.in_zookeeper} in ZooKeeper")
 
 
 @check("KRB-GATE-006", severity=BLOCKING, fix="do not go on: two controllers may be at work; kraft-runbook explain says where the cluster stands", gates=COPIED)
@@ -133,8 +134,14 @@ def every_broker_is_registered(seen: ClusterObservation, spec: ClusterSpec) -> F
     return settle(wrong, unread, f"{len(spec.brokers)} of {len(spec.brokers)} are")
 
 
-@check("KRB-GATE-009", severity=BLOCKING, fix="start the controller that is missing, or wait until it has caught up", gates={"dual_write", "finalize", SOAK})
-def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+@check(
+    "KRB-GATE-009",
+    severity=BLOCKING,
+    fix="start the controller that is missing, or wait until it has caught up",
+    gates={"dual_write", "finalize", SOAK},
+    twice=True,
+)
+def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
     """The quorum has a leader, and every declared controller votes and is caught up.
 
     With one behind, the next restart may leave no majority.
@@ -143,11 +150,7 @@ def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
         return unknown(seen.quorum)
     offsets = {v.id: v.log_end_offset for v in seen.quorum.voters}
     wrong = [f"controller {i} is no voter" for i in spec.controller_ids if i not in offsets]
-    wrong += [
-        f"controller {i} is at offset {offsets[i]} of {seen.quorum.high_watermark}"
-        for i in spec.controller_ids
-        if i in offsets and offsets[i] < seen.quorum.high_watermark - CAUGHT_UP_WITHIN
-    ]
+    wrong += [f"controller {i} is at offset {at} of {seen.quorum.high_watermark}" for i, at in voters_behind(seen, earlier, spec.controller_ids).items()]
     return settle(wrong, [], f"leader {seen.quorum.leader_id}, {len(offsets)} voters caught up")
 
 

@@ -12,7 +12,7 @@ from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.phases import Phase
 
-CheckFunction = Callable[[ClusterObservation, ClusterSpec], Finding]
+CheckFunction = Callable[..., Finding]
 
 ANY_PHASE = frozenset(Phase)
 BEFORE_THE_COPY = frozenset({Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN})
@@ -54,6 +54,8 @@ class Check:
     fix: str
     why: str
     function: CheckFunction
+    twice: bool = False
+    """Whether it judges by two looks: its function also takes the earlier one, None where there is none."""
 
     def applies(self, phase: Phase, gate: str | None) -> bool:
         if gate == SOAK and self.needs is not Needs.LIVE:
@@ -62,8 +64,8 @@ class Check:
             return phase in self.phases and gate in self.gates
         return phase in self.phases and (not self.gates or gate in self.gates)
 
-    def run(self, seen: ClusterObservation, spec: ClusterSpec) -> CheckResult:
-        finding = self.function(seen, spec)
+    def run(self, seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None) -> CheckResult:
+        finding = self.function(seen, spec, earlier) if self.twice else self.function(seen, spec)
         usual = {Verdict.PASS: "", Verdict.FAIL: self.fix, Verdict.UNKNOWN: READ_IT}[finding.verdict]
         fix = usual if finding.fix is None else finding.fix
         return CheckResult(self.code, self.title, self.severity, finding.verdict, finding.evidence, fix)
@@ -74,7 +76,14 @@ CHECKS: dict[str, Check] = {}
 
 
 def check(
-    code: str, *, severity: Severity, fix: str, phases: Iterable[Phase] = ANY_PHASE, gates: Iterable[str] = (), needs: Needs = Needs.LIVE
+    code: str,
+    *,
+    severity: Severity,
+    fix: str,
+    phases: Iterable[Phase] = ANY_PHASE,
+    gates: Iterable[str] = (),
+    needs: Needs = Needs.LIVE,
+    twice: bool = False,
 ) -> Callable[[CheckFunction], CheckFunction]:
     """Add a check to the list. Its docstring's first line is its title, the rest says why. Codes are stable: never reuse one."""
 
@@ -84,19 +93,26 @@ def check(
         title, _, why = cleandoc(function.__doc__ or "").partition("\n")
         if not title.endswith("."):
             raise ValueError(f"{code}: the docstring's first line is the check's title and ends with a full stop")
-        CHECKS[code] = Check(code, title[:-1], severity, frozenset(phases), frozenset(gates), needs, fix, " ".join(why.split()), function)
+        CHECKS[code] = Check(code, title[:-1], severity, frozenset(phases), frozenset(gates), needs, fix, " ".join(why.split()), function, twice)
         return function
 
     return register
 
 
-def run_checks(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, *, gate: str | None = None) -> ChecksReport:
+def applicable(phase: Phase, gate: str | None) -> tuple[Check, ...]:
+    """The checks that apply in the phase, and at the gate where one is named, in the order of their codes."""
+    return tuple(each for _, each in sorted(CHECKS.items()) if each.applies(phase, gate))
+
+
+def run_checks(
+    seen: ClusterObservation, spec: ClusterSpec, phase: Phase, *, gate: str | None = None, earlier: ClusterObservation | None = None
+) -> ChecksReport:
     """Run every check that applies in the phase, and at the gate (``start``, ``dual_write``, ``finalize``, ``soak``) where one is named.
 
     Checks of topics' znodes need an observation of scope FULL, checks of hosts one made with hosts; without them they are UNKNOWN
-    (the soak leaves them out).
+    (the soak leaves them out). ``earlier``: the look before, a second or more ago, for those that judge by two.
     """
-    return ChecksReport(tuple(each.run(seen, spec) for _, each in sorted(CHECKS.items()) if each.applies(phase, gate)))
+    return ChecksReport(tuple(each.run(seen, spec, earlier) for each in applicable(phase, gate)))
 
 
 def render_catalogue() -> str:

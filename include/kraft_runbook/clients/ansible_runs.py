@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import sys
@@ -26,6 +27,7 @@ import ansible_runner
 import yaml
 
 from kraft_runbook.errors import RunbookError, StepFailed
+from kraft_runbook.properties_file import escaped
 
 Tell = Callable[[str], None]
 """Receives one short line for a person."""
@@ -80,10 +82,11 @@ def run_ansible(
     labels: Mapping[str, str],
     directory: Path | None,
     groups: Mapping[str, Sequence[str]] | None = None,
+    on_failure: Callable[[str, str], None] | None = None,
 ) -> RunReport:
     """Run one playbook on the inventory's hosts (name → variables) and wait for its end, at most ``timeout`` seconds.
 
-    ``groups`` names some of the hosts together, for playbooks whose plays differ in their hosts; ``labels`` may leave those out.
+    ``on_failure`` gets host and message as soon as a task fails on a host, also where the playbook goes on. ``groups`` names some of the hosts together, for playbooks whose plays differ in their hosts; ``labels`` may leave those out.
     ``secret_text`` is what the playbooks read from ``secrets_channel``; ``secret_values`` are blanked in everything reported.
     An exception in the calling thread (a task being killed, Ctrl-C) ends ansible before it goes on. Raises StepFailed when
     the private directory can't be removed.
@@ -92,7 +95,7 @@ def run_ansible(
     with private_directory(directory) as private, _in_memory(secret_text) as channel:
         given = {name: {**variables, **({"secrets_channel": channel} if channel else {})} for name, variables in inventory.items()}
         (private / "hosts.yml").write_text(_inventory_text(given, groups or {}, private))
-        fold = _Fold(labels, tell, hide)
+        fold = _Fold(labels, tell, hide, on_failure)
         status = _run(playbook, private, check=check, timeout=timeout, fold=fold)
     return RunReport(status, fold.reports(), fold.output())
 
@@ -270,7 +273,7 @@ def remove_what_killed_runs_left(parent: Path | None = None) -> None:
 
 def _hider(values: Sequence[str]) -> Callable[[str], str]:
     """Blanks the secrets, as they are and as a properties file or JSON would escape them. Playbooks never show one; this is the second wall."""
-    known = {value for value in values if value} | {value.replace("\\", "\\\\").replace("\n", "\\n") for value in values if value}
+    known = {text for value in values if value for text in (value, escaped(value), json.dumps(value)[1:-1])}
 
     def hide(text: str) -> str:
         for value in sorted(known, key=len, reverse=True):
@@ -283,7 +286,8 @@ def _hider(values: Sequence[str]) -> Callable[[str], str]:
 class _Fold:
     """Folds ansible's events into one report a host, telling a person what goes on."""
 
-    def __init__(self, labels: Mapping[str, str], tell: Tell, hide: Callable[[str], str]) -> None:
+    def __init__(self, labels: Mapping[str, str], tell: Tell, hide: Callable[[str], str], on_failure: Callable[[str, str], None] | None = None) -> None:
+        self._on_failure = on_failure
         self._labels = labels
         self._tell = tell
         self._hide = hide
@@ -331,6 +335,8 @@ class _Fold:
             message = f"the host can't be reached: {message}"
             way_out = way_out or "check 'reach' in the cluster file: user, port, private_key_file; the host's key must be in known_hosts (docs/hosts.md)"
         self._hosts[host] = HostReport(report.changed, report.diffs, report.ok, report.facts, (task, message, way_out), report.clock)
+        if self._on_failure is not None:
+            self._on_failure(host, message)
 
     def _say(self, host: str, line: str) -> None:
         self._tell(self._hide(f"{self._labels.get(host, host)}: {line}"))

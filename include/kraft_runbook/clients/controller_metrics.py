@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from kraft_runbook.addresses import address
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import MetricsSource
 from kraft_runbook.errors import Unreachable
@@ -67,7 +68,7 @@ class Prometheus:
         self._http, self._settings = http, settings
 
     def read(self, host: str, port: int) -> NodeMetrics:
-        url = f"{self._settings.scheme}://{_bracketed(host)}:{port}{self._settings.path}"
+        url = f"{self._settings.scheme}://{address(host, port)}{self._settings.path}"
         answer = _send(url, lambda: self._http.get(url))
         try:
             return parse_prometheus(answer.text)
@@ -114,7 +115,7 @@ class Jolokia:
             "kafka.log:type=LogManager,name=*",
             "kafka.server:type=app-info,id=*",
         ]
-        url = f"{self._settings.scheme}://{_bracketed(host)}:{port}{path}/"
+        url = f"{self._settings.scheme}://{address(host, port)}{path}/"
         answer = _send(url, lambda: self._http.post(url, json=[{"type": "read", "mbean": m} for m in mbeans]))
         try:
             return parse_jolokia(answer.json())
@@ -157,10 +158,6 @@ _WAY_OUT = "check that the agent runs in the node's process, and 'metrics' and t
 
 def _not_metrics(url: str, error: Exception) -> Unreachable:
     return Unreachable(f"what {url} answers are no metrics: {type(error).__name__}: {error}", way_out=_WAY_OUT)
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 # -- gauges to what the core knows ----------------------------------------------------------------------------------------

@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets as random_bytes
 
 from kraft_runbook.clients.secrets import Secrets
+from kraft_runbook.clients.znode_findings import PasswordSecrets
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import SecretMissing
 from kraft_runbook.metadata.entities import Fingerprints
 from kraft_runbook.metadata.zookeeper_tree import Decoding
 
 PASSWORD_ENCODER_SECRET = "password.encoder.secret"  # noqa: S105 - the name of a property
+PASSWORD_ENCODER_OLD_SECRET = "password.encoder.old.secret"  # noqa: S105 - the name of a property
 
 
 def encoder_secret(spec: ClusterSpec, secrets: Secrets) -> tuple[str | None, str]:
@@ -27,3 +29,14 @@ def encoder_secret(spec: ClusterSpec, secrets: Secrets) -> tuple[str | None, str
 def decoding_of(spec: ClusterSpec, *, secrets: Secrets) -> Decoding:
     """For one comparison: fingerprints of values that must not be shown are salted anew."""
     return Decoding(Fingerprints(random_bytes.token_bytes(16)), *encoder_secret(spec, secrets))
+
+
+def password_secrets(spec: ClusterSpec, secrets: Secrets) -> PasswordSecrets:
+    """Both secrets of the encoder, for judging stored passwords. A missing old one only makes a problem's text less helpful."""
+    current, why_not = encoder_secret(spec, secrets)
+    ref = spec.secrets.get(PASSWORD_ENCODER_OLD_SECRET)
+    try:
+        old = secrets(ref) if ref else None
+    except SecretMissing:
+        old = None
+    return PasswordSecrets(current, old, why_not)

@@ -12,6 +12,7 @@ from io import BufferedRandom
 from pathlib import Path
 from typing import Any
 
+from kraft_runbook.clients.private_file import sync_directory
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence import Break, EvidenceRecord, find_break, make_record
 
@@ -52,7 +53,7 @@ def append_record(directory: Path, run: str, body: Mapping[str, Any]) -> Evidenc
         stream.flush()
         os.fsync(stream.fileno())
     if created:
-        _sync_directory(directory)
+        sync_directory(directory)
     return record
 
 
@@ -153,11 +154,3 @@ def _parse(line: bytes, path: Path) -> EvidenceRecord:
         return EvidenceRecord.from_line(line.decode())
     except ValueError as error:
         raise RunbookError(f"{path} holds a line that is no evidence record: {error}", way_out=WAY_OUT) from None
-
-
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Set
 from types import TracebackType
 
 from kraft_runbook.clients.decoding import decoding_of
+from kraft_runbook.clients.dual_write import read_migration
 from kraft_runbook.clients.log_follower import LogFollower
+from kraft_runbook.clients.partition_epochs import Behind, Epochs, look, raise_all, raise_versions
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.clients.zookeeper_tree import read_keys
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.errors import StepFailed
-from kraft_runbook.metadata.comparison import compare
+from kraft_runbook.errors import RunbookError, StepFailed
+from kraft_runbook.metadata.comparison import Comparison, compare
+from kraft_runbook.metadata.entities import Kind
+from kraft_runbook.metadata.image import Key
 from kraft_runbook.metadata.metadata_log import LogReplay
 
 SHOWN = 10
@@ -26,10 +31,13 @@ class FinalProof:
     fenced. Raises LogTruncated where the log does not reach back to ``since`` any more, Unreachable.
     """
 
-    def __init__(self, spec: ClusterSpec, *, since: int, secrets: Secrets, timeout: float = 30.0) -> None:
+    def __init__(self, spec: ClusterSpec, *, since: int, secrets: Secrets, timeout: float = 30.0, raised: list[Behind] | None = None) -> None:
+        self._spec, self._secrets = spec, secrets
         self._decoding = decoding_of(spec, secrets=secrets)
         self._replay = LogReplay(since, self._decoding.fingerprints, spec.kafka.ibp)
         self._log = LogFollower(spec, self._replay, secrets=secrets, timeout=timeout)
+        self.raised: list[Behind] = [] if raised is None else raised
+        """The partitions whose state znode was written again."""
 
     def __enter__(self) -> FinalProof:
         self._log.__enter__()
@@ -48,10 +56,30 @@ class FinalProof:
         self._log.read_on()
         return self._replay.newest_topics(NEWEST)
 
+    def look_at_epochs(self) -> Epochs:
+        """Whether a state znode's version lies behind its partition's epoch, of every partition. Raises Unreachable, NoProof."""
+        with self._paced_reader() as zookeeper:
+            return look(zookeeper, self._replay, self._decoding)
+
+    def raise_epochs(self, tell: Callable[[str], None]) -> None:
+        """Mend every state znode whose version lies behind. What is touched after this, ``compare`` looks at and mends. Raises StepFailed, Unreachable, NoProof."""
+        with self._paced_reader() as zookeeper:
+            self.raised += raise_all(zookeeper, self._replay, self._decoding, read_on=self._log.read_on, tell=tell)
+
+    def _paced_reader(self) -> ZookeeperReader:
+        return ZookeeperReader(self._spec.zookeeper, secrets=self._secrets, rate=self._spec.zookeeper.read_rate)
+
     def compare(self, zookeeper: ZookeeperReader) -> int:
-        """How many keys were touched and agree. Raises StepFailed, naming the first that do not."""
+        """How many keys were touched and agree. Raises StepFailed, naming the first that do not.
+
+        Called where nobody else writes: a version that lies behind, though all else agrees, is mended on the spot.
+        """
         keys = {key for key in self._replay.touched if key[0].follows_the_log}
-        found = compare(list(read_keys(zookeeper, keys, self._decoding)), self._replay.latest_of(keys))
+        found = self._compared(zookeeper, keys)
+        behind = [Behind.of(each) for each in found.differences if each.kind is Kind.PARTITION_EPOCH]
+        if behind and len(behind) == len(found.differences):
+            self.raised += raise_versions(zookeeper, behind)
+            found = self._compared(zookeeper, keys)
         wrong = [str(each) for each in (*found.differences, *found.undecoded)]
         if wrong:
             listed = "\n".join(f"- {text}" for text in wrong[:SHOWN])
@@ -60,3 +88,18 @@ class FinalProof:
                 way_out="the fence is lifted and nothing was deleted: run parity (kraft-runbook parity), mend what it names, then clear the parity task",
             )
         return len(keys)
+
+    def _compared(self, zookeeper: ZookeeperReader, keys: Set[Key]) -> Comparison:
+        return compare(list(read_keys(zookeeper, keys, self._decoding)), self._replay.latest_of(keys))
+
+
+def what_lies_behind(spec: ClusterSpec, *, secrets: Secrets) -> str | None:
+    """Which state znodes' versions lie behind their partitions' epochs now, in words, with names; None where none does. A look that fails is told as such."""
+    try:
+        with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+            since = read_migration(zookeeper).kraft_metadata_offset
+        with FinalProof(spec, since=since, secrets=secrets) as proof:
+            found = proof.look_at_epochs()
+    except RunbookError as error:
+        return f"whether a state znode's version lies behind its partition's epoch could not be seen: {error.problem}"
+    return found.summary if found.behind else None

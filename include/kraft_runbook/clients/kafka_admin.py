@@ -28,6 +28,7 @@ class BrokerView:
 
     broker_id: int
     state: TopicsState
+    names: frozenset[str]
 
 
 def topics_seen_by(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout: float = 4.0) -> BrokerView:
@@ -49,7 +50,7 @@ def topics_seen_by(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeo
             f"broker {broker.id} at {address} did not answer Metadata: {error.args[0].str()}",
             way_out="check that it runs, that its listener in the cluster file is right, and that this tool's identity may describe the cluster",
         ) from None
-    return BrokerView(broker.id, _state(metadata, broker.id))
+    return BrokerView(broker.id, _state(metadata, broker.id), frozenset(metadata.topics))
 
 
 def client_security(security: ClientSecurity, secrets: Secrets) -> dict[str, str]:
@@ -109,6 +110,7 @@ def merge_views(views: Sequence[BrokerView]) -> TopicsState:
     offline = max(states, key=lambda s: s.offline_count)
     lagging: dict[int, int] = {}
     known: dict[int, int] = {}
+    known_to_any = frozenset().union(*(view.names for view in views))
     for state in states:
         known |= state.topics_known_by_broker
         for broker_id, count in state.out_of_sync_by_broker.items():
@@ -125,6 +127,7 @@ def merge_views(views: Sequence[BrokerView]) -> TopicsState:
         offline_count=offline.offline_count,
         out_of_sync_by_broker=lagging,
         topics_known_by_broker=known,
+        topics_unknown_to={view.broker_id: known_to_any - view.names for view in views},
     )
 
 

@@ -49,12 +49,13 @@ class QuorumDescription:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecords:
-    """What the metadata log says of brokers, features and the migration, up to ``position``; give it back to read on from there."""
+    """What the metadata log says of brokers, features, topics and the migration, up to ``position``; give it back to read on from there."""
 
     registrations: Mapping[int, BrokerRegistration]
     metadata_version: int | None
     migration_state_record: ZkMigrationState | None
     copy: CopySpan | None
+    topics: frozenset[str]
     position: Position
     _state: BrokersAndFeatures = field(repr=False, compare=False)
 
@@ -174,7 +175,7 @@ def quorum_cluster_id(spec: ClusterSpec, controller_id: int, *, secrets: Secrets
 
 
 def read_cluster_records(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0, since: ClusterRecords | None = None) -> ClusterRecords:
-    """Broker registrations, ``metadata.version`` and the migration state, from the committed log; other records are skipped undecoded.
+    """Broker registrations, ``metadata.version``, the topics' names and the migration state, from the committed log; other records are skipped undecoded.
 
     ``since``: an earlier answer of the same cluster; only what was written after it is read. Raises Unreachable.
     """
@@ -192,7 +193,9 @@ def _read_on(reader: MetadataLogReader, state: BrokersAndFeatures, end: int, sta
     for chunk in reader.chunks(end=end, start=start):
         state.apply(chunk)
     version = state.features.get("metadata.version")
-    return ClusterRecords(dict(state.registrations), version, state.migration_state, state.copied.span, reader.position, state)
+    return ClusterRecords(
+        dict(state.registrations), version, state.migration_state, state.copied.span, frozenset(state.topics.values()), reader.position, state
+    )
 
 
 def _controller(spec: ClusterSpec, controller: Controller, secrets: Secrets, timeout: float) -> KafkaConnection:

@@ -1,6 +1,6 @@
 """multiRead (opcode 22, ZooKeeper 3.6 and later): the requests as kazoo's connection wants them, and their replies decoded.
 
-Two kinds: ``MultiRead`` gives an object a znode, with its stat; ``BulkRead`` gives the data of very many, and no more.
+Two kinds: ``MultiRead`` gives an object a znode, with its stat; ``BulkRead`` gives the data of very many, and at most one number of each one's stat.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
 from typing import Any, Protocol
 
@@ -24,7 +25,13 @@ _INT = struct.Struct("!i")
 _HEADER = struct.Struct("!iBi")
 _STAT = struct.Struct("!qqqqiiiqiiq")
 _RESULT = struct.Struct("!iBii")
-_CHILDREN_FROM_END = 12  # numChildren, an int, stands before the stat's last field, a long
+
+
+class OfStat(IntEnum):
+    """A number of a znode's stat: how many bytes before the stat's end it begins (ZooKeeper's ``Stat``: … version, cversion, aversion, … numChildren, pzxid)."""
+
+    VERSION = 36
+    CHILDREN = 12
 
 
 class MultiRead:
@@ -97,11 +104,11 @@ class Units(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """The znodes of the units from ``start``, in order. ``data``: None where there is no such znode; ``children``: how many it has, if that was asked for."""
+    """The znodes of the units from ``start``, in order. ``data``: None where there is no such znode; ``numbers``: of each one's stat, if that was asked for."""
 
     start: int
     data: list[bytes | None]
-    children: list[int]
+    numbers: list[int]
 
 
 class NoMultiRead(Exception):
@@ -115,12 +122,12 @@ def get_data_request(length: int) -> bytes:
 
 
 class BulkRead:
-    """A multiRead of many znodes' data. Answers [data | None] and, if wanted, how many children each has."""
+    """A multiRead of many znodes' data. Answers [data | None] and, if wanted, one number of each one's stat (0 where there is no such znode)."""
 
     type = MULTI_READ
 
-    def __init__(self, units: Units, start: int, size: int, chroot: bytes, count_children: bool) -> None:
-        self._units, self._start, self._count_children = units, start, count_children
+    def __init__(self, units: Units, start: int, size: int, chroot: bytes, number: OfStat | None) -> None:
+        self._units, self._start, self._number = units, start, number
         end = min(len(units), start + size)
         requests = units.requests(start, end, chroot)
         while len(requests) > MAX_REQUEST_BYTES and end - start > 1:
@@ -137,8 +144,8 @@ class BulkRead:
     def deserialize(self, reply: bytes, offset: int) -> tuple[list[bytes | None], list[int]]:
         self.reply_bytes = len(reply)
         data: list[bytes | None] = []
-        children: list[int] = []
-        result, integer, stat, count_children = _RESULT.unpack_from, _INT.unpack_from, _STAT.size, self._count_children
+        numbers: list[int] = []
+        result, integer, stat, number = _RESULT.unpack_from, _INT.unpack_from, _STAT.size, self._number
         last = len(reply) - _HEADER.size  # where the header stands that ends them all
         while offset < last:
             kind, done, _, length = result(reply, offset)
@@ -147,15 +154,15 @@ class BulkRead:
                 end = offset + length if length > 0 else offset  # -1: null
                 data.append(reply[offset:end])
                 offset = end + stat
-                if count_children:
-                    children.append(integer(reply, offset - _CHILDREN_FROM_END)[0])
+                if number is not None:
+                    numbers.append(integer(reply, offset - number)[0])
             elif kind == -1 and not done and length == NoNodeError.code:
                 data.append(None)
-                children.append(0)
+                numbers.append(0)
             elif kind == -1 and not done:
                 raise EXCEPTIONS[length](self._units.path(self._start + len(data) // self._units.znodes))
             else:
                 raise ValueError(f"a result of type {kind} in a reply of data")
         if offset != last or not _HEADER.unpack_from(reply, offset)[1] or len(data) != (self.end - self._start) * self._units.znodes:
             raise ValueError("a reply that ends elsewhere than its results do")
-        return data, children
+        return data, numbers

@@ -17,9 +17,12 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
+from kraft_runbook.addresses import address, split_address
 from kraft_runbook.clients.controller_metrics import MetricsClient, NodeMetrics, broker_metrics, controller_metrics
+from kraft_runbook.clients.decoding import decoding_of, password_secrets
 from kraft_runbook.clients.kafka_admin import BrokerView, merge_views, topics_seen_by
 from kraft_runbook.clients.metadata_quorum import ClusterRecords, broker_mode, controller_mode, describe_quorum, read_cluster_records
+from kraft_runbook.clients.observe_tree import read_tree
 from kraft_runbook.clients.observe_zookeeper import read_zookeeper
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
@@ -31,8 +34,10 @@ from kraft_runbook.observation import (
     ControllerState,
     HostState,
     QuorumState,
+    TopicsApart,
     TopicsState,
     Unread,
+    ZkMigrationState,
     ZookeeperState,
     was_read,
 )
@@ -60,7 +65,7 @@ def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, w
     """Read everything at once. Never raises for what can't be reached; raises SecretMissing where a secret can't be resolved."""
     began = time.monotonic()
     observed_at = datetime.now(UTC)
-    deep = scope is Scope.FULL
+    deep = partial(read_tree, decoding=decoding_of(spec, secrets=secrets), secrets=password_secrets(spec, secrets)) if scope is Scope.FULL else None
     pool = ThreadPoolExecutor(max_workers=min(32, 2 * (len(spec.brokers) + len(spec.controllers)) + 3), thread_name_prefix="observe")
     try:
         with MetricsClient(spec.metrics, secrets=secrets, timeout=SOURCE_SECONDS) as metrics:
@@ -85,14 +90,16 @@ def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, w
             for i, gauge in gauges.items():
                 page = _get(gauge, live, f"the metrics of node {i}")
                 seen_gauges[i] = page
-            quorum_state = _get(quorum, live, "the controller quorum")
-            zookeeper_state = _get(zookeeper, began + (DEEP_SECONDS if deep else LIVE_SECONDS), "ZooKeeper")
+            quorum_read = _get(quorum, live, "the controller quorum")
+            zookeeper_read = _get(zookeeper, began + (DEEP_SECONDS if deep else LIVE_SECONDS), "ZooKeeper")
             host_states: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
             if hosts:
                 host_states = _get(hosts, began + HOSTS_SECONDS, "the hosts")
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     topics = _topics(looks)
+    zookeeper_state = zookeeper_read[0] if was_read(zookeeper_read) else zookeeper_read
+    quorum_state = quorum_read[0] if was_read(quorum_read) else quorum_read
     undeclared_brokers, undeclared_controllers = _undeclared(spec, zookeeper_state, quorum_state, topics)
     return ClusterObservation(
         cluster=spec.name,
@@ -103,6 +110,7 @@ def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, w
         quorum=quorum_state,
         brokers={i: _broker_state(i, look, seen_gauges[i], quorum_state) for i, look in looks.items()},
         topics=topics,
+        topics_apart=_apart(zookeeper_read, quorum_read),
         undeclared_brokers=undeclared_brokers,
         undeclared_controllers=undeclared_controllers,
         hosts=host_states,
@@ -139,10 +147,10 @@ def accepts(host: str, port: int, *, timeout: float = 2.0) -> bool | Unread:
     except ConnectionRefusedError:
         return False
     except TimeoutError:
-        return Unread(f"{host}:{port} did not answer in {timeout:g} s")
+        return Unread(f"{address(host, port)} did not answer in {timeout:g} s")
     except OSError as error:
         reason = errno.errorcode.get(error.errno or 0, "") or type(error).__name__
-        return Unread(f"{host}:{port} could not be reached: {reason}")
+        return Unread(f"{address(host, port)} could not be reached: {reason}")
 
 
 def _try(read: Callable[[], T]) -> T | Unread:
@@ -153,10 +161,9 @@ def _try(read: Callable[[], T]) -> T | Unread:
 
 
 def _look_at_broker(spec: ClusterSpec, broker: Broker, secrets: Secrets) -> _Look:
-    host, _, port = spec.broker_address(broker).rpartition(":")
-    running = accepts(host, int(port))
+    running = accepts(*split_address(spec.broker_address(broker)))
     if running is not True:
-        why = running if not was_read(running) else Unread(f"broker {broker.id} does not run: {host}:{port} refuses connections")
+        why = running if not was_read(running) else Unread(f"broker {broker.id} does not run: {spec.broker_address(broker)} refuses connections")
         return _Look(running, why, why)
     mode = _try(lambda: broker_mode(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
     return _Look(running, mode, _try(lambda: topics_seen_by(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS)))
@@ -211,14 +218,26 @@ _kept: dict[tuple[str, str], tuple[float, ClusterRecords]] = {}
 """The last read of each cluster's log, so that a wait reads only what is new. Holds nothing that is not read again after half a minute."""
 
 
-def _read_quorum(spec: ClusterSpec, secrets: Secrets) -> QuorumState:
+def _apart(zookeeper: tuple[ZookeeperState, frozenset[str]] | Unread, quorum: tuple[QuorumState, frozenset[str]] | Unread) -> TopicsApart | Unread:
+    """Compared while ZooKeeper is written: not before the copy, nor once the migration is final."""
+    if not was_read(quorum):
+        return quorum
+    if quorum[0].migration_state_record is not ZkMigrationState.MIGRATION:
+        return Unread("ZooKeeper is not written by a KRaft controller")
+    if not was_read(zookeeper):
+        return zookeeper
+    there, here = quorum[1], zookeeper[1]
+    return TopicsApart(len(there), len(here), there - here, here - there)
+
+
+def _read_quorum(spec: ClusterSpec, secrets: Secrets) -> tuple[QuorumState, frozenset[str]]:
     description = describe_quorum(spec, secrets=secrets, timeout=SOURCE_SECONDS)
     key = (spec.name, spec.quorum_voters)
     at, records = _kept.get(key, (0.0, None))
     since = records if time.monotonic() - at < RECORDS_KEPT_SECONDS else None
     found = read_cluster_records(spec, secrets=secrets, timeout=SOURCE_SECONDS, since=since)
     _kept[key] = (time.monotonic(), found)
-    return QuorumState(
+    state = QuorumState(
         leader_id=description.leader_id,
         leader_epoch=description.leader_epoch,
         high_watermark=description.high_watermark,
@@ -228,6 +247,7 @@ def _read_quorum(spec: ClusterSpec, secrets: Secrets) -> QuorumState:
         migration_state_record=found.migration_state_record,
         copy=found.copy,
     )
+    return state, found.topics
 
 
 def _read_hosts(spec: ClusterSpec) -> Mapping[int, HostState]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from kraft_runbook.clients.observe_tree import read_tree
+from kraft_runbook.addresses import split_address
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper import Znode, ZookeeperReader
 from kraft_runbook.cluster import SecurityProtocol, ZooKeeper
@@ -18,8 +18,11 @@ from kraft_runbook.observation import BrokerZnode, ControllerZnode, MigrationZno
 SINGLE = ("/cluster/id", "/controller", "/controller_epoch", "/migration", "/admin/reassign_partitions", "/admin/preferred_replica_election")
 
 
-def read_zookeeper(zookeeper: ZooKeeper, *, secrets: Secrets, deep: bool, timeout: float) -> ZookeeperState:
-    """The znodes that tell where the cluster stands; ``deep`` adds the tree. Raises RunbookError, naming the servers or the znode."""
+DeepRead = Callable[[ZookeeperReader], ZookeeperTree]
+
+
+def read_zookeeper(zookeeper: ZooKeeper, *, secrets: Secrets, deep: DeepRead | None, timeout: float) -> tuple[ZookeeperState, frozenset[str]]:
+    """The znodes that tell where the cluster stands, and the topics' names; ``deep`` adds the tree. Raises RunbookError, naming the servers or the znode."""
     with ZookeeperReader(zookeeper, secrets=secrets, timeout=timeout) as reader:
         cluster_id, controller, epoch, migration, reassignment, election = reader.get_many(SINGLE)
         broker_ids, deletions, topics = reader.children_many(["/brokers/ids", "/admin/delete_topics", "/brokers/topics"])
@@ -29,8 +32,8 @@ def read_zookeeper(zookeeper: ZooKeeper, *, secrets: Secrets, deep: bool, timeou
                 way_out="check 'zookeeper.servers' and 'zookeeper.chroot' in the cluster file",
             )
         brokers = [_broker(znode) for znode in reader.get_many([f"/brokers/ids/{i}" for i in broker_ids]) if znode is not None]
-        return ZookeeperState(
-            cluster_id=_json(cluster_id)["id"] if cluster_id else None,
+        state = ZookeeperState(
+            cluster_id=_cluster_id(cluster_id) if cluster_id else None,
             brokers={b.broker_id: b for b in brokers},
             controller=_controller(controller) if controller else None,
             controller_epoch=_integer(epoch) if epoch else None,
@@ -41,13 +44,14 @@ def read_zookeeper(zookeeper: ZooKeeper, *, secrets: Secrets, deep: bool, timeou
             server_version=reader.server_version(),
             topic_count=len(topics or ()),
             connections=_connections(zookeeper) if deep else Unread("not asked for"),
-            tree=_tree(reader) if deep else Unread("not asked for: the deep read was not requested"),
+            tree=_tree(reader, deep) if deep else Unread("not asked for: the deep read was not requested"),
         )
+        return state, frozenset(topics or ())
 
 
-def _tree(reader: ZookeeperReader) -> ZookeeperTree | Unread:
+def _tree(reader: ZookeeperReader, deep: DeepRead) -> ZookeeperTree | Unread:
     try:
-        return read_tree(reader)
+        return deep(reader)
     except RunbookError as error:
         return Unread(error.problem)
 
@@ -73,9 +77,19 @@ def _garbled(znode: Znode) -> RunbookError:
     return RunbookError(f"the znode {znode.path} does not hold what Kafka writes there", way_out=f"look at it with zookeeper-shell: get {znode.path}")
 
 
+def _cluster_id(znode: Znode) -> str:
+    value = _json(znode).get("id")
+    if not isinstance(value, str):
+        raise _garbled(znode)
+    return value
+
+
 def _controller(znode: Znode) -> ControllerZnode:
     value = _json(znode)
-    return ControllerZnode(int(value["brokerid"]), int(value.get("kraftControllerEpoch", -1)), znode.version)
+    holder, epoch = value.get("brokerid"), value.get("kraftControllerEpoch", -1)
+    if not isinstance(holder, int) or not isinstance(epoch, int):
+        raise _garbled(znode)
+    return ControllerZnode(holder, epoch, znode.version)
 
 
 def _migration(znode: Znode) -> MigrationZnode:
@@ -88,8 +102,11 @@ def _migration(znode: Znode) -> MigrationZnode:
 
 
 def _broker(znode: Znode) -> BrokerZnode:
-    value = _json(znode)
-    return BrokerZnode(int(znode.path.rpartition("/")[2]), tuple(value.get("endpoints", ())), value.get("rack"))
+    value, name = _json(znode), znode.path.rpartition("/")[2]
+    endpoints = value.get("endpoints", [])
+    if not name.isdecimal() or not isinstance(endpoints, list):
+        raise _garbled(znode)
+    return BrokerZnode(int(name), tuple(map(str, endpoints)), value.get("rack"))
 
 
 def _connections(zookeeper: ZooKeeper) -> int | Unread:
@@ -98,9 +115,8 @@ def _connections(zookeeper: ZooKeeper) -> int | Unread:
         return Unread("four-letter words are not asked over TLS")
     total = 0
     for server in zookeeper.servers:
-        host, _, port = server.rpartition(":")
         try:
-            with socket.create_connection((host, int(port)), timeout=2.0) as connection:
+            with socket.create_connection(split_address(server), timeout=2.0) as connection:
                 connection.sendall(b"srvr")
                 answer = b"".join(iter(lambda c=connection: c.recv(4096), b"")).decode(errors="replace")  # type: ignore[misc]
         except OSError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from kraft_runbook.addresses import address
 from kraft_runbook.clients.ansible_runs import HostReport, RunReport, Tell, run_ansible
 from kraft_runbook.clients.metadata_quorum import controller_mode
 from kraft_runbook.clients.secrets import Secrets
@@ -24,7 +25,9 @@ from kraft_runbook.cluster import Broker, ClusterSpec, Controller
 from kraft_runbook.configuration import broker_properties, controller_log4j, controller_properties, render_secrets
 from kraft_runbook.copy_tuning import SMALL, Size
 from kraft_runbook.errors import Refused, RunbookError, StepFailed
+from kraft_runbook.mode_settings import ZOOKEEPER_KEYS
 from kraft_runbook.observation import BrokerMode, ControllerMode, HostState, Unread
+from kraft_runbook.properties_file import render_properties
 
 AGAIN = "correct what is named above, then run this step again: it goes on from what it finds on the host"
 _MARGIN = 300.0
@@ -109,13 +112,15 @@ def restart_broker(
     on_event: Tell | None = None,
     state_dir: Path | None = None,
     finalized: bool = False,
+    gone: Collection[int] = (),
 ) -> PlaybookResult:
     """Bring a broker to run in a mode: render its files; restart it where its process is older than them; wait for its port.
 
     Raises Refused, before anything is touched, where a controller is not proven to be in migration mode. That is not asked for
     ZooKeeper mode, and not where the migration is ``finalized``: then KRaft mode is the only way left for a broker.
+    ``gone``: controllers whose hosts are gone for good, on the operator's word, so that nothing can be proven of them.
     """
-    given = {"properties": broker_properties(spec, spec.broker(node_id), mode), "mode": mode.value}
+    given = {"properties": broker_properties(spec, spec.broker(node_id), mode), "mode": mode.value, **_unread_secrets(mode)}
     unguarded = mode is BrokerMode.ZOOKEEPER or (finalized and mode is BrokerMode.KRAFT)
     return run_playbook(
         spec,
@@ -127,6 +132,7 @@ def restart_broker(
         on_event=on_event,
         state_dir=state_dir,
         guard=Guard.NONE if unguarded else Guard.PROVISIONED,
+        gone=gone,
     )
 
 
@@ -142,7 +148,50 @@ def _controller_files(spec: ClusterSpec, node_id: int, mode: ControllerMode, siz
     """What a controller's files are to hold: its configuration, and its loggers where the cluster file names their file."""
     controller = spec.controller(node_id)
     log4j = {"log4j_properties": controller_log4j(spec, mode, size)} if controller.log4j_file else {}
-    return {"properties": controller_properties(spec, controller, mode, size), **log4j}
+    return {"properties": controller_properties(spec, controller, mode, size), **log4j, **_unread_secrets(mode)}
+
+
+def _unread_secrets(mode: BrokerMode | ControllerMode) -> dict[str, Any]:
+    """What a process in this mode does not read of the host's secrets file: it is left there until finalization, and not brought back after it."""
+    return {"unread_secrets": list(ZOOKEEPER_KEYS)} if mode in (BrokerMode.KRAFT, ControllerMode.KRAFT) else {}
+
+
+def forget_zookeeper_secrets(spec: ClusterSpec, *, check: bool = False, on_event: Tell | None = None, state_dir: Path | None = None) -> tuple[str, ...]:
+    """Take ZooKeeper's secrets out of every host's secrets file, once the migration is final. Restarts nothing, and needs no secret itself.
+
+    Returns the nodes whose host held some, by label. Raises StepFailed, naming each host where it failed.
+    """
+    if not spec.secrets_file:
+        return ()
+    nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
+    given = {"unread_secrets": list(ZOOKEEPER_KEYS)}
+    report = run_ansible(
+        playbook_directory() / "forget_zookeeper_secrets.yml",
+        {host_name(node): {**node_variables(spec, node), **given} for node in nodes},
+        check=check,
+        timeout=_FACTS_SECONDS,
+        secret_text=None,
+        secret_values=[],
+        tell=on_event or _silent,
+        labels={host_name(node): _label(node) for node in nodes},
+        directory=state_dir,
+    )
+    failed = [f"{_label(node)} ({node.host}): {failure[1]}" for node in nodes if (failure := report.hosts[host_name(node)].failure)]
+    if failed or report.status != "successful":
+        said = "; ".join(failed) or report.output
+        raise StepFailed(f"ZooKeeper's secrets could not be taken off every host: {said}", way_out=AGAIN)
+    return tuple(_label(node) for node in nodes if report.hosts[host_name(node)].changed)
+
+
+def _texts(node: Broker | Controller, spec: ClusterSpec, variables: Mapping[str, Any]) -> dict[str, str]:
+    """The whole text of each file that the variables' properties are for."""
+    files = (("properties", "config_text"), ("log4j_properties", "log4j_text"))
+    return {text: render_properties(variables[given], header=_header(node, spec)) for given, text in files if given in variables}
+
+
+def _header(node: Broker | Controller, spec: ClusterSpec) -> str:
+    """The first line of each file that this tool writes on a host; any other file is kept before it is replaced."""
+    return f"{_label(node).capitalize()} of cluster {spec.name}"
 
 
 def run_playbook(
@@ -156,22 +205,23 @@ def run_playbook(
     on_event: Tell | None = None,
     state_dir: Path | None = None,
     guard: Guard = Guard.NONE,
+    gone: Collection[int] = (),
 ) -> PlaybookResult:
     """Run ``playbooks/<playbook>.yml`` on one node and wait for its end.
 
     ``variables`` come on top of the node's own; ``secrets`` resolves the values of the host's secrets file (None: it is not
     written); ``on_event`` gets a line whenever there is news; ``state_dir`` is where the run's private directory is made
-    (default: the system's temporary directory); ``guard`` is what must be true of the other controllers' hosts, for playbooks that
-    import ``prove_migration_mode.yml``. Raises Refused where it is not, before anything is touched; StepFailed; SecretMissing
+    (default: the system's temporary directory); ``guard`` is what must be true of the other controllers' hosts, but for those of
+    ``gone``, for playbooks that import ``prove_migration_mode.yml``. Raises Refused where it is not, before anything is touched; StepFailed; SecretMissing
     before anything is touched.
     """
     node = _node(spec, node_id)
     values = {key: secrets(ref) for key, ref in spec.secrets.items()} if secrets else {}
     began = datetime.now(UTC)
-    guarded = guarded_controllers(spec, guard, but=node_id, secrets=secrets, check=check)
+    guarded = guarded_controllers(spec, guard, but=node_id, secrets=secrets, check=check, gone=gone)
     report = run_ansible(
         playbook_directory() / f"{playbook}.yml",
-        {**guarded, host_name(node): {**node_variables(spec, node), **variables, "must_be_proven": list(guarded)}},
+        {**guarded, host_name(node): {**node_variables(spec, node), **variables, **_texts(node, spec, variables), "must_be_proven": list(guarded)}},
         check=check,
         timeout=spec.service_manager.stop_timeout + spec.deadlines.registration + _MARGIN,
         secret_text=render_secrets(values) if values else None,
@@ -219,15 +269,17 @@ def playbook_directory() -> Path:
 # -- the guard ----------------------------------------------------------------------------------------------------------
 
 
-def guarded_controllers(spec: ClusterSpec, guard: Guard, *, but: int | None, secrets: Secrets | None, check: bool) -> dict[str, dict[str, Any]]:
+def guarded_controllers(
+    spec: ClusterSpec, guard: Guard, *, but: int | None, secrets: Secrets | None, check: bool, gone: Collection[int] = ()
+) -> dict[str, dict[str, Any]]:
     """The hosts, by name, and their variables, that a playbook's import of ``prove_migration_mode.yml`` looks at: the group ``guarded``.
 
-    Every controller but ``but`` (the one that the step itself writes and starts), with the mode that its process shows at this
-    moment; those of one machine together, since a run costs by the machine.
+    Every controller but ``but`` (the one that the step itself writes and starts) and those that are ``gone`` with their hosts, with the mode that
+    its process shows at this moment; those of one machine together, since a run costs by the machine.
     """
     if guard is Guard.NONE:
         return {}
-    others = [each for each in spec.controllers if each.id != but]
+    others = [each for each in spec.controllers if each.id != but and each.id not in gone]
     with ThreadPoolExecutor(max_workers=max(1, len(others)), thread_name_prefix="guard") as pool:
         shown = dict(zip([each.id for each in others], pool.map(lambda each: _shown_mode(spec, each, secrets), others), strict=True))
     machines: dict[str, list[Controller]] = {}
@@ -298,7 +350,7 @@ def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, An
         **_reach(spec, node),
         "node_id": node.id,
         "node_host": node.host,
-        "address": f"{node.host}:{port}",
+        "address": address(node.host, port),
         "ports": [*ports, node.metrics_port],
         "must_reach": must_reach,
         "service": node.service,
@@ -309,7 +361,7 @@ def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, An
         "config_file": node.config_file,
         **({"log4j_file": log4j_file} if log4j_file else {}),
         "files_read_at_start": [node.config_file, *([spec.secrets_file] if spec.secrets and spec.secrets_file else []), *([log4j_file] if log4j_file else [])],
-        "file_header": f"{_label(node).capitalize()} of cluster {spec.name}",
+        "file_header": _header(node, spec),
         "secrets_file": spec.secrets_file or "",
         "log_dirs": list(log_dirs),
         "kafka_home": spec.kafka.home,
@@ -318,8 +370,7 @@ def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, An
 
 
 def _inter_broker_address(spec: ClusterSpec, broker: Broker) -> str:
-    listener = broker.listener(spec.kafka.inter_broker_listener)
-    return f"{listener.advertised_host or broker.host}:{listener.advertised_port or listener.port}"
+    return broker.advertised(broker.listener(spec.kafka.inter_broker_listener))
 
 
 def _reach(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
@@ -368,8 +419,9 @@ def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
         parts = {each.name: Unread(reason) for each in fields(HostState) if each.name != "node_id"}
         return HostState(node_id=node_id, **parts)
     found: dict[str, Any] = {name: Unread(part["unread"]) if "unread" in part else part["value"] for name, part in host.facts.items()}
-    for name, kind in (("ports_in_use", frozenset), ("unreachable_addresses", tuple), ("controller_threads", tuple)):
-        if not isinstance(found[name], Unread):
+    lists = ("unreachable_addresses", "controller_threads", "listener_threads", "secrets_keys")
+    for name, kind in (("ports_in_use", frozenset), *((each, tuple) for each in lists)):
+        if not isinstance(found[name], Unread) and found[name] is not None:
             found[name] = kind(found[name])
     return HostState(node_id=node_id, clock_skew_seconds=_skew(host.clock), **found)
 

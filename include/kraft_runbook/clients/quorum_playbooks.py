@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from kraft_runbook.clients.ansible_runs import Tell, run_ansible
 from kraft_runbook.clients.playbooks import AGAIN, Guard, PlaybookResult, guarded_controllers, host_name, node_variables, playbook_directory, run_playbook
@@ -11,12 +11,12 @@ from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import StepFailed
 
 
-def start_controllers(spec: ClusterSpec, ids: Sequence[int], *, secrets: Secrets, tell: Tell) -> tuple[int, ...]:
+def start_controllers(spec: ClusterSpec, ids: Sequence[int], *, secrets: Secrets, tell: Tell, gone: Collection[int] = ()) -> tuple[int, ...]:
     """Start these controllers as they are configured, once all are proven to be in migration mode; one without its data is left out.
 
-    Returns those that were started. Raises StepFailed, naming each that was refused or did not stay up.
+    ``gone``: controllers whose hosts are gone for good, of whom nothing can be proven. Returns those that were started. Raises StepFailed, naming each that was refused or did not stay up.
     """
-    guarded = guarded_controllers(spec, Guard.PROVISIONING, but=None, secrets=secrets, check=False)
+    guarded = guarded_controllers(spec, Guard.PROVISIONING, but=None, secrets=secrets, check=False, gone=gone)
     starting = {host_name(spec.controller(i)): {**node_variables(spec, spec.controller(i)), "must_be_proven": list(guarded)} for i in ids}
     report = run_ansible(
         playbook_directory() / "start_controllers.yml",

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
+from kraft_runbook.clients.private_file import write_private
 from kraft_runbook.metadata.comparison import ParityReport
 
 
 def write_report(path: Path, report: ParityReport) -> None:
-    """Write the report as JSON, the whole file or nothing."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.new")
-    draft.write_text(json.dumps(report.to_dict(), indent=1) + "\n")
-    draft.replace(path)
+    """Write the report as JSON, the whole file or nothing, for its owner alone."""
+    write_private(path, json.dumps(report.to_dict(), indent=1) + "\n")
 
 
 def read_report(path: Path) -> ParityReport:

@@ -1,4 +1,5 @@
-"""Reading ZooKeeper: many znodes in one request. The one write is ``delete_all``, whose only caller is ``zookeeper_handover``.
+"""Reading ZooKeeper: many znodes in one request. What is written: ``delete_all`` for ``zookeeper_handover``, which also asks for a deletion that can't be
+(``may_delete_beside``), ``set_again`` for ``partition_epochs``, and one znode of this tool's own for ``cluster_claim``.
 
 multiRead (opcode 22, ZooKeeper 3.6 and later) is sent over kazoo's own connection, so kazoo's TLS, SASL and session apply. It
 reads 99-638 thousand znodes a second from Python, against 2-3 thousand of kazoo's get in a loop (measured). An older
@@ -12,13 +13,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
+    BadVersionError,
     ConnectionLoss,
     KazooException,
+    NoAuthError,
+    NodeExistsError,
     NoNodeError,
     SASLException,
     SessionExpiredError,
@@ -26,20 +31,24 @@ from kazoo.exceptions import (
     ZookeeperError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
-from kraft_runbook.clients.multi_read import GET_CHILDREN, GET_DATA, MAX_REQUEST_BYTES, Bulk, BulkRead, MultiRead, NoMultiRead, Units
+from kraft_runbook.clients.multi_read import GET_CHILDREN, GET_DATA, MAX_REQUEST_BYTES, Bulk, BulkRead, MultiRead, NoMultiRead, OfStat, Units
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper_servers import leads, spread_over
 from kraft_runbook.cluster import SecurityProtocol, ZooKeeper
 from kraft_runbook.errors import RunbookError, Unreachable
 
 T = TypeVar("T")
+_Errors = type[KazooException] | tuple[type[KazooException], ...]
 
 TARGET_REPLY_BYTES = 512 * 1024
 """What one reply should hold: half of jute.maxbuffer's default, ZooKeeper's limit on a packet."""
 MAX_PATHS = 1000
 MAX_BULK_ZNODES = 4000
 """The same for a bulk read, whose replies are decoded faster; at ~165 bytes a partition's state that is a little more than a reply should hold."""
+NO_ZNODES_VERSION = -2
+"""Versions count from 0; -1 would mean any."""
 IN_FLIGHT = 3
 """Requests sent ahead of their replies."""
 
@@ -105,6 +114,26 @@ class ZookeeperReader:
         except (KazooException, SASLException, OSError) as error:
             self._close()
             raise self._unreachable(f"{type(error).__name__}: {error}") from None
+        try:
+            self._catch_up()
+        except RunbookError:
+            self._close()
+            raise
+
+    def _catch_up(self, attempts: int = 3) -> None:
+        """Have the server catch up with the leader: a follower may lag, and what was read elsewhere a moment ago may not have happened there yet.
+
+        Needed once a session; within one, and when it moves to another server, ZooKeeper itself never goes back.
+        """
+        try:
+            self._client.sync_async(self._zookeeper.chroot or "/").get(timeout=self._timeout)
+        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
+            if attempts == 1 or isinstance(error, KazooTimeoutError):
+                raise self._unreachable(f"{type(error).__name__} while its server caught up with the leader") from None
+            self._await_connection()
+            self._catch_up(attempts - 1)
+        except ZookeeperError as error:
+            raise self._refused(error) from None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._close()
@@ -146,12 +175,84 @@ class ZookeeperReader:
             raise self._refused(error) from None
         return any((acl.id.scheme, acl.id.id, acl.perms) != ("world", "anyone", 31) for acl in acls)
 
+    def may_delete_beside(self, path: str) -> bool:
+        """Whether this session may delete the znodes that have the same parent as this one, itself among them. Nothing is deleted; the znode must exist.
+
+        ZooKeeper asks the parent's ACL for DELETE before it compares versions (``PrepRequestProcessor``), and no znode has this version. Needs no
+        right to create. Raises RunbookError where there is no such znode, Unreachable.
+        """
+        try:
+            self._client.delete(self._with_chroot(path), version=NO_ZNODES_VERSION)
+        except NoAuthError:
+            return False
+        except BadVersionError:
+            return True
+        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
+            raise self._unreachable(f"{type(error).__name__} while asking for the right to delete {path}") from None
+        except KazooException as error:
+            raise self._refused(error) from None
+        raise AssertionError(f"ZooKeeper deleted {path} at version {NO_ZNODES_VERSION}")
+
+    def acl(self, path: str) -> str:
+        """The znode's ACL for a person: ``scheme:id=permissions``, a digest's hash left out. Says why where it may not be read."""
+        try:
+            acls, _ = self._client.get_acls(self._with_chroot(path))
+        except (KazooException, KazooTimeoutError) as error:
+            return f"not shown ({type(error).__name__})"
+        return ", ".join(f"{each.id.scheme}:{_who(each.id)}={_permissions(each.perms)}" for each in acls)
+
     def delete_all(self, znodes: Sequence[Znode]) -> list[Any]:
         """Delete these znodes in one transaction, each only if its version is still the one that was read. One answer each; exceptions where none was deleted."""
         transaction = self._client.transaction()
         for znode in znodes:
             transaction.delete(self._with_chroot(znode.path), version=znode.version)
         return list(transaction.commit_async().get(timeout=self._timeout))
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Make a persistent znode; False where there is one. Only its creator may change it where this session has an identity."""
+        security = self._zookeeper.security  # TLS alone names nobody: "creator" would be no one, and ZooKeeper refuses such an ACL
+        protected = security.certificate_file or security.protocol in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+        acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if protected else OPEN_ACL_UNSAFE
+        return self._write(path, NodeExistsError, lambda: self._client.create_async(self._with_chroot(path), data, acl=acl))
+
+    def replace(self, znode: Znode, data: bytes) -> bool:
+        """Give a znode other data; False where it is no longer the one that was read."""
+        change = partial(self._client.set_async, self._with_chroot(znode.path), data, version=znode.version)
+        return self._write(znode.path, (BadVersionError, NoNodeError), change)
+
+    def delete(self, znode: Znode) -> bool:
+        """Delete a znode; False where it is no longer the one that was read."""
+        change = partial(self._client.delete_async, self._with_chroot(znode.path), version=znode.version)
+        return self._write(znode.path, (BadVersionError, NoNodeError), change)
+
+    def _write(self, path: str, outdated: _Errors, change: Callable[[], Any]) -> bool:
+        try:
+            change().get(timeout=self._timeout)
+        except outdated:
+            return False
+        except NoAuthError:
+            raise RunbookError(
+                f"ZooKeeper does not let this tool write {path}: NoAuth",
+                way_out="give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file), with CREATE on the chroot",
+            ) from None
+        except (KazooException, KazooTimeoutError, OSError) as error:
+            raise self._unreachable(f"{type(error).__name__} while writing {path}") from None
+        return True
+
+    def set_again(self, guard: Znode, znodes: Sequence[tuple[Znode, int]]) -> list[Any]:
+        """Write these znodes' own bytes again, each so many times, in one transaction: only while ``guard`` and each of them still has the version that was read.
+
+        One answer a write; exceptions where nothing was written.
+        """
+        transaction = self._client.transaction()
+        transaction.check(self._with_chroot(guard.path), guard.version)
+        for znode, times in znodes:
+            for version in range(znode.version, znode.version + times):
+                transaction.set_data(self._with_chroot(znode.path), znode.data, version)
+        try:
+            return list(transaction.commit_async().get(timeout=self._timeout))
+        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
+            raise self._unreachable(f"{type(error).__name__} while writing {znodes[0][0].path} again") from None
 
     def server_version(self) -> str | None:
         """The version of the server this session is with (``srvr``); None where the server does not allow that word."""
@@ -174,7 +275,7 @@ class ZookeeperReader:
                 self._without_multi_read()
         return self._read_single(paths, build, single)
 
-    def get_bulk(self, units: Units, *, count_children: bool = False) -> Iterator[Bulk]:
+    def get_bulk(self, units: Units, *, number: OfStat | None = None) -> Iterator[Bulk]:
         """The data of very many znodes, a reply at a time (each is one consistent view); their order is that of the units unless a reply was lost on the way.
 
         Raises NoMultiRead.
@@ -184,13 +285,13 @@ class ZookeeperReader:
         chroot = self._zookeeper.chroot.encode()
 
         def request(start: int, size: int) -> tuple[int, BulkRead]:
-            made = BulkRead(units, start, size, chroot, count_children)
+            made = BulkRead(units, start, size, chroot, number)
             return made.end, made
 
         most = max(1, MAX_BULK_ZNODES // units.znodes)
         try:
-            for start, _, (data, children) in self._batches(len(units), request, units.path, most=most, znodes=units.znodes):
-                yield Bulk(start, data, children)
+            for start, _, (data, numbers) in self._batches(len(units), request, units.path, most=most, znodes=units.znodes):
+                yield Bulk(start, data, numbers)
         except UnimplementedError:
             self._without_multi_read()
             raise NoMultiRead from None
@@ -251,6 +352,8 @@ class ZookeeperReader:
                 middle = (start + end + 1) // 2
                 again.extend(part for part in ((start, middle), (middle, end)) if part[0] < part[1])
                 self._await_connection()
+                if isinstance(error, SessionExpiredError):
+                    self._catch_up()
                 continue
             except UnimplementedError:
                 raise
@@ -309,11 +412,20 @@ class ZookeeperReader:
             way_out="check that the ensemble runs and that 'zookeeper.servers' and 'zookeeper.security' in the cluster file are right",
         )
 
-    def _refused(self, error: ZookeeperError) -> RunbookError:
+    def _refused(self, error: KazooException) -> RunbookError:
         return RunbookError(
             f"ZooKeeper at {', '.join(self._zookeeper.servers)} refused to show {error}: {type(error).__name__}",
             way_out="give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file): Kafka's znodes carry ACLs",
         )
+
+
+def _who(identity: Any) -> str:
+    return str(identity.id.partition(":")[0] if identity.scheme == "digest" else identity.id)
+
+
+def _permissions(mask: int) -> str:
+    """As zkCli shows them."""
+    return "".join(letter for bit, letter in ((4, "c"), (8, "d"), (1, "r"), (2, "w"), (16, "a")) if mask & bit)
 
 
 def _batch_end(paths: Sequence[str], start: int, size: int) -> int:

@@ -9,17 +9,26 @@ import json
 import time
 from dataclasses import dataclass
 
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import KazooException, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from kraft_runbook.clients.zookeeper import Znode, ZookeeperReader
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.errors import StepFailed
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.metadata.zookeeper_tree import parse_migration
 from kraft_runbook.observation import MigrationZnode
 
 REASSIGNMENT = "/admin/reassign_partitions"
 """KRaft never deletes it; a ZooKeeper controller that found it would carry an old reassignment out again (inferred from 3.9's code)."""
+
+
+BESIDE = "/brokers"
+"""A znode that every Kafka cluster has beside /controller and /migration. It has children, so that no mistake could delete it."""
+BESIDE_REASSIGNMENT = "/admin/delete_topics"
+
+
+class NothingDeleted(StepFailed):
+    """ZooKeeper answered that it deleted nothing: whoever was stopped for it may run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,33 @@ class Office:
         return None if found.is_blank or found.kraft_metadata_offset < 0 else found
 
 
+def why_not_deletable(reader: ZookeeperReader) -> str | None:
+    """What keeps this session from deleting what the office consists of; None where nothing does. Changes nothing.
+
+    ZooKeeper asks for DELETE on the parent, not on the znode: Kafka's root for /controller and /migration. Raises Unreachable.
+    """
+    found = []
+    if not reader.may_delete_beside(BESIDE):
+        found.append(f"/controller and /migration (NoAuth: no DELETE on their parent, whose ACL is {reader.acl('/')})")
+    left = reader.get_many([REASSIGNMENT, BESIDE_REASSIGNMENT])
+    if all(left) and not reader.may_delete_beside(BESIDE_REASSIGNMENT):
+        found.append(f"{REASSIGNMENT} (NoAuth: no DELETE on /admin, whose ACL is {reader.acl('/admin')})")
+    return f"this tool may not delete {' and '.join(found)}" if found else None
+
+
+GRANT = (
+    "give this tool an identity that has DELETE there ('zookeeper.security' in the cluster file; the brokers' own has it where zookeeper.set.acl made the ACLs), "
+    "or grant it (setAcl in zookeeper-shell.sh, as an administrator of the ensemble)"
+)
+
+
+def require_deletable(reader: ZookeeperReader) -> None:
+    """Raise Refused where the office could not be given back after all was stopped for it."""
+    why_not = why_not_deletable(reader)
+    if why_not:
+        raise Refused(f"{why_not}; nothing was stopped", way_out=f"{GRANT}; then clear this task")
+
+
 def read_office(reader: ZookeeperReader) -> Office:
     """Read the three znodes together. Raises Unreachable, BadZnode."""
     return Office(*reader.get_many(["/controller", "/migration", REASSIGNMENT]))
@@ -52,7 +88,7 @@ def read_office(reader: ZookeeperReader) -> Office:
 def leave_office(reader: ZookeeperReader, office: Office) -> tuple[str, ...]:
     """Delete /migration, and /controller and /admin/reassign_partitions where KRaft holds the office, exactly as they were read: all or none. Returns the paths.
 
-    Raises StepFailed where one was changed, or where ZooKeeper refused.
+    Raises NothingDeleted where one was changed, or where ZooKeeper refused; StepFailed where it is not known what came of it.
     """
     doomed = [office.migration, *((office.controller, office.reassignment) if office.held_by_kraft else ())]
     found = [znode for znode in doomed if znode is not None]
@@ -65,8 +101,11 @@ def leave_office(reader: ZookeeperReader, office: Office) -> tuple[str, ...]:
             f"{_names(found)} could not be deleted: {type(error).__name__}",
             way_out="make ZooKeeper reachable for this tool with the brokers' identity, then clear this task: it goes on from what it finds",
         ) from None
+    if any(isinstance(answer, NoAuthError) for answer in answers):
+        refused = [znode for znode, answer in zip(found, answers, strict=True) if isinstance(answer, NoAuthError)]
+        raise NothingDeleted(f"{_names(refused)} could not be deleted: NoAuth, and so none was; {why_not_deletable(reader)}", way_out=GRANT)
     if any(isinstance(answer, Exception) for answer in answers):
-        raise StepFailed(
+        raise NothingDeleted(
             f"{_names(found)} were not deleted: one of them changed after the quorum was fenced",
             way_out="find out which controller runs that the cluster file does not name, stop it, then clear this task",
         )

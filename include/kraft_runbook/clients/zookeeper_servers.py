@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 
+from kraft_runbook.addresses import split_address
+
 SRVR_TIMEOUT = 1.0
 """Seconds that a server may take to say whether it leads."""
 
@@ -18,9 +20,8 @@ def spread_over(servers: Sequence[str], first: int, leader: str | None) -> list[
 
 def leads(server: str) -> bool:
     """Whether this server says that it is the leader (``srvr``). One that does not answer, or does not allow the word, does not say so."""
-    host, _, port = server.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), SRVR_TIMEOUT) as connection:
+        with socket.create_connection(split_address(server), SRVR_TIMEOUT) as connection:
             connection.settimeout(SRVR_TIMEOUT)
             connection.sendall(b"srvr")
             answer = b"".join(iter(lambda: connection.recv(4096), b""))

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from kraft_runbook.clients.multi_read import NoMultiRead, get_data_request
+from kraft_runbook.clients.multi_read import NoMultiRead, OfStat, get_data_request
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.metadata.state_columns import States, states_of
 from kraft_runbook.metadata.topic_columns import TopicColumns
@@ -35,10 +35,10 @@ def read_topic_columns(reader: ZookeeperReader, names: Sequence[str]) -> tuple[T
 
 def _assignments(reader: ZookeeperReader, names: Sequence[str]) -> list[Assignments]:
     found: list[tuple[int, Assignments]] = []
-    for bulk in reader.get_bulk(_Topics(names), count_children=True):
+    for bulk in reader.get_bulk(_Topics(names), number=OfStat.CHILDREN):
         data = bulk.data
         some = names[bulk.start : bulk.start + len(data) // 3]
-        listed = [None if znode is None else count for znode, count in zip(data[2::3], bulk.children[2::3], strict=True)]
+        listed = [None if znode is None else count for znode, count in zip(data[2::3], bulk.numbers[2::3], strict=True)]
         found.append((bulk.start, assignments_of(list(map(TopicZnodes, some, data[::3], data[1::3], listed)))))
     return [block for _, block in sorted(found, key=lambda each: each[0])]
 
@@ -46,7 +46,7 @@ def _assignments(reader: ZookeeperReader, names: Sequence[str]) -> list[Assignme
 def _states(reader: ZookeeperReader, assignments: Sequence[Assignments]) -> list[States]:
     topics = [name for block in assignments for name in block.names]
     counts = [count for block in assignments for count in block.counts]
-    found = [(bulk.start, states_of(bulk.data)) for bulk in reader.get_bulk(_PartitionStates(topics, counts))]
+    found = [(bulk.start, states_of(bulk.data, bulk.numbers)) for bulk in reader.get_bulk(PartitionStates(topics, counts), number=OfStat.VERSION)]
     return [block for _, block in sorted(found, key=lambda each: each[0])]
 
 
@@ -74,7 +74,7 @@ class _Topics:
         return b"".join(parts)
 
 
-class _PartitionStates:
+class PartitionStates:
     """A unit is a partition's state. ``counts``: of each topic, whose partitions are 0 to its count - 1."""
 
     znodes = 1

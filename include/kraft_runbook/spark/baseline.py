@@ -41,8 +41,8 @@ class BaselineHead:
 
 
 def outlives_zookeeper(kind: Kind) -> bool:
-    """Whether rows of this kind still mean something once ZooKeeper is gone: hybrid brokers and the znodes of controllers don't."""
-    return kind not in (Kind.BROKER, Kind.CONTROLLER, Kind.UNREADABLE)
+    """Whether rows of this kind still mean something once ZooKeeper is gone: hybrid brokers, the znodes of controllers and versions of znodes don't."""
+    return kind not in (Kind.BROKER, Kind.CONTROLLER, Kind.UNREADABLE, Kind.PARTITION_EPOCH)
 
 
 def write_baseline(path: Path, head: BaselineHead, rows: Iterable[Row]) -> None:

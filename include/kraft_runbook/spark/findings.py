@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from kraft_runbook.clients.metadata_quorum import QuorumDescription
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.metadata.comparison import Comparison, Difference, Obstacle, ParityReport, Undecoded, make_report
-from kraft_runbook.metadata.entities import Kind
+from kraft_runbook.metadata.entities import Kind, Row
+from kraft_runbook.metadata.metadata_log import LogReplay
+from kraft_runbook.metadata.partition_epochs import compare_packed
 from kraft_runbook.observation import MigrationZnode
 
 AGAINST_ZOOKEEPER = "ZooKeeper"
@@ -44,6 +47,13 @@ class Findings:
         self.both += compared.both
         self.differences += compared.differences
         self.undecoded += compared.undecoded
+
+    def add_epochs(self, packed: Sequence[Row], replay: LogReplay, *, but: Iterable[str]) -> None:
+        """Add what the versions of state znodes say, as workers packed them, against the log's epochs at M; ``but``: of topics that are looked at more closely."""
+        assert replay.image.frozen is not None
+        both, behind = compare_packed(packed, replay.image.frozen.frozen, but=frozenset(but))
+        self.both += both
+        self.differences += behind
 
     def report(self, spec: ClusterSpec) -> ParityReport:
         """The answer, as of now."""

@@ -22,15 +22,16 @@ from kraft_runbook.clients.metadata_quorum import describe_quorum, read_cluster_
 from kraft_runbook.clients.quorum_facts import declared_rows, quorum_versions
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_tree import read_keys, read_topics
+from kraft_runbook.clients.zookeeper_tree import read_again, read_topics
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.metadata import entities
-from kraft_runbook.metadata.comparison import Difference, Obstacle, ParityReport, compare, persisting
+from kraft_runbook.metadata.comparison import Difference, Obstacle, ParityReport, compare
 from kraft_runbook.metadata.entities import Kind, Row
 from kraft_runbook.metadata.frames import Garbled
 from kraft_runbook.metadata.image import Key
 from kraft_runbook.metadata.metadata_log import LogReplay
+from kraft_runbook.metadata.second_look import keys_in_question, look_again
 from kraft_runbook.observation import MigrationZnode, ZkMigrationState
 from kraft_runbook.spark.baseline import BaselineHead, outlives_zookeeper, proves, read_head, read_rows, write_baseline
 from kraft_runbook.spark.findings import Findings
@@ -141,6 +142,8 @@ def _compare_with_zookeeper(spark: SparkSession, found: Findings, sealed: Sealed
     found.end = _end(found, log, found.start)
     topics = compare_topics(tree, rows_frame(spark, log.replay.whole_topics()))
     found.both += topics.both
+    found.add_epochs([row for row in rows if row.kind is Kind.MANY_EPOCHS], log.replay, but=topics.in_question)
+    rows = [row for row in rows if row.kind is not Kind.MANY_EPOCHS]
     rows += declared_rows(sealed.spec)
     told = quorum_versions(sealed.spec, log.quorum, offset=found.start, secrets=sealed.secrets)
     found.add(compare(rows, chain(log.replay.versions_beside_topics(), told)))
@@ -181,22 +184,24 @@ def _without(spark: SparkSession, tree: DataFrame, names: Sequence[str]) -> Data
 
 
 def _look_again(found: Findings, sealed: Sealed, log: LogFollower, proven: _Proven) -> None:
-    """Read the suspects again, each time with a new M and E. One that agrees once is cleared; what never does is a mismatch."""
+    """Read the suspects again where they were seen, each time with a new M and E. One that agrees once is cleared; what never does is a mismatch."""
     suspects: Sequence[Difference] = found.differences
     while suspects and found.rounds <= (PATIENCE_FOR_THE_LOG if all(s.kind.follows_the_log for s in suspects) else PATIENCE_FOR_SESSIONS):
         time.sleep(PAUSE)
         found.rounds += 1
-        keys = {each.identity for each in suspects}
+        asked = {each.identity for each in suspects}
         with _zookeeper(sealed) as reader:
             start = read_migration(reader).kraft_metadata_offset
-            rows = [*read_keys(reader, keys, sealed.decoding), *(row for row in declared_rows(sealed.spec) if (row.kind, row.key) in keys)]
+            rows = [*read_again(reader, suspects, sealed.decoding), *(row for row in declared_rows(sealed.spec) if (row.kind, row.key) in asked)]
         _end(found, log, start)
+        keys = keys_in_question(suspects, rows)
         told = [v for v in quorum_versions(sealed.spec, log.quorum, offset=start, secrets=sealed.secrets) if (v.kind, v.key) in keys]
-        still = persisting(suspects, compare(rows, [*told, *log.replay.versions_of(keys - {(v.kind, v.key) for v in told}, start)]))
-        cleared = keys - {each.identity for each in still}
-        proven.settled |= cleared
-        proven.later += [row for row in rows if (row.kind, row.key) in cleared]
-        suspects = still
+        look = look_again(suspects, rows, [*told, *log.replay.versions_of(keys - {(v.kind, v.key) for v in told}, start)], log.replay.touched)
+        found.obstacles += look.obstacles
+        found.undecoded += tuple(each for each in look.undecoded if each not in found.undecoded)
+        proven.settled |= look.agreed
+        proven.later += look.rows
+        suspects = look.suspects
     found.both += Counter(row.kind for row in proven.later)
     found.differences = tuple(suspects)
 

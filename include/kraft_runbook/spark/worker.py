@@ -12,6 +12,7 @@ from kraft_runbook.clients.zookeeper_topics import read_topic_columns
 from kraft_runbook.clients.zookeeper_tree import read_everything_else
 from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.entities import Row
+from kraft_runbook.metadata.partition_epochs import packed
 from kraft_runbook.metadata.topic_prints import topic_prints
 from kraft_runbook.spark.arrow_rows import row_batches_of_a_worker
 from kraft_runbook.spark.sealed import Sealed
@@ -44,6 +45,8 @@ class Work:
 
 def _whole_topics(reader: ZookeeperReader, names: Sequence[str], salt: bytes) -> Iterator[Row]:
     columns, odd = read_topic_columns(reader, names)
+    if len(columns):
+        yield packed(columns)
     for each in topic_prints(columns, salt):
         yield entities.whole_topic(each.topic, each.value)
     for name in odd:

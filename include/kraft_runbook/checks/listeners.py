@@ -1,0 +1,32 @@
+"""Whether every broker hears of changes in ZooKeeper."""
+
+from __future__ import annotations
+
+from kraft_runbook.checks.model import Finding, Severity, settle, unknown
+from kraft_runbook.checks.registry import UNTIL_FINALIZED, Needs, check
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.listener_threads import deaf
+from kraft_runbook.observation import ClusterObservation, Unread, was_read
+
+
+@check(
+    "KRB-PRE-064",
+    severity=Severity.BLOCKING,
+    fix=(
+        "restart the broker now, out of turn, with the configuration that it has: nothing else starts the thread again; "
+        "look in its log for 'event-process-thread]: Error due to' first, and mend that cause (an OutOfMemoryError wants more heap)"
+    ),
+    phases=UNTIL_FINALIZED,
+    needs=Needs.HOSTS,
+)
+def every_broker_hears_of_changes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every broker has its threads that listen for changes in ZooKeeper.
+
+    One whose thread has died lives on with the configurations, quotas, credentials, ACLs or tokens that it had. The copy takes what ZooKeeper holds,
+    which is not what that broker enforces.
+    """
+    if not was_read(seen.hosts):
+        return unknown(seen.hosts)
+    found = deaf(seen, seen.hosts)
+    wrong = [f"broker {broker} hears of no change at {' and '.join(missing)}" for broker, missing in found.items() if was_read(missing)]
+    return settle(wrong, [f"broker {broker}: {each.reason}" for broker, each in found.items() if isinstance(each, Unread)], "all hear of them")

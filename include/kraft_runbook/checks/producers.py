@@ -1,0 +1,82 @@
+"""Whether a restart stops producers that wait for all replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample, unknown
+from kraft_runbook.checks.registry import UNTIL_FINALIZED, Needs, check
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.configuration import broker_properties
+from kraft_runbook.observation import BrokerMode, ClusterObservation, Found, Unread, ZookeeperTree, was_read
+
+MIN_ISR = "min.insync.replicas"
+
+
+@check(
+    "KRB-PRE-065",
+    severity=Severity.BLOCKING,
+    fix=(
+        "lower min.insync.replicas of these topics below their replication factor while the brokers are rolled (kafka-configs --alter --entity-type topics), "
+        "or give them another replica (kafka-reassign-partitions)"
+    ),
+    phases=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def a_restart_leaves_enough_replicas(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every topic with several replicas has min.insync.replicas below their number.
+
+    Where both are equal, each restart of a broker stops every producer with acks=all of the partitions that it holds, until it is in sync again.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    return _told(_topics(tree, spec, lambda least, replicas: least == replicas > 1), "every topic has a replica to spare")
+
+
+@check(
+    "KRB-PRE-066",
+    severity=Severity.WARNING,
+    fix="give these topics another replica (kafka-reassign-partitions), or lower their min.insync.replicas; or tell who uses them what will happen",
+    phases=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def every_topic_outlives_a_restart(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every topic has more than one replica, and no fewer than its min.insync.replicas.
+
+    A partition with one replica is offline while its broker restarts. With fewer replicas than min.insync.replicas, producers with acks=all are refused
+    already, restart or not.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    return _told(_topics(tree, spec, lambda least, replicas: replicas == 1 or least > replicas), "every topic does")
+
+
+def _tree(seen: ClusterObservation) -> ZookeeperTree | Unread:
+    return seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
+
+
+def _topics(tree: ZookeeperTree, spec: ClusterSpec, is_wrong: Callable[[int, int], bool]) -> Iterator[tuple[str, Found]]:
+    """The groups for which it is so, with what they have. Any broker may lead, so each one's min.insync.replicas counts where the topic has none."""
+    of_brokers = _of_brokers(tree, spec)
+    for group in tree.min_isr_groups:
+        whose = " (the brokers')" if group.own is None else ""
+        least = next((each for each in (of_brokers if group.own is None else [group.own]) if is_wrong(each, group.replicas)), None)
+        if least is not None:
+            yield f"min.insync.replicas {least}{whose} of {group.replicas} replica{'s' if group.replicas > 1 else ''}", group.topics
+
+
+def _of_brokers(tree: ZookeeperTree, spec: ClusterSpec) -> list[int]:
+    """Every value in force, the greatest first. A broker's own dynamic value comes before the dynamic default, that before its file, that before Kafka's 1."""
+    found = set()
+    for broker in spec.brokers:
+        in_file = broker_properties(spec, broker, BrokerMode.ZOOKEEPER).get(MIN_ISR, "1").strip()
+        static = int(in_file) if in_file.isdecimal() else 1
+        found.add(tree.min_isr_of_brokers.get(str(broker.id), tree.min_isr_of_brokers.get("<default>", static)))
+    return sorted(found, reverse=True)
+
+
+def _told(groups: Iterator[tuple[str, Found]], fine: str) -> Finding:
+    wrong = [f"{what}: {sample(topics.samples, topics.count)}" for what, topics in groups]
+    return failed("; ".join(wrong)) if wrong else passed(fine)

@@ -1,0 +1,244 @@
+"""Settings that change hands: what the controllers enforce from the copy on, what KRaft mode leaves out, and the secrets that Kafka reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kraft_runbook.checks.hosts import capped
+from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle
+from kraft_runbook.checks.registry import BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
+from kraft_runbook.checks.software import host_part
+from kraft_runbook.cluster import Broker, ClusterSpec, is_sensitive
+from kraft_runbook.configuration import controller_properties
+from kraft_runbook.controller_settings import BY_KEY, ENFORCED, ZOOKEEPER_PREFIX, decided_for_controllers, declared, shown_values, values_by_broker
+from kraft_runbook.copy_tuning import TUNED_PROPERTIES
+from kraft_runbook.mode_settings import left_out, of_zookeeper_alone
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread
+from kraft_runbook.phases import Phase
+
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+ENCODER, SET_ACL = "password.encoder.secret", "zookeeper.set.acl"
+ACL_STORE = "authorizer.zookeeper.url"
+
+
+def _of_broker(seen: ClusterObservation, spec: ClusterSpec, broker: Broker) -> tuple[dict[str, str], bool, str | None]:
+    """What a broker has, whether its file is one of KRaft mode, and why that file could not be read.
+
+    The host's file says it; the values of sensitive keys, hidden there, come from the cluster file, where they are references.
+    """
+    by_file = declared(spec, broker)
+    on_disk = host_part(seen, broker.id, "config")
+    if not isinstance(on_disk, Mapping):
+        return by_file, False, f"broker {broker.id}: {on_disk.reason}" if isinstance(on_disk, Unread) else None
+    found: dict[str, str] = {key: by_file.get(key, str(value)) if is_sensitive(key) else str(value) for key, value in on_disk.items()}
+    return found, "process.roles" in on_disk, None
+
+
+@check(
+    "KRB-PRE-070",
+    severity=BLOCKING,
+    fix="give every broker the same value, or say under controller_properties (or under each controllers[].properties) what the controllers are to have: "
+    "that comes first",
+    phases=UNTIL_FINALIZED,
+    needs=Needs.HOSTS,
+)
+def brokers_agree_on_what_controllers_enforce(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The brokers agree on each setting that the controllers enforce from the copy on.
+
+    The controllers get the brokers' common value. On ZooKeeper the broker that is controller applies its own, so that a difference shows only when
+    another one is elected. Passwords are compared by the reference that the cluster file has for each broker, and never shown.
+    """
+    of_brokers: dict[int, dict[str, str]] = {}
+    left_zookeeper: set[int] = set()
+    unread = []
+    for broker in spec.brokers:
+        of_brokers[broker.id], in_kraft, reason = _of_broker(seen, spec, broker)
+        left_zookeeper |= {broker.id} if in_kraft else set()
+        unread += [reason] if reason else []
+    keys = {key for found in of_brokers.values() for key in found if key in BY_KEY or _is_zookeepers(key)}
+    wrong = []
+    for key in sorted(keys):
+        asked = {broker: found for broker, found in of_brokers.items() if not (of_zookeeper_alone(key) and broker in left_zookeeper)}
+        values = values_by_broker(asked, key)
+        if len(values) > 1 and not decided_for_controllers(spec, key):
+            wrong.append(shown_values(key, values))
+    return settle(wrong, unread, f"on all of {len(ENFORCED)} and on ZooKeeper's")
+
+
+def _is_zookeepers(key: str) -> bool:
+    """Those that the cluster file declares. The rest follows from the phase, or from the cluster's size."""
+    derived = {"zookeeper.connect", "zookeeper.metadata.migration.enable"} | TUNED_PROPERTIES
+    return key.startswith(ZOOKEEPER_PREFIX) and key not in derived
+
+
+@check(
+    "KRB-PRE-071",
+    severity=BLOCKING,
+    fix="name password.encoder.secret under 'secrets', as the brokers have it; controllers that run without it: end this try "
+    "with zk_to_kraft_rollback, then provision them anew. Once dual write has put "
+    "clear text into ZooKeeper, the secret added later stops it (StringIndexOutOfBoundsException in EncryptingPasswordEncoder) until each such znode is encoded again",
+    phases=BEFORE_THE_COPY,
+    needs=Needs.HOSTS,
+)
+def controllers_encode_passwords_as_brokers_do(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Where the brokers have a password.encoder.secret, every controller has it.
+
+    Without it dual write puts every dynamic broker password into ZooKeeper in clear (measured on 3.9.2).
+    """
+    return _as_the_brokers(seen, spec, ENCODER, set_to=None)
+
+
+@check(
+    "KRB-PRE-072",
+    severity=BLOCKING,
+    fix="set zookeeper.set.acl under zookeeper.properties; controllers that run without it: end this try with zk_to_kraft_rollback, then provision them anew",
+    phases=BEFORE_THE_COPY,
+    needs=Needs.HOSTS,
+)
+def controllers_protect_znodes_as_brokers_do(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Where the brokers have zookeeper.set.acl=true, every controller has it.
+
+    Without it the znodes that dual write makes, SCRAM users among them, and /controller are open to the world (measured on 3.9.2).
+    """
+    return _as_the_brokers(seen, spec, SET_ACL, set_to="true")
+
+
+def _as_the_brokers(seen: ClusterObservation, spec: ClusterSpec, key: str, *, set_to: str | None) -> Finding:
+    """Whether each controller has, in what is rendered and in a file that lies there already, what any broker has."""
+    having, unread = [], []
+    for broker in spec.brokers:
+        found, _, reason = _of_broker(seen, spec, broker)
+        unread += [reason] if reason else []
+        having += [broker.id] if _has(found, key, set_to) else []
+    wrong = []
+    for controller in spec.controllers if having else ():
+        if not _has(controller_properties(spec, controller, ControllerMode.MIGRATION), key, set_to):
+            wrong.append(f"controller {controller.id} would not get it")
+        on_disk = host_part(seen, controller.id, "config")
+        if isinstance(on_disk, Unread):
+            unread.append(f"controller {controller.id}: {on_disk.reason}")
+        elif isinstance(on_disk, Mapping) and not _has(on_disk, key, set_to):
+            wrong.append(f"{controller.config_file} of controller {controller.id} lacks it")
+    who = f"broker {', '.join(map(str, having))} has {key}"
+    return settle([f"{who}; {'; '.join(wrong)}"] if wrong else [], unread, f"{who}, and so has every controller" if having else f"no broker has {key}")
+
+
+def _has(properties: Mapping[str, str], key: str, set_to: str | None) -> bool:
+    value = properties.get(key, "").strip()
+    return bool(value) if set_to is None else value.lower() == set_to
+
+
+@check(
+    "KRB-PRE-073",
+    severity=WARNING,
+    fix="read what follows from each before the roll into KRaft mode; the cluster file may keep the property, since the way back needs it",
+    phases=UNTIL_FINALIZED,
+)
+def nothing_is_lost_in_kraft_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every declared property is valid in every mode that the migration passes.
+
+    Kafka does not start with a property that its mode refuses (KafkaConfig.validateValues), so it is left out there. ZooKeeper's own are left out in
+    KRaft mode too; that is no finding.
+    """
+    return settle(dict.fromkeys(_dropped(spec)), [], "all are, but for ZooKeeper's own")
+
+
+def _dropped(spec: ClusterSpec) -> Iterator[str]:
+    for mode in BrokerMode:
+        for broker in spec.brokers:
+            for key, value in declared(spec, broker).items():
+                rule = left_out(key, value, mode)
+                if rule is not None and rule.refused:
+                    yield f"{key} is left out of brokers in {mode.value} mode, where Kafka refuses it: {rule.so}"
+    for controller in spec.controllers:
+        for key, value in {**spec.controller_properties, **controller.properties}.items():
+            rule = left_out(key, value, ControllerMode.MIGRATION)
+            if rule is not None and rule.refused:
+                yield f"{key} is left out of controllers, where Kafka refuses it"
+
+
+@check(
+    "KRB-PRE-074",
+    severity=BLOCKING,
+    fix="move the ACLs into the brokers' own ZooKeeper and remove authorizer.zookeeper.url first: the copy reads ACLs below zookeeper.connect alone",
+    phases=BEFORE_THE_COPY,
+    needs=Needs.HOSTS,
+)
+def acls_are_where_the_copy_reads_them(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No broker keeps its ACLs in a ZooKeeper of their own.
+
+    AclAuthorizer reads them from authorizer.zookeeper.url where that is set; the controller's copy reads zookeeper.connect (ZkAclMigrationClient), so that
+    no ACL would come along.
+    """
+    wrong, unread = [], []
+    for broker in spec.brokers:
+        found, _, reason = _of_broker(seen, spec, broker)
+        unread += [reason] if reason else []
+        url = found.get(ACL_STORE, "").strip()
+        if url and url != spec.zookeeper.connect:
+            wrong.append(f"broker {broker.id} has {ACL_STORE}={url}, and zookeeper.connect is {spec.zookeeper.connect}")
+    return settle(wrong, unread, "none does")
+
+
+@check(
+    "KRB-PRE-075",
+    severity=WARNING,
+    fix="put each class's jar into kafka.home/libs of every controller's host, and what the class itself reads under controller_properties",
+    phases=BEFORE_THE_COPY,
+)
+def controllers_can_load_the_brokers_classes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The controllers load no class that only the brokers' hosts may have.
+
+    Policies, a quota callback and a principal builder go from the brokers' settings to the controllers'. A controller that can't load one does not start.
+    """
+    wrong = []
+    for setting in (each for each in ENFORCED if each.loads):
+        values = {p.get(setting.key) for p in (controller_properties(spec, c, ControllerMode.MIGRATION) for c in spec.controllers)}
+        wrong += [f"{setting.key}={value} ({setting.why})" for value in sorted(v for v in values if v and not v.startswith("org.apache.kafka."))]
+    return failed("the controllers will load " + capped(tuple(wrong))) if wrong else passed("none is set")
+
+
+@check(
+    "KRB-PRE-076",
+    severity=BLOCKING,
+    fix="give the secrets file to the user that runs Kafka (chown, mode 0600) and let that user pass through its directory; the next step does the first by itself "
+    "where Ansible is root",
+    phases=UNTIL_FINALIZED,
+    needs=Needs.HOSTS,
+)
+def kafka_can_read_its_secrets(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Each host's secrets file, where it is there, can be read by the user that runs Kafka.
+
+    A process that can't read it does not start (FileConfigProvider).
+    """
+    wrong, unread = [], []
+    for node_id in (*spec.broker_ids, *spec.controller_ids) if spec.secrets else ():
+        readable = host_part(seen, node_id, "secrets_readable")
+        if isinstance(readable, Unread):
+            unread.append(f"node {node_id}: {readable.reason}")
+        elif readable is not None and readable != "":
+            wrong.append(f"node {node_id}: {readable}")
+    return settle(wrong, unread, "each can" if spec.secrets else "no secret is declared")
+
+
+@check(
+    "KRB-PRE-077",
+    severity=WARNING,
+    fix="clear finalize_controllers.zookeeper_secrets of the run that finalized, or take the lines out by hand: nothing reads them any more, and no restart is needed",
+    phases={Phase.FINALIZED},
+    needs=Needs.HOSTS,
+)
+def zookeepers_secrets_have_left_the_hosts(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No host's secrets file holds ZooKeeper's secrets once the migration is final.
+
+    Until then the way back needs them: zookeeper.* and password.encoder.*.
+    """
+    wrong, unread = [], []
+    for node_id in (*spec.broker_ids, *spec.controller_ids) if spec.secrets else ():
+        keys = host_part(seen, node_id, "secrets_keys")
+        if isinstance(keys, Unread):
+            unread.append(f"node {node_id}: {keys.reason}")
+        elif isinstance(keys, tuple) and any(of_zookeeper_alone(key) for key in keys):
+            wrong.append(f"node {node_id}: {', '.join(key for key in keys if of_zookeeper_alone(key))}")
+    return settle(wrong, unread, "none does" if spec.secrets else "no secret is declared")

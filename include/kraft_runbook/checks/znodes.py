@@ -1,0 +1,114 @@
+"""What in ZooKeeper the copy, the sync that follows it, or a broker that starts would choke on (``metadata.znode_faults``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.checks.registry import BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.configuration import controller_properties
+from kraft_runbook.observation import ClusterObservation, Consequence, ControllerMode, Unread, ZookeeperTree, was_read
+
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+SET_RIGHT = (
+    "look at the znode (zookeeper-shell: get PATH); set or delete the entity with kafka-configs, kafka-acls or kafka-topics, "
+    "or where these refuse, write or delete the znode with zookeeper-shell; then run this check again"
+)
+_COMES_OF_IT = {
+    Consequence.COPY_FAILS: "every controller ends in the copy",
+    Consequence.SYNC_FAILS: "dual write never begins after the copy",
+    Consequence.KRAFT_DIFFERS: "KRaft would hold something else",
+}
+
+
+def _tree(seen: ClusterObservation) -> ZookeeperTree | Unread:
+    return seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
+
+
+@check("KRB-PRE-060", severity=BLOCKING, fix=SET_RIGHT, phases=BEFORE_THE_COPY, needs=Needs.TREE)
+def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Kafka's copy can take every znode over as it stands.
+
+    Any exception in the copy is a fatal fault: the active controller exits, then the next one, and /controller stays with a quorum that is gone, so that
+    nobody elects leaders (one quota "abc", measured on 3.9.2). What Kafka takes for empty, or can't write back, is found here too.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    wrong = [f"{told}: {sample(tree.faults[each].samples, tree.faults[each].count)}" for each, told in _COMES_OF_IT.items() if each in tree.faults]
+    if tree.shared_topic_ids.count:
+        wrong.append(f"topics that share an id, of which KRaft would keep one: {sample(tree.shared_topic_ids.samples, tree.shared_topic_ids.count)}")
+    return failed("; ".join(wrong)) if wrong else passed("nothing was found that would stop it")
+
+
+@check("KRB-PRE-061", severity=BLOCKING, fix=SET_RIGHT, phases=UNTIL_FINALIZED, needs=Needs.TREE)
+def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """A broker that restarts can take every config, quota, credential and ACL as it stands.
+
+    It parses all of them when it starts and ends at the first that it can't parse (measured on 3.9.2): the first restart of the roll would cost a broker.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    found = tree.faults.get(Consequence.BROKER_STAYS_DOWN)
+    return failed(f"a broker would not come up: {sample(found.samples, found.count)}") if found else passed("nothing was found that would stop one")
+
+
+CIPHER = "password.encoder.cipher.algorithm"
+DEFAULT_CIPHER = "AES/CBC/PKCS5Padding"
+
+
+@check(
+    "KRB-PRE-062",
+    severity=BLOCKING,
+    fix=(
+        "name under 'secrets' in the cluster file the password.encoder.secret that the brokers have now; restart a broker whose passwords still carry the old one "
+        "with both secrets in its file; set others again, or delete them (kafka-configs --entity-type brokers)"
+    ),
+    phases=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def controllers_decode_every_stored_password(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """password.encoder.secret decodes every password in ZooKeeper.
+
+    One that it does not decode ends every controller in the copy. Kafka decodes with the cipher's parameters of its own password.encoder.cipher.algorithm.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    wrong, unread = [], []
+    for stored in tree.stored_passwords:
+        where = f"{stored.path} {stored.name}"
+        others = [] if stored.problem else _with_another_cipher(spec, stored.cipher)
+        if isinstance(stored.problem, Unread):
+            unread.append(f"{where}: {stored.problem.reason}")
+        elif stored.problem:
+            wrong.append(f"{where}: {stored.problem}")
+        elif others:
+            wrong.append(f"{where}: encrypted with {stored.cipher}, which controller {', '.join(map(str, others))} does not have as {CIPHER}")
+    return settle(_capped(wrong), _capped(unread), f"{len(tree.stored_passwords)} were decoded" if tree.stored_passwords else "no password is stored")
+
+
+def _with_another_cipher(spec: ClusterSpec, cipher: str) -> list[int]:
+    """The controllers whose own cipher has other parameters: of AES/GCM, or of anything else (``EncryptingPasswordEncoder.cipherParamsInstance``)."""
+    own = {c.id: controller_properties(spec, c, ControllerMode.MIGRATION).get(CIPHER, DEFAULT_CIPHER) for c in spec.controllers}
+    return [i for i, each in own.items() if each.startswith("AES/GCM/") != cipher.startswith("AES/GCM/")]
+
+
+def _capped(items: Sequence[str]) -> list[str]:
+    return [sample(items)] if items else []
+
+
+@check("KRB-PRE-063", severity=WARNING, fix="set it right, or delete it, with kafka-configs", phases=BEFORE_THE_COPY, needs=Needs.TREE)
+def nothing_in_zookeeper_is_only_for_show(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every config in ZooKeeper is one that Kafka 3.9 knows and takes.
+
+    What brokers ignore today stays ignored; a topic config of an unknown name keeps KRaft from changing any other of that topic.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    found = tree.faults.get(Consequence.NOTED)
+    return failed(sample(found.samples, found.count)) if found else passed("all are")
