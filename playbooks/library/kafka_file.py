@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_host import make_directory, owner_of, why, write_whole
-from ansible.module_utils.properties_text import shown
+from ansible.module_utils.kafka_host import HostError, change, make_directory, owner_of, read_bytes, why, write_whole
+from ansible.module_utils.kafka_user import kafka_user, name_of
+from ansible.module_utils.properties_text import key_of, logical_lines, shown
+from ansible.module_utils.service_manager import service_manager
 
 DOCUMENTATION = """
 module: kafka_file
@@ -14,13 +16,28 @@ short_description: Write one whole properties file of a Kafka node
 description:
   - The file is replaced in one move, and only where its content differs, so that its change time is the time of its last change.
   - The values of sensitive keys are hidden in the diff, the old text's too.
-  - A file that was not written by this tool is kept once, as C(<path>.before-kraft-runbook).
+  - A file that was not written by this tool is kept once, as C(<path>.before-kraft-runbook), mode 0600.
+  - A new file belongs to the user that runs Kafka, where Ansible is root. A symbolic link is refused.
 options:
   path: {description: The file., type: path, required: true}
   content: {description: The whole text., type: str, required: true}
-  private: {description: "Whether the mode must be 0600. Else a new file gets 0640, and one that is there keeps its own.", type: bool, default: false}
+  private:
+    description: Whether the mode must be 0600 and the owner the user that runs Kafka. Else a new file gets 0640, and one that is there keeps its own.
+    type: bool
+    default: false
   header: {description: "The first line of a file that this tool wrote; any other file is kept once before it is replaced.", type: str}
+  unread:
+    description: Beginnings of the names of properties that nothing on the host reads in this mode. Each is left as it is there, given or not.
+    type: list
+    elements: str
+    default: []
+  name: {description: The service., type: str, required: true}
+  manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
+  socket: {description: The serverurl of supervisor., type: str}
+  log_dir: {description: Where the service keeps its data., type: path, required: true}
 """
+
+CALL_SECONDS = 20.0
 
 
 def main() -> None:
@@ -31,11 +48,18 @@ def main() -> None:
             "content": {"type": "str", "required": True, "no_log": False},
             "private": {"type": "bool", "default": False},
             "header": {"type": "str"},
+            "unread": {"type": "list", "elements": "str", "default": []},
+            "name": {"type": "str", "required": True},
+            "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
+            "socket": {"type": "str"},
+            "log_dir": {"type": "path", "required": True},
         },
         supports_check_mode=True,
     )
     try:
         module.exit_json(**apply(module.params, check=module.check_mode))
+    except HostError as error:
+        module.fail_json(msg=error.problem, way_out=error.way_out)
     except OSError as error:
         module.fail_json(
             msg=f"{module.params['path']} could not be written ({why(error)})",
@@ -44,38 +68,65 @@ def main() -> None:
 
 
 def apply(wanted: dict, *, check: bool) -> dict:
-    path, content = wanted["path"], wanted["content"]
-    before, found_mode = _existing(path)
-    mode = 0o600 if wanted["private"] else found_mode or 0o640
+    path = wanted["path"]
+    found = read_bytes(path)
+    before = None if found is None else found[0].decode("utf-8", "surrogateescape")
+    content = wanted["content"] if before is None else without_what_is_gone(wanted["content"], before, tuple(wanted["unread"]))
+    mode = 0o600 if wanted["private"] else 0o640 if found is None else found[1].st_mode & 0o7777
+    owner = _owner(wanted, found)
+    right = found is not None and found[1].st_mode & 0o7777 == mode and _is_owner(found[1], owner)
     same = before == content
-    if same and found_mode == mode:
+    if same and right:
         return {"changed": False, "said": f"{path} is as it should be"}
     diff = {"before_header": path, "after_header": path, "before": shown(before or ""), "after": shown(content)}
-    said = f"{'would write' if check else 'wrote'} {path}"
     if check:
-        return {"changed": True, "diff": diff, "said": said}
+        return {"changed": True, "diff": diff, "said": f"would write {path}"}
     if same:
-        os.chmod(path, mode)  # leaves the change time of the content alone
-        return {"changed": True, "said": f"{path}: mode is now {mode:o}"}
+        change(path, mode, owner)  # leaves the change time of the content alone
+        return {"changed": True, "said": f"{path}: owner and mode are now {name_of(owner[0])}, {mode:o}"}
     make_directory(os.path.dirname(path))
-    owner = owner_of(path)
-    _keep_the_first(path, before, wanted["header"], found_mode, owner)
-    write_whole(path, content.encode(), mode, owner)
-    return {"changed": True, "diff": diff, "said": said}
+    if found is not None and wanted["header"] and not before.startswith(wanted["header"]):
+        _keep_the_first(path, found[0], (found[1].st_uid, found[1].st_gid))
+    write_whole(path, content.encode("utf-8", "surrogateescape"), mode, owner)
+    return {"changed": True, "diff": diff, "said": f"wrote {path}"}
 
 
-def _existing(path: str) -> tuple:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as stream:
-            return stream.read(), os.fstat(stream.fileno()).st_mode & 0o7777
-    except FileNotFoundError:
-        return None, None
+def _is_owner(found: os.stat_result, owner: tuple) -> bool:
+    return os.geteuid() != 0 or (found.st_uid, found.st_gid) == owner
 
 
-def _keep_the_first(path: str, before: str | None, header: str | None, mode: int, owner: tuple) -> None:
+def _owner(wanted: dict, found: tuple | None) -> tuple:
+    """A file that is there keeps its owner, but for secrets: Kafka must be able to read them, and nobody else."""
+    if found is not None and not wanted["private"]:
+        return found[1].st_uid, found[1].st_gid
+    service = service_manager(wanted["manager"], wanted["name"], wanted["socket"], CALL_SECONDS)
+    uid, gid, certain = kafka_user(service, service.status().pid, wanted["log_dir"])
+    if os.geteuid() == 0:
+        return uid, gid
+    if wanted["private"] and certain and uid != os.geteuid():
+        raise HostError(
+            f"{wanted['path']} would belong to {name_of(os.geteuid())} alone (0600), and {wanted['name']} runs as {name_of(uid)}, who could not read it",
+            "let Ansible become root on the host (reach.become), or connect as the user that runs Kafka; nothing was written",
+        )
+    return owner_of(os.path.dirname(wanted["path"]))
+
+
+def without_what_is_gone(content: str, before: str, unread: tuple) -> str:
+    """The content, without those properties that nothing reads and that the file no longer has."""
+    if not unread:
+        return content
+    there = set(map(key_of, logical_lines(before)))
+    return "".join(f"{line}\n" for line in content.splitlines() if not key_of(line).startswith(unread) or key_of(line) in there)
+
+
+def _keep_the_first(path: str, before: bytes, owner: tuple) -> None:
+    """As its owner had it, but for that owner alone: it may hold passwords."""
     kept = f"{path}.before-kraft-runbook"
-    if header and before is not None and not before.startswith(header) and not os.path.lexists(kept):
-        write_whole(kept, before.encode(errors="surrogateescape"), mode, owner)
+    found = read_bytes(kept)
+    if found is None:
+        write_whole(kept, before, 0o600, owner)
+    elif found[1].st_mode & 0o077:
+        change(kept, 0o600)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@ import os
 import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_host import HostError, host_lock, make_directory, owner_of, why
-from ansible.module_utils.properties_text import shown_log
+from ansible.module_utils.kafka_host import HostError, host_lock, make_directory, owner_of, read_text, why
+from ansible.module_utils.kafka_user import kafka_user
+from ansible.module_utils.properties_text import properties_of, shown_log
+from ansible.module_utils.service_manager import service_manager
 
 DOCUMENTATION = """
 module: kafka_format
@@ -18,9 +20,13 @@ options:
   log_dir: {description: The directory to format., type: path, required: true}
   cluster_id: {description: The id that ZooKeeper's /cluster/id holds., type: str, required: true}
   node_id: {description: The controller's id., type: int, required: true}
+  name: {description: The service., type: str, required: true}
+  manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
+  socket: {description: The serverurl of supervisor., type: str}
 """
 
 FORMAT_SECONDS = 120.0
+CALL_SECONDS = 20.0
 SET_ASIDE = "if this data is from an earlier try, move the directory aside (do not delete it), then run this step again"
 
 
@@ -32,6 +38,9 @@ def main() -> None:
             "log_dir": {"type": "path", "required": True},
             "cluster_id": {"type": "str", "required": True},
             "node_id": {"type": "int", "required": True},
+            "name": {"type": "str", "required": True},
+            "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
+            "socket": {"type": "str"},
         },
         supports_check_mode=True,
     )
@@ -56,13 +65,12 @@ def main() -> None:
 def formatted(asked: dict) -> bool:
     """Whether the directory is this cluster's and this node's. Raises HostError when it is another's, naming both."""
     log_dir = asked["log_dir"]
-    try:
-        with open(os.path.join(log_dir, "meta.properties"), encoding="utf-8") as stream:
-            found = dict(line.strip().partition("=")[::2] for line in stream if "=" in line)
-    except FileNotFoundError:
+    text = read_text(os.path.join(log_dir, "meta.properties"))
+    if text is None:
         if os.path.isdir(os.path.join(log_dir, "__cluster_metadata-0")):
-            raise HostError(f"{log_dir} holds a metadata log but no meta.properties", SET_ASIDE) from None
+            raise HostError(f"{log_dir} holds a metadata log but no meta.properties", SET_ASIDE)
         return False
+    found = properties_of(text)
     for key, wanted in (("cluster.id", asked["cluster_id"]), ("node.id", str(asked["node_id"]))):
         if found.get(key) != wanted:
             raise HostError(f"{log_dir} is formatted with {key} {found.get(key)}, but it should be {wanted}", SET_ASIDE)
@@ -71,7 +79,8 @@ def formatted(asked: dict) -> bool:
 
 def run_format(asked: dict) -> None:
     """``kafka-storage.sh format``, as the user who owns the place. The id follows an equals sign: ids may begin with a dash."""
-    make_directory(asked["log_dir"])
+    service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS)
+    make_directory(asked["log_dir"], kafka_user(service, service.status().pid, asked["log_dir"])[:2])
     command = [
         os.path.join(asked["kafka_home"], "bin", "kafka-storage.sh"),
         "format",

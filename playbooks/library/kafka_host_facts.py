@@ -13,8 +13,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_host import HostError, why
-from ansible.module_utils.properties_text import read
+from ansible.module_utils.kafka_host import HostError, read_text, split_address, why
+from ansible.module_utils.kafka_user import kafka_user, read_each, unreadable, with_descendants
+from ansible.module_utils.properties_text import properties_of, read
 from ansible.module_utils.service_manager import ABSENT, service_manager
 
 DOCUMENTATION = """
@@ -30,6 +31,7 @@ options:
   ports: {description: The ports that the node is to use., type: list, elements: int, required: true}
   log_dirs: {description: The node's log directories., type: list, elements: path, required: true}
   config_file: {description: The node's configuration., type: path, required: true}
+  secrets_file: {description: "The host's secrets file, where the cluster file names one.", type: str, default: ""}
   kafka_home: {description: Where Kafka is installed., type: path, required: true}
   must_reach: {description: "Addresses, host:port, that the node must be able to reach.", type: list, elements: str, default: []}
   kafka_version: {description: The version that should be there., type: str, required: true}
@@ -37,6 +39,10 @@ options:
 
 CALL_SECONDS = 10.0
 CONNECT_SECONDS = 3.0
+CONTROLLER_THREADS = ("zk-broker-",)
+"""Through which a ZooKeeper-based broker speaks to its controller."""
+LISTENER_THREADS = ("/config/changes", "/kafka-acl-", "/delegation_tok", "/config..", "/kafka-..", "/delega..")
+"""Through which it hears of changes in ZooKeeper; newer Javas keep both ends of a long name."""
 JAVA_VERSION = re.compile(r'version "([^"]+)"')
 
 
@@ -50,6 +56,7 @@ def main() -> None:
             "ports": {"type": "list", "elements": "int", "required": True},
             "log_dirs": {"type": "list", "elements": "path", "required": True},
             "config_file": {"type": "path", "required": True},
+            "secrets_file": {"type": "str", "default": "", "no_log": False},
             "kafka_home": {"type": "path", "required": True},
             "must_reach": {"type": "list", "elements": "str", "default": []},
             "kafka_version": {"type": "str", "required": True},
@@ -57,16 +64,20 @@ def main() -> None:
         supports_check_mode=True,
     )
     asked = module.params
-    status = part(lambda: service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS).status())
+    manager = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS)
+    status = part(manager.status)
     service = status.get("value")
     state = {
         "service_state": {"value": service.state} if service else status,
         "service_defined": {"value": service.state != ABSENT} if service else status,
-        "controller_threads": part(lambda: controller_threads(service.pid if service else 0)),
+        "controller_threads": part(lambda: threads(service.pid if service else 0, CONTROLLER_THREADS)),
+        "listener_threads": part(lambda: threads(service.pid if service else 0, LISTENER_THREADS)),
         "java_version": part(lambda: java_version(service.pid if service else 0)),
         "free_bytes": part(lambda: {path: free_bytes(path) for path in asked["log_dirs"]}),
         "ports_in_use": part(lambda: ports_in_use(asked["host"], asked["ports"])),
         "config": part(lambda: config(asked["config_file"])),
+        "secrets_keys": part(lambda: secrets_keys(asked["secrets_file"])),
+        "secrets_readable": part(lambda: secrets_readable(asked["secrets_file"], manager, service.pid if service else 0, asked["log_dirs"][0])),
         "formatted_cluster_id": part(lambda: cluster_id(asked["log_dirs"][0])),
         "has_metadata_log": part(lambda: has_metadata_log(asked["log_dirs"])),
         "unreachable_addresses": part(lambda: unreachable(asked["must_reach"])),
@@ -108,34 +119,12 @@ def _java_of(pid: int) -> str | None:
     return program if os.path.basename(program) == "java" else None
 
 
-def controller_threads(pid: int) -> list:
-    """The names, as Linux keeps them, of the service's threads through which a ZooKeeper-based broker speaks to its controller."""
-    names = [name for process in _with_descendants(pid) for name in _read_each(f"/proc/{process}/task/*/comm")]
+def threads(pid: int, beginnings: tuple) -> list:
+    """The names, as Linux keeps them, of the service's threads whose names begin so."""
+    names = [name for process in with_descendants(pid) for name in read_each(f"/proc/{process}/task/*/comm")]
     if pid and not names:
         raise HostError(f"the threads of process {pid} can't be listed", "it has just ended, or /proc hides other users' processes (hidepid)")
-    return sorted(name.strip() for name in names if name.startswith("zk-broker-"))
-
-
-def _with_descendants(pid: int) -> list:
-    """The service's process may be a script that waits for Java."""
-    stats = [text.rpartition(")") for text in _read_each("/proc/[0-9]*/stat")]
-    parents = {int(head.split(None, 1)[0]): int(tail.split()[1]) for head, _, tail in stats}
-    found = [pid] if pid else []
-    for process in found:
-        found += [child for child, parent in parents.items() if parent == process]
-    return found
-
-
-def _read_each(pattern: str) -> list:
-    """What the files say; one that has just gone with its thread says nothing."""
-    texts = []
-    for path in glob.glob(pattern):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as stream:
-                texts.append(stream.read())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return texts
+    return sorted(name.strip() for name in names if name.startswith(beginnings))
 
 
 def free_bytes(path: str) -> int:
@@ -173,19 +162,27 @@ def _address(local: str) -> tuple:
 
 
 def config(path: str) -> dict | None:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            return read(stream.read())
-    except FileNotFoundError:
+    text = read_text(path)
+    return None if text is None else read(text)
+
+
+def secrets_keys(path: str) -> list | None:
+    """The names in the secrets file; never a value."""
+    text = read_text(path) if path else None
+    return None if text is None else sorted(properties_of(text))
+
+
+def secrets_readable(path: str, service: object, pid: int, log_dir: str) -> str | None:
+    """Why the user that runs Kafka can't read the secrets file; empty where it can."""
+    if not path or not os.path.lexists(path):
         return None
+    uid, gid, _ = kafka_user(service, pid, log_dir)
+    return unreadable(path, uid, gid)
 
 
 def cluster_id(log_dir: str) -> str | None:
-    try:
-        with open(os.path.join(log_dir, "meta.properties"), encoding="utf-8") as stream:
-            return read(stream.read()).get("cluster.id")
-    except FileNotFoundError:
-        return None
+    text = read_text(os.path.join(log_dir, "meta.properties"))
+    return None if text is None else read(text).get("cluster.id")
 
 
 def has_metadata_log(log_dirs: list) -> bool:
@@ -200,9 +197,8 @@ def unreachable(addresses: list) -> list:
 
 
 def _accepts(address: str) -> bool:
-    host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS):
+        with socket.create_connection(split_address(address), timeout=CONNECT_SECONDS):
             return True
     except OSError:
         return False

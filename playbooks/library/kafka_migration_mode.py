@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_host import HostError, changed_since, started_at_ns, why
+from ansible.module_utils.kafka_host import HostError, changed_since, read_text, started_at_ns, why
 from ansible.module_utils.migration_mode import lacking
 from ansible.module_utils.properties_text import read
 from ansible.module_utils.service_manager import STOPPED, service_manager, settled
@@ -108,11 +108,8 @@ def prove(asked: dict) -> str:
 
 
 def properties(path: str) -> dict | None:
-    try:
-        with open(path, encoding="utf-8") as stream:
-            return read(stream.read())
-    except FileNotFoundError:
-        return None
+    text = read_text(path)
+    return None if text is None else read(text)
 
 
 def formatted(log_dir: str) -> bool:

@@ -12,7 +12,16 @@ import socket
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_host import HostError, changed_since, host_lock, not_in_the_future, started_at_ns, why
+from ansible.module_utils.kafka_host import (
+    HostError,
+    changed_since,
+    host_lock,
+    not_in_the_future,
+    read_bytes,
+    split_address,
+    started_at_ns,
+    why,
+)
 from ansible.module_utils.service_manager import ABSENT, RUNNING, STARTING, STOPPED, service_manager, settled
 
 DOCUMENTATION = """
@@ -206,9 +215,8 @@ def await_port(service: object, asked: dict, check: bool) -> dict:
 
 
 def _accepts(address: str) -> bool:
-    host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), timeout=2):
+        with socket.create_connection(split_address(address), timeout=2):
             return True
     except OSError:
         return False
@@ -216,8 +224,8 @@ def _accepts(address: str) -> bool:
 
 def _runs_as_wanted(service: object, status: object, asked: dict) -> None:
     """Another run may have written other files meanwhile: the promise holds only for what the process really read."""
-    with open(asked["config_file"], "rb") as stream:
-        found = hashlib.sha256(stream.read()).digest()
+    there = read_bytes(asked["config_file"])
+    found = hashlib.sha256(there[0] if there else b"").digest()
     if found == hashlib.sha256(asked["config_text"].encode()).digest() and not _outdated(service, status, asked):
         return
     raise HostError(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_host import HostError, host_lock, why
+from ansible.module_utils.kafka_host import HostError, change, host_lock, place_of, why
 from ansible.module_utils.service_manager import ABSENT, STOPPED, service_manager
 
 DOCUMENTATION = """
@@ -59,8 +60,12 @@ def main() -> None:
 
 def set_aside(path: str, suffix: str) -> str:
     target = f"{path.rstrip('/')}.{suffix}"
+    aside = os.path.basename(target)
     try:
-        os.rename(path, target)
+        with place_of(target) as (directory, _):
+            os.rename(os.path.basename(path.rstrip("/")), aside, src_dir_fd=directory, dst_dir_fd=directory)
+            if stat.S_ISREG(os.lstat(aside, dir_fd=directory).st_mode):
+                change(target, 0o600)  # a configuration may hold passwords
     except OSError as error:
         if error.errno not in (errno.EBUSY, errno.EXDEV):
             raise

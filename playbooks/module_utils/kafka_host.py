@@ -6,7 +6,8 @@ import contextlib
 import errno
 import fcntl
 import os
-import tempfile
+import secrets
+import stat
 import time
 from collections.abc import Iterator
 
@@ -22,6 +23,12 @@ class HostError(Exception):
         super().__init__(problem)
 
 
+def split_address(address: str) -> tuple:
+    """The host and the port of host:port; an IPv6 address stands in brackets there."""
+    host, _, port = address.rpartition(":")
+    return (host[1:-1] if host.startswith("[") and host.endswith("]") else host), int(port)
+
+
 @contextlib.contextmanager
 def host_lock(config_file: str, wait_seconds: float) -> Iterator[None]:
     """Hold the node's lock, ``.<config file>.lock`` beside its configuration. The kernel releases it however the holder ends.
@@ -29,7 +36,8 @@ def host_lock(config_file: str, wait_seconds: float) -> Iterator[None]:
     Raises HostError when another run still holds it after ``wait_seconds``.
     """
     path = os.path.join(os.path.dirname(config_file), f".{os.path.basename(config_file)}.lock")
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with place_of(path) as (directory, name):
+        handle = _opened(path, name, os.O_RDWR | os.O_CREAT, directory)
     try:
         _take(handle, path, time.monotonic() + wait_seconds, wait_seconds)
         os.ftruncate(handle, 0)
@@ -61,9 +69,9 @@ def started_at_ns(pid: int) -> int | None:
     The value is rounded down: a file changed within the same tick counts as changed after the process began.
     """
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
             # The second field, the command's name, is in brackets and may hold spaces: count from its end.
-            fields = stat.read().rpartition(b")")[2].split()
+            fields = stream.read().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
     if fields[0] in (b"Z", b"X"):
@@ -92,7 +100,77 @@ def not_in_the_future(files: list[str]) -> None:
     now = time.time_ns()
     for path in files:
         if _changed_at_ns(path) > now:
-            os.utime(path, ns=(now - NANOSECONDS, now - NANOSECONDS))
+            with place_of(path) as (directory, name):
+                os.utime(name, ns=(now - NANOSECONDS, now - NANOSECONDS), dir_fd=directory, follow_symlinks=False)
+
+
+# -- files, without following another user's links ----------------------------------------------------------------------
+# The modules may run as root in directories that Kafka's user owns. Whoever may write there could put a link where root then writes, reads or
+# changes an owner. So a path is walked from the root, each part opened as what it is, and its last part is never followed.
+
+NAME_THE_FILE = "name the file itself, not a link to it, in the cluster file; if nobody made that link on purpose, find out who did"
+
+
+@contextlib.contextmanager
+def place_of(path: str) -> Iterator[tuple[int, str]]:
+    """The directory that holds a path, opened, and the path's name in it. Links of root are followed on the way, another user's never (as root).
+
+    Raises HostError for such a link, OSError where a directory is missing.
+    """
+    directory, name = os.path.split(os.path.abspath(path))
+    handle = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in directory.split("/")[1:] if directory != "/" else []:
+            following = _directory(directory, part, handle)
+            os.close(handle)
+            handle = following
+        yield handle, name
+    finally:
+        os.close(handle)
+
+
+def _directory(whole: str, part: str, within: int) -> int:
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    try:
+        found = os.lstat(part, dir_fd=within)
+        if not stat.S_ISLNK(found.st_mode):
+            return os.open(part, flags | os.O_NOFOLLOW, dir_fd=within)
+        if os.geteuid() == 0 and found.st_uid != 0:
+            raise HostError(f"{part} in the path {whole} is a symbolic link that user {found.st_uid} made, and Ansible is root here", NAME_THE_FILE)
+        return os.open(part, flags, dir_fd=within)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, whole) from None
+
+
+def _opened(path: str, name: str, flags: int, directory: int) -> int:
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise HostError(f"{path} is a symbolic link", NAME_THE_FILE) from None
+        raise type(error)(error.errno, error.strerror, path) from None
+
+
+def read_bytes(path: str) -> tuple[bytes, os.stat_result] | None:
+    """What a regular file holds, and what it is; None where there is none. Raises HostError for a link, OSError for what is no file."""
+    try:
+        with place_of(path) as (directory, name):
+            handle = _opened(path, name, os.O_RDONLY | os.O_NONBLOCK, directory)
+    except FileNotFoundError:
+        return None
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(handle)
+        number = errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.EINVAL
+        raise OSError(number, os.strerror(number), path)
+    with os.fdopen(handle, "rb") as stream:
+        return stream.read(), found
+
+
+def read_text(path: str) -> str | None:
+    """A properties file's text, which Kafka reads as Latin-1; None where there is no such file."""
+    found = read_bytes(path)
+    return None if found is None else found[0].decode("latin-1")
 
 
 def owner_of(path: str) -> tuple[int, int]:
@@ -103,46 +181,61 @@ def owner_of(path: str) -> tuple[int, int]:
     return found.st_uid, found.st_gid
 
 
-def make_directory(path: str) -> None:
-    """Make a directory and those above it, each owned as the nearest one that existed."""
+def make_directory(path: str, owner: tuple[int, int] | None = None) -> None:
+    """Make a directory and those above it, each owned as the nearest one that existed; the last one by ``owner`` where that is given."""
     if os.path.isdir(path):
         return
-    owner = owner_of(path)
+    nearest = owner_of(path)
     make_directory(os.path.dirname(path))
-    os.mkdir(path, 0o750)
-    give_to(path, owner)
+    with place_of(path) as (directory, name):
+        os.mkdir(name, 0o750, dir_fd=directory)
+        if os.geteuid() == 0:
+            os.chown(name, *(owner or nearest), dir_fd=directory, follow_symlinks=False)
 
 
-def give_to(path: str, owner: tuple[int, int]) -> None:
-    """Change the owner where that is allowed (only root may) and needed."""
-    if os.geteuid() == 0:
-        os.chown(path, *owner)
+def change(path: str, mode: int, owner: tuple[int, int] | None = None) -> None:
+    """Change a file's mode, and as root its owner. Its content and its change time stay."""
+    with place_of(path) as (directory, name):
+        handle = _opened(path, name, os.O_RDONLY | os.O_NONBLOCK, directory)
+    try:
+        if owner and os.geteuid() == 0:
+            os.fchown(handle, *owner)
+        os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
 
 
-def write_whole(path: str, content: bytes, mode: int, owner: tuple[int, int]) -> None:
+def write_whole(path: str, content: bytes, mode: int, owner: tuple[int, int], changed_at_ns: int | None = None) -> None:
     """Replace a file in one move: a reader sees the old text or the new one, never a part. Its change time is set after the move.
 
     A process that starts between writing and moving reads the old text; with the time of the move it counts as older than the file.
+    ``changed_at_ns`` is given to the new text before the move: for a change that no process needs to read.
     """
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=f".{os.path.basename(path)}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            os.fchmod(stream.fileno(), mode)
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        give_to(temporary, owner)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    os.utime(path)
-    directory = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    with place_of(path) as (directory, name):
+        draft = f".{name}.{secrets.token_hex(8)}"
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                if os.geteuid() == 0:
+                    os.fchown(handle, *owner)
+                os.fchmod(handle, mode)
+                stream.write(content)
+                stream.flush()
+                if changed_at_ns is not None:
+                    os.utime(handle, ns=(changed_at_ns, changed_at_ns))
+                os.fsync(handle)
+            os.replace(draft, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(draft, dir_fd=directory)
+            raise
+        if changed_at_ns is None:
+            os.utime(name, dir_fd=directory, follow_symlinks=False)
+        itself = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
+        try:
+            os.fsync(itself)
+        finally:
+            os.close(itself)
 
 
 def why(error: OSError) -> str:

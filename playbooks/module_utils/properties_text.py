@@ -13,8 +13,11 @@ SENSITIVE = re.compile(r"(password|secret|\.jaas\.config$|private\.key|keystore\
 HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm")
 HIDDEN = "<set>"
 REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.-]+:[^{}]*\}")
-_KEY = re.compile(r"((?:\\.|[^\s=:\\])+)\s*[=:]?\s*(.*)", re.DOTALL)
-_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\$")
+_KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
+_SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_BLANK = " \t\f"
 _IN_A_LOG = re.compile(r"((?:password|secret|credential|jaas\.config)[\w.\-]*[\"']?\s*[=:]\s*)(?!\[hidden\])\S.*", re.IGNORECASE)
 
 
@@ -22,34 +25,56 @@ def is_sensitive(key: str) -> bool:
     return bool(SENSITIVE.search(key)) and not key.endswith(HARMLESS)
 
 
+def read_file(path: str) -> str:
+    """A properties file's text: Kafka reads the bytes as Latin-1."""
+    with open(path, encoding="latin-1", newline="") as stream:
+        return stream.read()
+
+
 def logical_lines(text: str) -> Iterator[str]:
-    """The lines of a properties file, a continued one joined with its following lines (java.util.Properties)."""
+    """The lines of a properties file, a continued one joined with its following lines (java.util.Properties); comments and blank lines as they are."""
     held = ""
-    for line in text.splitlines():
-        part = line.lstrip() if held else line
-        if not held and part.lstrip()[:1] in ("#", "!"):
-            yield part
-        elif _CONTINUED.search(part):
-            held += part[:-1]
+    for natural in _LINE_END.split(text):
+        line = natural.lstrip(_BLANK)
+        if not held and (not line or line[0] in "#!"):
+            yield natural
+            continue
+        whole = held + line
+        if (len(whole) - len(whole.rstrip("\\"))) % 2:
+            held = whole[:-1]
         else:
-            yield held + part
             held = ""
+            if whole:
+                yield whole
     if held:
         yield held
 
 
-def read(text: str) -> dict[str, str]:
-    """Keys and values; those of sensitive keys hidden. The last of a repeated key counts."""
+def split(line: str) -> tuple[str, str, str]:
+    """A logical line's key, what separates it from its value, and its value: all as they are written."""
+    key = _KEY.match(line).group(0)  # type: ignore[union-attr]
+    separator = _SEPARATOR.match(line[len(key) :]).group(0)  # type: ignore[union-attr]
+    return key, separator, line[len(key) + len(separator) :]
+
+
+def key_of(line: str) -> str:
+    """The property's name on a logical line; empty for a comment or a blank line."""
+    return "" if line.lstrip(_BLANK)[:1] in ("", "#", "!") else plain(split(line)[0])
+
+
+def properties_of(text: str) -> dict[str, str]:
+    """Keys and values as Java reads them; the last of a repeated key counts. Values are not hidden: nothing of this may leave the host."""
     found = {}
     for line in logical_lines(text):
-        stripped = line.strip()
-        if not stripped or stripped[0] in "#!":
-            continue
-        match = _KEY.match(stripped)
-        if match:
-            key, value = _plain(match.group(1)), _plain(match.group(2))
-            found[key] = HIDDEN if is_sensitive(key) else value
+        if line.lstrip(_BLANK)[:1] not in ("", "#", "!"):  # key_of would take an empty name for none
+            key, _, value = split(line)
+            found[plain(key)] = plain(value)
     return found
+
+
+def read(text: str) -> dict[str, str]:
+    """Keys and values, trimmed as Kafka trims them (ConfigDef.parseType); those of sensitive keys hidden."""
+    return {key: HIDDEN if is_sensitive(key) else value.strip() for key, value in properties_of(text).items()}
 
 
 def shown(text: str) -> str:
@@ -60,10 +85,10 @@ def shown(text: str) -> str:
 def _shown_line(line: str) -> str:
     stripped = line.strip()
     body = stripped.lstrip("#! ")
-    match = _KEY.match(body)
-    if not match or not is_sensitive(_plain(match.group(1))) or REFERENCE.fullmatch(match.group(2)) or not match.group(2):
+    key, _, value = split(body)
+    if not is_sensitive(plain(key)) or REFERENCE.fullmatch(value) or not value:
         return line
-    return f"{stripped[: len(stripped) - len(body)]}{match.group(1)}={HIDDEN}"
+    return f"{stripped[: len(stripped) - len(body)]}{key}={HIDDEN}"
 
 
 def shown_log(line: str) -> str:
@@ -71,5 +96,11 @@ def shown_log(line: str) -> str:
     return _IN_A_LOG.sub(rf"\1{HIDDEN}", line)
 
 
-def _plain(value: str) -> str:
-    return re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t", "r": "\r"}.get(m.group(1), m.group(1)), value)
+def plain(text: str) -> str:
+    """Without its escapes; a character beyond the sixteenth bit is two of them."""
+
+    def one(match: re.Match) -> str:
+        escape = match.group(1)
+        return chr(int(escape[1:], 16)) if len(escape) == 5 else {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}.get(escape, escape)
+
+    return _ESCAPE.sub(one, text).encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")

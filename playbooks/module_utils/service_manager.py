@@ -59,6 +59,10 @@ class Supervisor:
         """Start, and return when the process has stayed up for the program's startsecs, or not."""
         self._change("startProcess", expected="ALREADY_STARTED")
 
+    def user(self) -> None:
+        """supervisor does not say whom a program runs as."""
+        return
+
     def log(self) -> list[str]:
         try:
             text = self._call("readProcessStdoutLog", -8000, 0)
@@ -132,6 +136,12 @@ class Systemd:
 
     def start(self) -> None:
         self._run("start", self.name, failing=True)
+
+    def user(self) -> tuple[str, str] | None:
+        """The unit's user and group; an empty one is root's. None where systemd does not say."""
+        shown = self._run("show", "--property=User,Group", self.name)
+        found = dict(line.partition("=")[::2] for line in shown.splitlines())
+        return (found["User"], found.get("Group", "")) if "User" in found else None
 
     def log(self) -> list[str]:
         command = ["journalctl", "--unit", self.name, "--lines", str(LOG_LINES), "--no-pager", "--output", "cat"]

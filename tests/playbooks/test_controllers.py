@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft_runbook.clients.playbooks import finalize_controller, gather_host_facts, provision_controller, run_playbook
+from kraft_runbook.clients.playbooks import finalize_controller, forget_zookeeper_secrets, gather_host_facts, provision_controller, run_playbook
 from kraft_runbook.clients.quorum_playbooks import set_controller_aside
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.configuration import controller_properties, parse_properties, settled_size
@@ -34,6 +34,10 @@ def test_a_controller_is_provisioned_once_and_finalized_once(node: Node) -> None
     assert provision_controller(node.spec, 101, CLUSTER_ID, secrets=environment_secrets()).changed == ()
     assert finalize_controller(node.spec, 101, secrets=environment_secrets(), check=True).changed == (CONFIGURATION, STOP, START)
     assert finalize_controller(node.spec, 101, secrets=environment_secrets()).changed == (CONFIGURATION, STOP, START)
+    assert "password.encoder.secret" in Path(node.spec.secrets_file or "").read_text(), "until all are finalized one of them may need it"
+    assert forget_zookeeper_secrets(node.spec) != ()
+    assert parse_properties(Path(node.spec.secrets_file or "").read_text()) == {}
+    assert forget_zookeeper_secrets(node.spec) == ()
     assert finalize_controller(node.spec, 101, secrets=environment_secrets()).changed == ()
     assert node.starts("controller-101") == ["True", "False"]
 

@@ -34,12 +34,23 @@ def test_all_nodes_are_read_in_one_run_and_nothing_changes(node: Node) -> None:
     assert broker.clock_skew_seconds == 0.0
     assert isinstance(broker.free_bytes, dict) and broker.free_bytes[f"{node.directory}/data-1"] > 0
     assert broker.classpath_ok is True
+    assert (broker.secrets_keys, broker.secrets_readable) == (("password.encoder.secret",), "")
 
 
 def test_the_threads_of_the_service_s_own_child_are_seen_too_by_the_name_that_linux_keeps(node: Node) -> None:
     node.behave("thread=zk-broker-1-to-controller-forwarding-channel-manager")
     restart_broker(node.spec, 1, BrokerMode.ZOOKEEPER, secrets=environment_secrets())
     assert gather_host_facts(node.spec, [1])[1].controller_threads == ("zk-broker-1-to-",)
+
+
+def test_an_ipv6_address_is_reached_and_the_threads_of_listeners_are_seen(node: Node) -> None:
+    node.behave("thread=/config/changes-event-process-thread")
+    restart_broker(node.spec, 1, BrokerMode.ZOOKEEPER, secrets=environment_secrets())
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
+        servers = (f"[::1]:{server.getsockname()[1]}", "[::1]:1")
+        hosts = gather_host_facts(node.spec.model_copy(update={"zookeeper": node.spec.zookeeper.model_copy(update={"servers": servers})}))
+    assert hosts[101].unreachable_addresses == ("[::1]:1",)
+    assert hosts[1].listener_threads == ("/config/changes",) and hosts[101].listener_threads == ()
 
 
 def test_what_cannot_be_read_says_why_and_the_rest_is_read(node: Node) -> None:

@@ -185,6 +185,14 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def command_of(pid: int) -> bytes:
+    """The command line of a process; empty once it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 MOMENTS = [": wrote ", ": stop the service", ": stopped", ": started", ": wait for"]
 
 
@@ -215,7 +223,7 @@ def test_killed_at_any_moment_and_run_again_the_broker_is_restarted_once(node: N
 def test_ansible_does_not_outlive_the_process_that_started_it(node: Node) -> None:
     run = run_elsewhere(node)
     assert run.stdout and run.stdout.readline()
-    ansible = [pid for pid in descendants(run.pid) if b"ansible-playbook" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    ansible = [pid for pid in descendants(run.pid) if b"ansible-playbook" in command_of(pid)]
     assert ansible
     run.kill()
     run.wait()

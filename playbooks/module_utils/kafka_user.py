@@ -1,0 +1,91 @@
+"""Who runs Kafka on a host, and whether that user can read a file."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import grp
+import os
+import pwd
+import stat
+
+from ansible.module_utils.kafka_host import HostError, owner_of
+
+
+def read_each(pattern: str) -> list:
+    """What the files say; one that has just gone with its thread says nothing."""
+    texts = []
+    for path in glob.glob(pattern):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                texts.append(stream.read())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return texts
+
+
+def with_descendants(pid: int) -> list:
+    """The service's process may be a script that waits for Java."""
+    stats = [text.rpartition(")") for text in read_each("/proc/[0-9]*/stat")]
+    parents = {int(head.split(None, 1)[0]): int(tail.split()[1]) for head, _, tail in stats}
+    found = [pid] if pid else []
+    for process in found:
+        found += [child for child, parent in parents.items() if parent == process]
+    return found
+
+
+def kafka_user(service: object, pid: int, log_dir: str) -> tuple:
+    """User, group, and whether that is certain.
+
+    The running Java says it, else the service's definition (systemd's ``User=``). Where neither does, the owner of the directory in which Kafka
+    writes its data is the best guess.
+    """
+    for process in reversed(with_descendants(pid)):
+        try:
+            if os.path.basename(os.readlink(f"/proc/{process}/exe")) == "java":
+                found = os.stat(f"/proc/{process}")
+                return found.st_uid, found.st_gid, True
+        except OSError:  # another user's, or just ended
+            continue
+    configured = service.user()
+    if configured is not None:
+        return (*_ids(*configured), True)
+    return (*owner_of(log_dir), False)
+
+
+def _ids(user: str, group: str) -> tuple:
+    try:
+        account = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user or "root")
+        if not group:
+            return account.pw_uid, account.pw_gid
+        return account.pw_uid, int(group) if group.isdigit() else grp.getgrnam(group).gr_gid
+    except KeyError:
+        raise HostError(
+            f"the service runs as {user}{':' + group if group else ''}, whom this host does not know", "create that user, or correct the unit"
+        ) from None
+
+
+def name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def unreadable(path: str, uid: int, gid: int) -> str:
+    """Why a user can't read a file; empty where it can. Raises FileNotFoundError."""
+    if uid == 0:
+        os.stat(path)
+        return ""
+    groups = {gid}
+    with contextlib.suppress(KeyError):  # no account: its own group is all it has
+        groups |= set(os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
+    whole = os.path.realpath(path)
+    above = [whole[:at] or "/" for at, character in enumerate(whole) if character == "/"]
+    for each, needed, what in [*((directory, stat.S_IXOTH, "enter") for directory in above), (whole, stat.S_IROTH, "read")]:
+        found = os.stat(each)
+        shift = 6 if found.st_uid == uid else 3 if found.st_gid in groups else 0
+        if not found.st_mode >> shift & needed:
+            mode = stat.S_IMODE(found.st_mode)
+            return f"{name_of(uid)}, who runs Kafka, can't {what} {each} (owner {name_of(found.st_uid)}, mode {mode:04o})"
+    return ""

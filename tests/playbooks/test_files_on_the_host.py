@@ -1,0 +1,181 @@
+"""How the modules write files as root: whole, for the user that runs Kafka, never through another user's link, and without losing what the way back needs."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraft_runbook.clients.playbooks import playbook_directory
+from kraft_runbook.configuration import render_secrets
+from kraft_runbook.mode_settings import ZOOKEEPER_KEYS
+from kraft_runbook.properties_file import parse_properties
+
+KAFKA, STRANGER = 4711, 4712
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+
+
+@pytest.fixture(scope="module")
+def on_the_host() -> Iterator[SimpleNamespace]:
+    """The modules, loaded as Ansible loads them on a host: below its own package."""
+    before = dict(sys.modules)
+    loaded: dict[str, ModuleType] = {}
+    for directory, prefix in (("module_utils", "ansible.module_utils."), ("library", "")):
+        for name in ("kafka_host", "kafka_user", "properties_text", "service_manager") if prefix else ("kafka_file", "kafka_set_aside"):
+            spec = importlib.util.spec_from_file_location(f"{prefix}{name}", playbook_directory() / directory / f"{name}.py")
+            assert spec and spec.loader
+            loaded[name] = sys.modules[f"{prefix}{name}"] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(loaded[name])
+    yield SimpleNamespace(**loaded)
+    for name in sys.modules.keys() - before.keys():
+        if name.rpartition(".")[2] in loaded:
+            del sys.modules[name]
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A directory that every user may enter, which pytest's own is not."""
+    with tempfile.TemporaryDirectory(prefix="krb-files-") as directory:
+        os.chmod(directory, 0o755)
+        yield Path(directory)
+
+
+class Service:
+    """A service that does not run, of which the unit says whose it is, or of which nothing says it."""
+
+    def __init__(self, user: tuple[str, str] | None) -> None:
+        self._user = user
+
+    def status(self) -> SimpleNamespace:
+        return SimpleNamespace(pid=0, state="stopped")
+
+    def user(self) -> tuple[str, str] | None:
+        return self._user
+
+
+@pytest.fixture
+def write(on_the_host: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Write a file as kafka_file does, for a service of Kafka's user."""
+
+    def apply(path: Path, content: str, *, user: tuple[str, str] | None = (str(KAFKA), str(KAFKA)), check: bool = False, **changes: Any) -> dict[str, Any]:
+        monkeypatch.setattr(on_the_host.kafka_file, "service_manager", lambda *_: Service(user))
+        monkeypatch.setattr(on_the_host.kafka_user, "_ids", lambda user, group: (int(user), int(group)))
+        asked = {"path": str(path), "content": content, "private": False, "header": "# ours", "unread": [], "log_dir": str(tmp_path)}
+        asked |= {"name": "x", "manager": "systemd", "socket": None}
+        found: dict[str, Any] = on_the_host.kafka_file.apply({**asked, **changes}, check=check)
+        return found
+
+    return apply
+
+
+@needs_root
+def test_a_new_file_is_kafkas_though_its_directory_is_roots(write: Any, tmp_path: Path) -> None:
+    for name, private, mode in (("controller.properties", False, 0o640), ("secrets.properties", True, 0o600)):
+        write(tmp_path / name, "a=1\n", private=private)
+        found = (tmp_path / name).stat()
+        assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (KAFKA, KAFKA, mode)
+
+
+@needs_root
+def test_a_secrets_file_that_root_alone_can_read_is_given_to_kafka_without_a_restart(write: Any, on_the_host: SimpleNamespace, tmp_path: Path) -> None:
+    file = tmp_path / "secrets.properties"
+    file.write_text("a=1\n")
+    file.chmod(0o600)
+    os.utime(file, ns=(10**18, 10**18))
+    assert "can't read" in on_the_host.kafka_user.unreadable(str(file), KAFKA, KAFKA)
+    assert write(file, "a=1\n", private=True)["changed"]
+    assert on_the_host.kafka_user.unreadable(str(file), KAFKA, KAFKA) == ""
+    assert file.stat().st_mtime_ns == 10**18
+    assert not write(file, "a=1\n", private=True)["changed"]
+
+
+@needs_root
+def test_a_directory_that_kafka_may_not_enter_is_named(on_the_host: SimpleNamespace, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(0o700)
+    (closed / "secrets").write_text("")
+    assert f"can't enter {closed} " in on_the_host.kafka_user.unreadable(str(closed / "secrets"), KAFKA, KAFKA)
+
+
+def test_where_ansible_is_not_root_a_file_that_kafka_could_not_read_is_refused_before_it_is_written(
+    write: Any, on_the_host: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_the_host.kafka_file.os, "geteuid", lambda: STRANGER)
+    with pytest.raises(on_the_host.kafka_host.HostError, match="who could not read it"):
+        write(tmp_path / "secrets.properties", "a=1\n", private=True)
+    assert not (tmp_path / "secrets.properties").exists()
+
+
+def test_a_link_is_neither_read_nor_written_through(write: Any, on_the_host: SimpleNamespace, tmp_path: Path) -> None:
+    target = tmp_path / "shadow"
+    target.write_text("root:hunter2\n")
+    link = tmp_path / "server.properties"
+    link.symlink_to(target)
+    for ask in (lambda: write(link, "a=1\n"), lambda: on_the_host.kafka_host.read_text(str(link)), lambda: on_the_host.kafka_host.change(str(link), 0o666)):
+        with pytest.raises(on_the_host.kafka_host.HostError, match="is a symbolic link"):
+            ask()
+    (tmp_path / ".x.properties.lock").symlink_to(target)
+    with pytest.raises(on_the_host.kafka_host.HostError, match="is a symbolic link"), on_the_host.kafka_host.host_lock(str(tmp_path / "x.properties"), 1):
+        pass
+    assert (target.read_text(), target.stat().st_mode & 0o777, link.is_symlink()) == ("root:hunter2\n", 0o644, True)
+
+
+@needs_root
+def test_a_directory_that_another_user_linked_elsewhere_is_not_followed_by_root_and_one_of_roots_is(
+    write: Any, on_the_host: SimpleNamespace, tmp_path: Path
+) -> None:
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "linked"
+    link.symlink_to(tmp_path / "real")
+    write(link / "a.properties", "a=1\n")
+    assert (tmp_path / "real" / "a.properties").read_text() == "a=1\n"
+    os.chown(link, STRANGER, STRANGER, follow_symlinks=False)
+    with pytest.raises(on_the_host.kafka_host.HostError, match=f"is a symbolic link that user {STRANGER} made"):
+        write(link / "b.properties", "a=1\n")
+    assert not (tmp_path / "real" / "b.properties").exists()
+
+
+def test_the_kept_old_configuration_is_its_owners_alone_also_one_kept_before(write: Any, tmp_path: Path) -> None:
+    file, kept = tmp_path / "server.properties", tmp_path / "server.properties.before-kraft-runbook"
+    file.write_text("ssl.key.password=by-hand\n")
+    file.chmod(0o644)
+    write(file, "# ours\na=1\n")
+    assert (kept.read_text(), kept.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == ("ssl.key.password=by-hand\n", 0o600, 0o644)
+    kept.chmod(0o644)
+    file.write_text("by another hand\n")
+    write(file, "# ours\na=2\n")
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("ssl.key.password=by-hand\n", 0o600)
+
+
+SECRETS = {"delegation.token.secret.key": "t", "password.encoder.secret": "p", "zookeeper.ssl.keystore.password": "z"}
+UNREAD = list(ZOOKEEPER_KEYS)
+
+
+def test_kraft_mode_neither_takes_zookeepers_secrets_away_nor_brings_them_back(write: Any, tmp_path: Path) -> None:
+    file, whole = tmp_path / "secrets.properties", render_secrets(SECRETS)
+    write(file, whole, private=True)
+    assert not write(file, whole, private=True, unread=UNREAD)["changed"], "the way back needs them"
+    left = {"delegation.token.secret.key": "t"}
+    file.write_text(render_secrets(left))
+    assert not write(file, whole, private=True, unread=UNREAD)["changed"], "they left with finalization"
+    rotated = render_secrets({**SECRETS, "delegation.token.secret.key": "new"})
+    assert write(file, rotated, private=True, unread=UNREAD)["changed"]
+    assert parse_properties(file.read_text()) == {"delegation.token.secret.key": "new"}
+    assert write(file, whole, private=True)["changed"], "migration mode reads them all"
+    assert parse_properties(file.read_text()) == SECRETS
+
+
+def test_a_configuration_set_aside_is_its_owners_alone_and_a_directory_keeps_its_mode(on_the_host: SimpleNamespace, tmp_path: Path) -> None:
+    (tmp_path / "controller.properties").write_text("x.password=1\n")
+    (tmp_path / "controller.properties").chmod(0o644)
+    (tmp_path / "data").mkdir(0o750)
+    moved = [Path(on_the_host.kafka_set_aside.set_aside(str(tmp_path / name), "set-aside-1")) for name in ("controller.properties", "data")]
+    assert [path.stat().st_mode & 0o777 for path in moved] == [0o600, 0o750]
+    assert not (tmp_path / "data").exists()
