@@ -1,73 +1,78 @@
-"""What is on record of a gate: its stored proof and the signatures under it. Every step that changes the cluster asks here first."""
+"""What is on record of a gate: its stored proof and the signatures under it. Every step that changes the cluster asks here first.
+
+What counts is the run's evidence, to which only tasks append, and Airflow's own answer, read back when the gate is confirmed. Tasks' states and XComs
+count for nothing: whoever may edit a DAG's runs can set them by hand (docs/gates.md).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
-
+from kraft_runbook.clients.private_file import write_private
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.gates import Gate, Proof, Signature, refusal
+from kraft_runbook.gates import Gate, Proof
 from kraft_runbook.observation import ClusterObservation
+from kraft_runbook.signatures import Standing, proven_again, refusal, standing
 from kraft_runbook_airflow.environment import state_directory
+from kraft_runbook_airflow.journal import record, records_of
 
 
-def require_confirmation(context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterObservation) -> None:
-    """Raise Refused unless this run's gate was confirmed on a signed proof: a gate that was marked successful by hand proves nothing.
+def require_confirmation(context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterObservation, *, node: int | None = None) -> None:
+    """Raise Refused unless this run's gate was confirmed on a signed proof, and the cluster differs from it by nothing but the guarded steps' own work.
 
-    Age and change of the cluster are the gate's own business: behind it the steps themselves change the cluster.
+    ``node``: whose turn it is.
     """
-    confirmed = context["ti"].xcom_pull(task_ids=f"gate_{gate.value}.confirm") or {}
-    proof = require_approval(context, spec, gate, seen, resuming=True)
-    if confirmed.get("digest") != proof.digest:
+    proof, at = require_approval(context, spec, gate, seen, node=node)
+    signed = {s.task_instance for s in at.on_this_proof}
+    if at.confirmed != proof.digest or not signed <= at.read_back:
         raise Refused(
             f"gate {gate.value} was not confirmed on the proof that was signed (a task marked successful by hand confirms nothing)",
-            way_out=f"clear gate_{gate.value}.prove with its downstream tasks: the gate is proven anew and asks again",
+            way_out=f"clear gate_{gate.value}.confirm with its downstream tasks; it says what is missing",
         )
 
 
-def require_approval(context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterObservation, *, resuming: bool) -> Proof:
-    """The gate's proof, where signatures on record allow its step now. Raises Refused otherwise, saying why."""
-    ti = context["ti"]
+def begins(context: Any, cluster: str, gate: Gate) -> None:
+    """Put on record that a step behind the gate begins to act now. From here on the proof's age stops nobody: a killed step must be able to go on."""
+    record(context, cluster, "begins", {"gate": gate.value, "digest": standing(records_of(context), gate).digest})
+
+
+def require_approval(
+    context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterObservation, *, confirming: bool = False, node: int | None = None
+) -> tuple[Proof, Standing]:
+    """The gate's proof and its signatures, where they allow its step now. Raises Refused otherwise, saying why; RunbookError when the evidence is broken."""
+    records = records_of(context)
+    at = standing(records, gate)
     group = f"gate_{gate.value}"
-    proven = ti.xcom_pull(task_ids=f"{group}.prove") or {}
-    signatures = list(_signatures(ti, group))
-    if not proven.get("digest"):
+    if not at.digest:
         raise Refused(f"no proof is on record for gate {gate.value}", way_out=f"clear {group}.prove")
-    if gate is Gate.FINALIZE and (ti.xcom_pull(task_ids=f"{group}.parity_again") or {}).get("verdict") != "MATCH":
-        raise Refused(
-            "parity was not proven again after the last signature (a task marked successful by hand proves nothing)", way_out=f"clear {group}.parity_again"
-        )
-    proof = load_proof(proven["digest"])
-    why_not = refusal(
-        proof,
-        signatures,
-        seen,
-        needed=int(context["params"].get("approvals_needed", 1)),
-        valid_for=spec.approvals.valid_for,
-        allowed=spec.approvals.users,
-        now=datetime.now(UTC),
-        resuming=resuming,
-    )
+    proof = load_proof(at.digest)
+    why_not = refusal(proof, at, seen, spec, now=datetime.now(UTC), asked=asked_signatures(context), confirming=confirming, node=node)
     if why_not:
+        raise Refused(f"gate {gate.value} does not allow this step: {why_not.why}", way_out=why_not.way_out)
+    if gate is Gate.FINALIZE and not proven_again(records, f"{group}.parity_again", at.on_this_proof):
         raise Refused(
-            f"gate {gate.value} does not allow this step: {why_not}",
-            way_out=f"clear {group}.prove with its downstream tasks: the gate is proven anew and asks again",
+            "parity was not proven again after the last signature (a task marked successful by hand proves nothing)",
+            way_out=f"clear {group}.parity_again with its downstream tasks",
         )
-    return proof
+    return proof, at
 
 
-def _signatures(ti: Any, group: str) -> Iterator[Signature]:
-    """The approvals on record. A gate that was marked successful by hand left none."""
-    for task in ("approve", "approve_second"):
-        answer = ti.xcom_pull(task_ids=f"{group}.{task}") or {}
-        if answer.get("chosen_options") == [ApprovalOperator.APPROVE] and answer.get("approved_by"):
-            yield Signature(answer["proof_digest"], answer["approved_by"], datetime.fromisoformat(answer["approved_at"]))
+def asked_signatures(context: Any) -> int:
+    """How many signatures the trigger form asks for: the cluster file's number counts where it is higher."""
+    return int(context["params"].get("approvals_needed") or 1)
+
+
+def triggered_by(context: Any) -> str | None:
+    """The name of whoever triggered this run; None where Airflow knows no one (``DagRun.triggering_user_name``).
+
+    In the UI and by the API it is the name that signatures carry too; ``airflow dags trigger`` puts the account of the machine there.
+    """
+    name = getattr(context.get("dag_run"), "triggering_user_name", None)
+    return str(name) if name else None
 
 
 def _proof_file(digest: str) -> Path:
@@ -76,11 +81,7 @@ def _proof_file(digest: str) -> Path:
 
 def store_proof(proof: Proof) -> None:
     """Keep the proof under its digest."""
-    file = _proof_file(proof.digest)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps(proof.to_dict(), indent=1, default=str))
-    fresh.replace(file)
+    write_private(_proof_file(proof.digest), json.dumps(proof.to_dict(), indent=1, default=str))
 
 
 def load_proof(digest: str) -> Proof:

@@ -1,39 +1,64 @@
-"""One run at a time changes a cluster, whichever DAG it belongs to.
+"""One run at a time changes a cluster, whichever DAG and whichever Airflow it belongs to.
 
-The claim is a small file in the state directory, changed under an exclusive lock. Every task that changes the cluster
-takes or renews it, so a task that is cleared after its run had failed can't slip past a newer run. A claim whose run
-has ended is free; nothing has to be released, and a crash leaves nothing to clean up.
+The claim lies in the cluster's own ZooKeeper (``clients/cluster_claim.py``). Every task that changes the cluster takes or renews it,
+so a task that is cleared after its run had failed can't slip past a newer run. The closing report gives it back; where a run ends
+without one, the next run of this Airflow finds it free, and one of another Airflow once the lease has ended.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
-from collections.abc import Callable
-from pathlib import Path
+import logging
+import socket
+from datetime import UTC, datetime
+from typing import Any
 
-from kraft_runbook.errors import Refused
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import DagRunResult, GetDagRun
 
-IsActive = Callable[[str, str], bool]
-"""(dag id, run id) -> whether that DAG run is queued or running. A run that was deleted is not."""
+from kraft_runbook.clients.cluster_claim import Claim, RunState, hold_claim, lease_end, release_claim
+from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import RunbookError, StepFailed
+from kraft_runbook_airflow.environment import airflow_secrets
+
+log = logging.getLogger(__name__)
+
+ACTIVE = frozenset({"queued", "running"})
 
 
-def hold_claim(directory: Path, cluster: str, *, dag_id: str, run_id: str, is_active: IsActive) -> None:
-    """Take or renew the claim on a cluster for one DAG run. Raises Refused, naming the run that holds it."""
-    claims = directory / "claims"
-    claims.mkdir(parents=True, exist_ok=True)
-    path = claims / f"{cluster}.json"
-    with (claims / f"{cluster}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        holder = json.loads(path.read_text()) if path.exists() else None
-        mine = {"dag_id": dag_id, "run_id": run_id}
-        if holder == mine:
-            return
-        if holder and is_active(holder["dag_id"], holder["run_id"]):
-            raise Refused(
-                f"cluster {cluster} is being changed by run {holder['run_id']} of {holder['dag_id']}",
-                way_out="wait until that run has ended, or mark it failed in Airflow; then trigger or clear this one again",
-            )
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps(mine))
-        fresh.replace(path)
+def claim_cluster(context: Any, spec: ClusterSpec) -> None:
+    """Take or renew the claim for the run of this task.
+
+    Raises Refused, naming the run that holds it; Unreachable where ZooKeeper can't be asked.
+    """
+    now = datetime.now(UTC)
+    mine = _claim_of(context, lease_end(spec, now))
+    ti = context["ti"]
+    with ZookeeperReader(spec.zookeeper, secrets=airflow_secrets()) as zookeeper:
+        hold_claim(zookeeper, spec.name, mine, ask=lambda holder: run_state(ti, holder), now=now)
+
+
+def give_back(context: Any, spec: ClusterSpec) -> None:
+    """Release the claim at a run's end, where the run holds it. What can't be released is said and left: its lease ends."""
+    try:
+        with ZookeeperReader(spec.zookeeper, secrets=airflow_secrets()) as zookeeper:
+            release_claim(zookeeper, _claim_of(context, datetime.now(UTC)))
+    except RunbookError as error:
+        log.warning("The claim on %s was not given back (a run of another Airflow waits until it ends): %s", spec.name, error.problem)
+
+
+def run_state(ti: Any, holder: Claim) -> RunState:
+    """What this Airflow knows of a run. One of the same name that was made at another time is another Airflow's."""
+    if not ti.get_dr_count(dag_id=holder.dag_id, run_ids=[holder.run_id]):
+        return RunState.UNKNOWN
+    found = task_runner.SUPERVISOR_COMMS.send(GetDagRun(dag_id=holder.dag_id, run_id=holder.run_id))
+    if not isinstance(found, DagRunResult):
+        raise StepFailed(f"Airflow did not say whether run {holder.run_id} of {holder.dag_id} goes on", way_out="clear this task")
+    if found.run_after.isoformat() != holder.run_after:
+        return RunState.UNKNOWN
+    return RunState.ACTIVE if found.state in ACTIVE else RunState.ENDED
+
+
+def _claim_of(context: Any, until: datetime) -> Claim:
+    run = context["dag_run"]
+    return Claim(run.dag_id, run.run_id, run.run_after.isoformat(), socket.gethostname(), until)

@@ -12,6 +12,7 @@ from typing import Any
 
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.clients.playbooks import gather_host_facts
+from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition
 from kraft_runbook.configuration import broker_properties
@@ -45,7 +46,7 @@ class RestartCutOffBrokers(RestartBrokerBack):
         if unasked or is_dry_run():
             self.log.info("%s", unasked or "Dry run: would look for brokers that lost a thread to their controller")
             return {"restarted": []}
-        seen = observe(spec, secrets=airflow_secrets())
+        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
         if detect_phase(seen).phase is not Phase.ZOOKEEPER or not seen.brokers_in(BrokerMode.HYBRID):
             self.log.info("no broker in migration mode follows a ZooKeeper controller: none can be cut off")
             return {"restarted": []}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from airflow.sdk import Connection, get_current_context
 
+from kraft_runbook.clients.private_file import make_private_directory
 from kraft_runbook.clients.secrets import Secrets, environment_secrets
 from kraft_runbook.cluster import ClusterSpec, SecretRef
 from kraft_runbook.cluster_file import load_cluster
@@ -20,10 +21,10 @@ def clusters_directory() -> Path:
 
 
 def state_directory() -> Path:
-    """``KRAFT_RUNBOOK_STATE``, or ``kraft-runbook`` in AIRFLOW_HOME. Proofs, parity reports, evidence and claims; shared by all workers."""
+    """``KRAFT_RUNBOOK_STATE``, or ``kraft-runbook`` in AIRFLOW_HOME. Proofs, parity reports and evidence; shared by all workers and the triggerer."""
     configured = os.environ.get("KRAFT_RUNBOOK_STATE")
     directory = Path(configured) if configured else Path(os.environ.get("AIRFLOW_HOME", Path.home() / "airflow")) / "kraft-runbook"
-    directory.mkdir(parents=True, exist_ok=True)
+    make_private_directory(directory)
     return directory
 
 

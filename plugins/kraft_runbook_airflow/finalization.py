@@ -11,9 +11,10 @@ from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import Refused
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
-from kraft_runbook.phases import PhaseReading, Step
+from kraft_runbook.phases import Phase, PhaseReading, Step, detect_phase
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
-from kraft_runbook_airflow.operators import HostStepOperator
+from kraft_runbook_airflow.journal import record
+from kraft_runbook_airflow.operators import ClusterOperator, HostStepOperator
 from kraft_runbook_airflow.waiting import wait_for
 
 
@@ -67,6 +68,36 @@ class FinalizeActiveController(FinalizeController):
             done.append(super().act(context, spec))
             wait_for(spec, Condition.CONTROLLER_CAUGHT_UP, node_id=self.node, deadline=spec.deadlines.quorum, say=self.log.info)
         return {"restarted": done}
+
+
+class ForgetZookeeperSecrets(ClusterOperator):
+    """Take ZooKeeper's secrets off the hosts, once no process can need them again. Restarts nothing."""
+
+    ui_color = "#fde8c8"
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        if not is_dry_run():
+            self.claim(context)
+            seen = observe(spec, secrets=airflow_secrets())
+            reading = detect_phase(seen)
+            left = _remaining(seen)
+            if reading.phase is not Phase.FINALIZED or left:
+                named = f"; controller {', '.join(map(str, left))} is not proven to run without the migration flag" if left else ""
+                raise Refused(
+                    f"the cluster is in {reading.phase}{named}, and a process that speaks to ZooKeeper could not start again without ZooKeeper's secrets",
+                    way_out="finish the finalization, then clear this task",
+                )
+            behind = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
+            if behind:
+                raise Refused(
+                    f"broker {', '.join(map(str, behind))} is not proven to run in KRaft mode, and could not start again without ZooKeeper's secrets",
+                    way_out="bring it into KRaft mode (docs/finalization.md), then clear this task",
+                )
+        nodes = playbooks.forget_zookeeper_secrets(spec, check=is_dry_run(), on_event=self.log.info)
+        self.log.info("%s: %s", "Dry run: would take ZooKeeper's secrets off" if is_dry_run() else "ZooKeeper's secrets are off", ", ".join(nodes) or "no host")
+        if not is_dry_run():
+            record(context, self.cluster, "secrets_removed", {"nodes": list(nodes)})
+        return {"nodes": list(nodes)}
 
 
 def _remaining(seen: ClusterObservation) -> list[int]:

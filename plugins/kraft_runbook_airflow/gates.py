@@ -3,144 +3,223 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
+from urllib.parse import quote, urlsplit
 
+from airflow.configuration import conf
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
+from airflow.triggers.base import StartTriggerArgs
 
 from kraft_runbook.checks import Verdict, run_checks
-from kraft_runbook.checks.liveness import dual_write_liveness
+from kraft_runbook.checks.liveness import CODE, LIVENESS_SECONDS, dual_write_liveness
 from kraft_runbook.checks.model import CheckResult
 from kraft_runbook.checks.registry import DUAL_WRITING
-from kraft_runbook.clients.observe import Scope, observe
+from kraft_runbook.clients.final_proof import what_lies_behind
+from kraft_runbook.clients.observe import Scope
+from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.gates import NEEDS_PARITY, Gate, is_behind, make_proof
+from kraft_runbook.gate_page import render_in_full, render_page, what_happens_next
+from kraft_runbook.gates import NEEDS_PARITY, Gate, Proof, is_behind, make_proof
 from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.phases import RollbackPlan, detect_phase
+from kraft_runbook.signatures import APPROVE_TASKS, standing, too_old
 from kraft_runbook.way_back import quorum_is_lost, way_back
-from kraft_runbook_airflow.approvals import load_proof, require_approval, store_proof
-from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
-from kraft_runbook_airflow.journal import record
+from kraft_runbook_airflow.answers import AnswerTrigger, require_same
+from kraft_runbook_airflow.approvals import asked_signatures, load_proof, require_approval, store_proof, triggered_by
+from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
+from kraft_runbook_airflow.journal import record, records_of, require_shared_state, told_to_a_person
 from kraft_runbook_airflow.operators import ClusterOperator
 from kraft_runbook_airflow.parity import load_summary
+from kraft_runbook_airflow.people import assigned_users, require_enough_people
+from kraft_runbook_airflow.second_look import look_and_judge
+from kraft_runbook_airflow.way_back_facts import examine_the_hosts_of_those_down, not_deletable, said_to_be_gone
 
-LIVENESS_SECONDS = 3.0
-"""How far apart the two looks at /migration are: NoOp records move its offset twice a second, 2 s of standstill mean death."""
+READ_BACK_SECONDS = 120.0
+"""How long the triggerer may take to read the answers back; it takes one request each."""
 
 
 class ProveGate(ClusterOperator):
-    """Check the cluster deeply, join the parity report, and seal both with a digest. Refuses to ask a person about a proof that does not hold."""
+    """Check the cluster deeply, join the parity report, and seal both with a digest. Refuses to ask a person about a proof that does not hold.
+
+    Returns every proving of this run's gate, the latest last: each is asked for by a task instance of its own (``ApprovalGate``).
+    """
 
     def __init__(self, *, gate: Gate, parity_task: str | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.gate = gate
         self.parity_task = parity_task
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        seen, checks, back = examine(spec, self.gate)
+    def act(self, context: Any, spec: ClusterSpec) -> list[dict[str, Any]]:
+        seen, checks, back = examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
         phase = detect_phase(seen).phase
         parity = load_summary(context, self.parity_task) if self.parity_task and not is_dry_run() else None
-        proof = make_proof(self.gate, seen, checks=checks, parity=parity, rollback=back, made_at=datetime.now(UTC))
-        self.log.info("%s", proof.render_markdown())
+        needed = spec.approvals.needed_for(self.gate.value, asked_signatures(context))
+        proof = make_proof(
+            self.gate,
+            seen,
+            spec,
+            checks=checks,
+            parity=parity,
+            rollback=back,
+            made_at=datetime.now(UTC),
+            ahead=what_happens_next(self.gate, seen, spec, steps_back=back.steps),
+            needed=needed,
+            triggered_by=triggered_by(context),
+        )
+        self.log.info("%s", render_in_full(proof))
         if is_dry_run():
             self.log.info("Dry run: this gate would now wait for an approval")
-            return {"digest": proof.digest, "markdown": proof.render_markdown(), "passed": False}
+            return [{"digest": proof.digest, "passed": False}]
         passed = is_behind(self.gate, seen)
-        if proof.objections and not passed:
+        if not passed:
+            self.require_askable(spec, proof)
+        store_proof(proof)
+        what = {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value, "parity": parity.digest if parity else None, "passed": passed}
+        record(context, self.cluster, "proven", {**what, "proof": proof.to_dict()})
+        earlier = [{"digest": "", "passed": False}] * (standing(records_of(context), self.gate).provings - 1)
+        return [*earlier, {"digest": proof.digest, "passed": passed}]
+
+    def require_askable(self, spec: ClusterSpec, proof: Proof) -> None:
+        """Raise Refused where nobody should be asked: the proof does not hold, is too old already, or too few could sign it."""
+        if proof.objections:
             raise Refused(
                 f"gate {self.gate.value} can't be put before a person:\n" + "\n".join(f"- {o}" for o in proof.objections),
-                way_out="; ".join(dict.fromkeys(c.fix for c in checks if c.blocks and c.fix))
-                or "look at the parity report above, correct what differs, and clear the parity task",
+                way_out="; ".join(dict.fromkeys(c.fix for c in proof.checks if c.blocks and c.fix))
+                or f"look at the parity report above, correct what differs, and clear {self.parity_task or 'this task'} with its downstream tasks",
             )
-        store_proof(proof)
-        record(
-            context,
-            self.cluster,
-            "proven",
-            {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value, "parity": parity.digest if parity else None, "proof": proof.to_dict()},
-        )
-        return {"digest": proof.digest, "markdown": proof.render_markdown(), "passed": passed}
+        old = too_old(proof, spec.approvals.valid_for, proof.made_at)
+        if old:
+            raise Refused(f"gate {self.gate.value} can't be put before a person: {old.why}", way_out=old.way_out)
+        require_enough_people(spec, proof)
 
 
-def examine(spec: ClusterSpec, gate: Gate) -> tuple[ClusterObservation, tuple[CheckResult, ...], RollbackPlan]:
-    """Observe deeply, run the gate's checks, and find the way back; once dual writes should flow, look twice to see that they do."""
-    secrets = airflow_secrets()
-    earlier = observe(spec, secrets=secrets)
-    checks: list[CheckResult] = []
-    stopped = None
-    deep = gate is not Gate.ROLLBACK
-    if gate in NEEDS_PARITY or detect_phase(earlier).phase in DUAL_WRITING:
-        time.sleep(LIVENESS_SECONDS)
-    seen = observe(spec, secrets=secrets, scope=Scope.FULL if deep else Scope.LIVE, with_hosts=deep)
+def examine(
+    spec: ClusterSpec, gate: Gate, tell: Callable[[str], object], gone: Collection[int] = ()
+) -> tuple[ClusterObservation, tuple[CheckResult, ...], RollbackPlan]:
+    """Observe deeply, run the gate's checks, and find the way back; once dual writes should flow, look twice to see that they do.
+
+    ``gone``: controllers whose hosts are gone for good, as an operator says.
+    """
+    earlier = observe_settled(spec, secrets=airflow_secrets(), tell=tell)
+    dual_writing = gate in NEEDS_PARITY or detect_phase(earlier).phase in DUAL_WRITING
+    apart = LIVENESS_SECONDS if dual_writing else spec.deadlines.poll
+    if dual_writing:
+        time.sleep(apart)
+    deep = {"scope": Scope.FULL, "with_hosts": True} if gate is not Gate.ROLLBACK else {}
+    seen, checks = look_and_judge(spec, partial(_judge, spec, gate), tell=tell, apart=apart, earlier=earlier, **deep)
+    stopped = next((each.evidence for each in checks if each.code == CODE and each.verdict is Verdict.FAIL), None)
+    return seen, checks, _way_back(spec, gate, seen, stopped, gone)
+
+
+def _judge(spec: ClusterSpec, gate: Gate, seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
     phase = detect_phase(seen).phase
-    if gate in NEEDS_PARITY or (phase in DUAL_WRITING and not quorum_is_lost(seen)):
-        alive = dual_write_liveness(earlier, seen)
-        checks.append(alive)
-        stopped = alive.evidence if alive.verdict is Verdict.FAIL else None
-    found = run_checks(seen, spec, phase, gate=gate.value).results
-    return seen, (*found, *checks), way_back(seen, spec, dual_write_stopped=stopped)
+    found = run_checks(seen, spec, phase, gate=gate.value, earlier=earlier).results
+    if earlier is not None and (gate in NEEDS_PARITY or (phase in DUAL_WRITING and not quorum_is_lost(seen))):
+        return (*found, dual_write_liveness(earlier, seen))
+    return found
+
+
+def _way_back(spec: ClusterSpec, gate: Gate, seen: ClusterObservation, stopped: str | None, gone: Collection[int]) -> RollbackPlan:
+    """The way back from here; before a rollback with everything that could stop it half-way."""
+    if gate is not Gate.ROLLBACK:
+        return way_back(seen, spec, dual_write_stopped=stopped)
+    leads = detect_phase(seen).phase in DUAL_WRITING and not quorum_is_lost(seen)
+    behind = what_lies_behind(spec, secrets=airflow_secrets()) if leads else None
+    asked = examine_the_hosts_of_those_down(spec, seen, gone)
+    return way_back(asked, spec, dual_write_stopped=stopped, gone=gone, not_deletable=not_deletable(spec), lies_behind=behind)
 
 
 class ApprovalGate(ApprovalOperator):
-    """Parks until a person approves or rejects; holds no worker. The digest that was shown is kept with the answer.
+    """Parks until a person approves or rejects; holds no worker. What is shown comes from the stored proof, and the answer goes into the evidence.
 
-    ``number``: the first or second signature. The second is asked for only where the run needs two.
+    ``number``: the first or second signature. The second is asked for only where two must sign. ``asking``: one proving of the gate. The task is mapped over
+    all of them, since Airflow 3.3 never changes the page of a task instance that has asked once: proven again, the gate would show its first proof.
     """
 
-    template_fields: Sequence[str] = ("subject", "body", "proof_digest", "passed")
+    template_fields: Sequence[str] = ("subject", "body")
 
-    def __init__(self, *, cluster: str, gate: Gate, prove_task: str, number: int, users: Sequence[str], **kwargs: Any) -> None:
-        pull = f"ti.xcom_pull(task_ids='{prove_task}')"
-        super().__init__(
-            subject=f"{cluster}: {SUBJECTS[gate]}" + (" (second signature)" if number == 2 else ""),
-            body=f"{{{{ {pull}['markdown'] }}}}",
-            assigned_users=[{"id": user, "name": user} for user in users] or None,
-            fail_on_reject=True,
-            **kwargs,
-        )
+    def __init__(self, *, cluster: str, gate: Gate, number: int, asking: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        super().__init__(subject=f"{cluster}: {SUBJECTS[gate]}" + (" (second signature)" if number == 2 else ""), fail_on_reject=True, **kwargs)
         self.cluster = cluster
         self.gate = gate
         self.number = number
-        self.proof_digest = f"{{{{ {pull}['digest'] }}}}"
-        self.passed = f"{{{{ {pull}['passed'] }}}}"
+        self.asking = asking
 
     def execute(self, context: Any) -> Any:
         if is_dry_run():
-            self.log.info("Dry run: nobody is asked")
-            return {"not_asked": "dry run"}
-        if self.passed == "True":
-            self.log.info("already done: the cluster is beyond this gate's step")
-            return {"not_asked": "the cluster is beyond this gate's step"}
-        if self.number > int(context["params"].get("approvals_needed", 1)):
-            self.log.info("One signature is enough in this run")
-            return {"not_asked": "one signature is enough"}
+            return self._not_asked("Dry run: nobody is asked")
+        with told_to_a_person(context, self.cluster):
+            at = standing(records_of(context), self.gate)
+            if context["ti"].map_index != at.provings - 1:
+                return self._not_asked("The gate was proven again: that proof is asked for by another instance of this task")
+            if at.passed:
+                return self._not_asked("already done: the cluster is beyond this gate's step")
+            proof = load_proof(at.digest)
+        if self.number > proof.needed:
+            return self._not_asked("One signature is enough in this run")
+        return self._ask(context, proof)
+
+    def _not_asked(self, why: str) -> dict[str, str]:
+        self.log.info("%s", why)
+        return {"not_asked": why}
+
+    def _ask(self, context: Any, proof: Proof) -> Any:
+        ti = context["ti"]
+        prove = f"gate_{self.gate.value}.prove"
+        base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+        self.body = render_page(proof, in_full=f"[the log of {prove}]({base}/dags/{ti.dag_id}/runs/{quote(ti.run_id)}/tasks/{prove})")
+        self.assigned_users = assigned_users(cluster_spec(self.cluster).approvals, excluded=proof.triggered_by)
+        self._record(context, "asked", proof.digest, {"number": self.number, "needed": proof.needed})
         try:
             super().execute(context)
         except TaskAwaitingInput as parked:
-            parked.kwargs = {"proof_digest": self.proof_digest}
+            parked.kwargs = {"proof_digest": proof.digest}
             raise
 
     def execute_complete(self, context: Any, event: dict[str, Any], proof_digest: str = "") -> Any:
+        by = event.get("responded_by_user") or {}
         chosen = event.get("chosen_options") or []
-        who = (event.get("responded_by_user") or {}).get("name")
+        answer = {"by": by.get("name"), "by_id": by.get("id"), "answered_at": _moment(event.get("responded_at"))}
+        with told_to_a_person(context, self.cluster):
+            proof = load_proof(proof_digest)
+            turned_away = self._why_not(context, proof, str(by.get("name")), str(by.get("id")), approves=chosen != [self.REJECT])
+        if turned_away:
+            self._record(context, "turned_away", proof_digest, {**answer, "chosen": list(chosen), "why": turned_away})
+            self.log.error("The answer by %s does not count: %s. The gate asks again.", answer["by"], turned_away)
+            return self._ask(context, proof)
         if chosen == [self.REJECT]:
-            plan = load_proof(proof_digest).rollback
-            way_back = "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or plan.why
-            record(context, self.cluster, "rejected", {"gate": self.gate.value, "digest": proof_digest, "by": who, "answered_at": event.get("responded_at")})
-            self.log.error("Rejected by %s. The run stops here; nothing further is changed.", who)
+            way_back = "\n".join(f"{n}. {step}" for n, step in enumerate(proof.rollback.steps, 1)) or proof.rollback.why
+            self._record(context, "rejected", proof_digest, answer)
+            self.log.error("Rejected by %s. The run stops here; nothing further is changed.", answer["by"])
             self.log.error("To go on, clear this gate's 'prove' task. To go back:\n%s", way_back)
-            raise AirflowFailException(f"rejected by {who}")
-        answer = super().execute_complete(context=context, event=event)
-        record(context, self.cluster, "approved", {"gate": self.gate.value, "digest": proof_digest, "by": who, "answered_at": answer["responded_at"]})
-        return {
-            "proof_digest": proof_digest,
-            "chosen_options": answer["chosen_options"],
-            "approved_by": (answer["responded_by_user"] or {}).get("id"),
-            "approved_at": answer["responded_at"].isoformat(),
-        }
+            raise AirflowFailException(f"rejected by {answer['by']}")
+        super().execute_complete(context=context, event=event)
+        self._record(context, "approved", proof_digest, answer)
+        return {"proof_digest": proof_digest, "approved_by": answer["by"], "approved_at": answer["answered_at"]}
+
+    def _why_not(self, context: Any, proof: Proof, name: str, user_id: str, *, approves: bool) -> str | None:
+        """Why this person's answer is none. To reject is free to whoever may sign at all, also to the one who triggered the run or signed already."""
+        approvals = cluster_spec(self.cluster).approvals
+        if not approves:
+            return approvals.why_not(name, user_id, None)
+        signed = standing(records_of(context), self.gate).on_this_proof
+        if any(s.user_id == user_id and s.task != APPROVE_TASKS[self.number - 1] for s in signed):
+            return f"{name} has signed already; {proof.needed} different people must sign"
+        return approvals.why_not(name, user_id, proof.triggered_by)
+
+    def _record(self, context: Any, outcome: str, digest: str, what: Mapping[str, Any]) -> None:
+        ti = context["ti"]
+        bound = {"gate": self.gate.value, "digest": digest, "task_instance": str(ti.id), "try_number": ti.try_number}
+        record(context, self.cluster, outcome, {**bound, **what})
+
+
+def _moment(value: Any) -> str | None:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 SUBJECTS = {
@@ -152,16 +231,35 @@ SUBJECTS = {
 
 
 class ConfirmGate(ClusterOperator):
-    """Look at the cluster once more after the approval; refuse a stale approval, a foreign one, or a cluster that changed."""
+    """Read the signatures back from Airflow, look at the cluster once more; refuse a stale approval, a foreign one, or a cluster that changed."""
+
+    start_from_trigger = True
 
     def __init__(self, *, gate: Gate, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.gate = gate
+        self.start_trigger_args = StartTriggerArgs(
+            trigger_cls="kraft_runbook_airflow.answers.AnswerTrigger",
+            trigger_kwargs={"gate": gate.value},
+            next_method="after_reading",
+            timeout=timedelta(seconds=READ_BACK_SECONDS),
+        )
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any] | None:
+    def act(self, context: Any, spec: ClusterSpec) -> None:
+        """Only where the scheduler can't start a trigger itself (``dag.test()``): defer to the same trigger."""
+        self.defer(trigger=AnswerTrigger(self.gate.value), method_name="after_reading", timeout=timedelta(seconds=READ_BACK_SECONDS))
+
+    def after_reading(self, context: Any, event: dict[str, Any]) -> dict[str, Any] | None:
+        """Go on with Airflow's own answers, by task instance."""
         if is_dry_run():
             return None
-        seen, checks, _ = examine(spec, self.gate)
+        with told_to_a_person(context, self.cluster):
+            require_shared_state(context)
+            return self.confirm(context, cluster_spec(self.cluster), event)
+
+    def confirm(self, context: Any, spec: ClusterSpec, answers: Mapping[str, Any]) -> dict[str, Any]:
+        """``answers``: Airflow's own, by task instance. Raises Refused where they, the evidence or the cluster do not allow the gate's step."""
+        seen, checks, _ = examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
         phase = detect_phase(seen).phase
         if is_behind(self.gate, seen):
             self.log.info("already done: the cluster is in %s", phase)
@@ -169,6 +267,11 @@ class ConfirmGate(ClusterOperator):
         blocking = [c for c in checks if c.blocks]
         if blocking:
             raise Refused("\n".join(f"{c.code} {c.title}: {c.evidence}" for c in blocking), way_out="; ".join(dict.fromkeys(c.fix for c in blocking)))
-        proof = require_approval(context, spec, self.gate, seen, resuming=False)
-        record(context, self.cluster, "confirmed", {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value})
+        proof, at = require_approval(context, spec, self.gate, seen, confirming=True)
+        require_same(at.on_this_proof, answers)
+        signatures = [
+            {"by": s.name, "by_id": s.user_id, "answered_at": s.approved_at.isoformat(), "task": s.task, "task_instance": s.task_instance}
+            for s in at.on_this_proof
+        ]
+        record(context, self.cluster, "confirmed", {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value, "signatures": signatures})
         return {"digest": proof.digest, "phase": phase.value}

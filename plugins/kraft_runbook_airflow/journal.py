@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from airflow.sdk.exceptions import AirflowFailException
+
 from kraft_runbook.clients.evidence_store import append_record, evidence_directory, file_name, read_records
-from kraft_runbook.errors import RunbookError
+from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence import EvidenceRecord
+from kraft_runbook.evidence_report import BAD_OUTCOMES
 from kraft_runbook_airflow.evidence_mirror import mirror
 
 log = logging.getLogger(__name__)
@@ -46,6 +51,38 @@ def records_of(context: Any) -> tuple[EvidenceRecord, ...]:
     """All records of the current run. Raises RunbookError when the chain is broken."""
     ti = context["ti"]
     return read_records(evidence_directory(os.environ), run_file_name(ti.dag_id, ti.run_id))
+
+
+def require_shared_state(context: Any) -> None:
+    """Raise Refused where this host's state directory does not hold what the run's first task left: proofs would be missing too.
+
+    Every run's first task leaves a record; a worker or triggerer that does not find one does not share the directory.
+    """
+    ti = context["ti"]
+    require_shared(ti.dag_id, ti.run_id)
+
+
+def require_shared(dag_id: str, run_id: str) -> None:
+    """The same for a run that is named. Raises Refused."""
+    directory = evidence_directory(os.environ)
+    found = {record.body.get("outcome") for record in read_records(directory, run_file_name(dag_id, run_id))}
+    if not found - BAD_OUTCOMES:  # what a worker that refused left itself is no sign of an earlier task
+        raise Refused(
+            f"{directory} on {socket.gethostname()} holds no record of run {run_id} of {dag_id}, though an earlier task left one: "
+            "the state directory is not shared by all workers and the triggerer",
+            way_out="let KRAFT_RUNBOOK_STATE name one directory that every worker and the triggerer share (docs/hosts.md), then trigger the run anew",
+        )
+
+
+@contextmanager
+def told_to_a_person(context: Any, cluster: str) -> Iterator[None]:
+    """An error meant for a person goes on record and fails the task at once, without a traceback or a retry."""
+    try:
+        yield
+    except RunbookError as error:
+        record(context, cluster, "refused" if isinstance(error, Refused) else "failed", {"error": str(error)})
+        log.error("%s", error)
+        raise AirflowFailException(error.problem) from None
 
 
 def require_mirrored(context: Any) -> None:

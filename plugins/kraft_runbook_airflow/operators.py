@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from typing import Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.checks import Verdict, run_checks
+from kraft_runbook.checks import CheckResult, ChecksReport, Verdict, run_checks
+from kraft_runbook.checks.registry import DUAL_WRITING
 from kraft_runbook.clients import playbooks
 from kraft_runbook.clients.ansible_runs import remove_what_killed_runs_left
 from kraft_runbook.clients.copy_size import provisioning_size
 from kraft_runbook.clients.observe import Scope, observe
 from kraft_runbook.clients.playbooks import PlaybookResult
+from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.errors import Refused, SecretMissing, Unreachable
 from kraft_runbook.gates import GATE_BEFORE
+from kraft_runbook.lost_disk import why_not_anew
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.phases import BEYOND_HYBRID, Phase, PhaseReading, Step, already_past, detect_phase, require
-from kraft_runbook_airflow.approvals import require_confirmation
-from kraft_runbook_airflow.claims import hold_claim
-from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run, state_directory
-from kraft_runbook_airflow.journal import record, require_mirrored
+from kraft_runbook_airflow.approvals import begins, require_confirmation
+from kraft_runbook_airflow.claims import claim_cluster
+from kraft_runbook_airflow.dual_write import require_dual_write
+from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
+from kraft_runbook_airflow.journal import record, require_mirrored, require_shared_state, told_to_a_person
+from kraft_runbook_airflow.second_look import look_and_judge
 
 
 class ClusterOperator(BaseOperator):
@@ -35,31 +40,31 @@ class ClusterOperator(BaseOperator):
         self.cluster = cluster
 
     def execute(self, context: Any) -> Any:
-        try:
+        with told_to_a_person(context, self.cluster):
+            if self.upstream_task_ids and not is_dry_run():
+                require_shared_state(context)
             return self.act(context, cluster_spec(self.cluster))
-        except RunbookError as error:
-            record(context, self.cluster, "refused" if isinstance(error, Refused) else "failed", {"error": str(error)})
-            self.log.error("%s", error)
-            raise AirflowFailException(error.problem) from None
 
     def act(self, context: Any, spec: ClusterSpec) -> Any:
         raise NotImplementedError
 
     def claim(self, context: Any) -> None:
         """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone, whether or not this try plays anything."""
-        ti = context["ti"]
-        hold_claim(state_directory(), self.cluster, dag_id=ti.dag_id, run_id=ti.run_id, is_active=lambda d, r: _is_active(ti, d, r))
+        spec = cluster_spec(self.cluster)
+        try:
+            claim_cluster(context, spec)
+        except (Unreachable, SecretMissing) as error:
+            if detect_phase(observe(spec, secrets=airflow_secrets())).phase is not Phase.FINALIZED:
+                raise
+            self.log.warning("The claim is not renewed: the migration is final, and ZooKeeper is gone (%s)", error.problem)
         remove_what_killed_runs_left()
-
-
-def _is_active(ti: Any, dag_id: str, run_id: str) -> bool:
-    return int(ti.get_dr_count(dag_id=dag_id, run_ids=[run_id], states=["queued", "running"])) > 0
 
 
 class ClaimOperator(ClusterOperator):
     """The first task of a run that changes a cluster: refuses while another such run is under way."""
 
     def act(self, context: Any, spec: ClusterSpec) -> None:
+        record(context, self.cluster, "began", {"dry_run": is_dry_run(), "host": socket.gethostname()})
         if is_dry_run():
             self.log.info("Dry run: nothing is changed, so the cluster is not claimed")
             return
@@ -71,10 +76,13 @@ class PreflightOperator(ClusterOperator):
     """Every check of the observed phase, with a deep read and the hosts examined. A failed or unknown blocking check fails the task."""
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        seen = observe(spec, secrets=airflow_secrets(), scope=Scope.FULL, with_hosts=True)
+        def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
+            return run_checks(seen, spec, detect_phase(seen).phase, earlier=earlier).results
+
+        seen, checks = look_and_judge(spec, judge, tell=self.log.info, apart=spec.deadlines.poll, scope=Scope.FULL, with_hosts=True)
         reading = detect_phase(seen)
         self.log.info("Phase %s: %s", reading.phase, "; ".join(reading.reasons))
-        report = run_checks(seen, spec, reading.phase)
+        report = ChecksReport(checks)
         self.log.info("%s", report.render_markdown())
         record(context, self.cluster, "checked", {"phase": reading.phase.value, "checks": report.to_dict()})
         require_mirrored(context)
@@ -112,7 +120,7 @@ class HostStepOperator(ClusterOperator):
             self._show_plan(result)
             return {"dry_run": True}
         self.claim(context)
-        seen = observe(spec, secrets=secrets)
+        seen = observe_settled(spec, secrets=secrets, tell=self.log.info)
         reading = detect_phase(seen)
         done = self.already_done(spec, seen, reading)
         if done:
@@ -120,8 +128,9 @@ class HostStepOperator(ClusterOperator):
             record(context, self.cluster, "already_done", {"phase": reading.phase.value, "step": self.step.value, "node_id": self.node, "why": done})
             return {"changed": [], "already_done": done}
         self.require_phase(reading, seen)
-        require_confirmation(context, spec, GATE_BEFORE[self.step], seen)
+        require_confirmation(context, spec, GATE_BEFORE[self.step], seen, node=self.node)
         self.guard(context, spec, seen)
+        begins(context, self.cluster, GATE_BEFORE[self.step])
         result = self.play(spec, seen, check=False)
         self.log.info("%s on node %d: %s", result.playbook, self.node, ", ".join(result.changed) or "nothing to change")
         seconds = (result.finished_at - result.started_at).total_seconds()
@@ -159,9 +168,21 @@ class ProvisionController(HostStepOperator):
         state = seen.controllers[self.node]
         if state.running is True and state.mode == ControllerMode.MIGRATION:
             return f"controller {self.node} runs in migration mode"
-        return super().already_done(spec, seen, reading)
+        return None if self._came_down(reading, seen) else super().already_done(spec, seen, reading)
+
+    def require_phase(self, reading: PhaseReading, seen: ClusterObservation) -> None:
+        if not self._came_down(reading, seen):
+            super().require_phase(reading, seen)
+
+    def _came_down(self, reading: PhaseReading, seen: ClusterObservation) -> bool:
+        """Whether this controller ended after the copy, with its disk or without: it is provisioned as before, and catches up from the others."""
+        return reading.phase in (Phase.HYBRID, Phase.DUAL_WRITE) and seen.controllers[self.node].running is False
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
+        if self._came_down(detect_phase(seen), seen):
+            unsafe = why_not_anew(seen, self.node)
+            if unsafe:
+                raise Refused(unsafe, way_out="bring the others up and let them catch up (kraft-runbook observe), then clear this task")
         if was_read(seen.quorum) or not was_read(seen.zookeeper):
             return
         stale = seen.zookeeper.migration
@@ -228,6 +249,8 @@ class RestartBroker(HostStepOperator):
                 f"controller {', '.join(map(str, without_flag))} runs without the migration flag: the first time it leads, the migration is final, whatever the brokers are",
                 way_out="restart it with zookeeper.metadata.migration.enable=true before it is elected, then clear this task",
             )
+        if self.mode is BrokerMode.KRAFT and detect_phase(seen).phase in DUAL_WRITING:
+            require_dual_write(spec, seen, tell=self.log.info)
 
     def require_others_in_sync(self, seen: ClusterObservation) -> None:
         """Raise Refused where a replica on another broker is out of sync."""

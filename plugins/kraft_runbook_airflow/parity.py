@@ -6,22 +6,25 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from kraft_runbook.clients.observe import observe
 from kraft_runbook.clients.report_file import read_report
 from kraft_runbook.clients.secrets import connection_variable, references
+from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import Refused
 from kraft_runbook.gates import ParitySummary
 from kraft_runbook.metadata.comparison import ParityReport
 from kraft_runbook.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.signatures import concluded
 from kraft_runbook.spark.settings import SETTINGS
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, clusters_directory, is_dry_run, state_directory
-from kraft_runbook_airflow.journal import record, run_file_name
+from kraft_runbook_airflow.journal import record, records_of, require_shared_state, run_file_name, told_to_a_person
 
 COMPARABLE = frozenset({Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED})
 """Phases in which both stores hold the metadata, or a proven earlier state can stand in for ZooKeeper (FINALIZED)."""
@@ -53,10 +56,13 @@ class ParityOperator(SparkSubmitOperator):
         if is_dry_run():
             self.log.info("Dry run: would compare ZooKeeper with the metadata log of %s", self.cluster)
             return None
-        reading = detect_phase(observe(cluster_spec(self.cluster), secrets=airflow_secrets()))
-        if reading.phase not in COMPARABLE:
-            return self.nothing_to_compare(reading)
-        return self.compare(context, reading.phase)
+        with told_to_a_person(context, self.cluster):
+            if self.upstream_task_ids:
+                require_shared_state(context)
+            reading = detect_phase(observe_settled(cluster_spec(self.cluster), secrets=airflow_secrets(), tell=self.log.info))
+            if reading.phase not in COMPARABLE:
+                return self.nothing_to_compare(reading)
+            return self.compare(context, reading.phase)
 
     def nothing_to_compare(self, reading: PhaseReading) -> None:
         """End the task where there are no two stores: a runbook relies on the proof."""
@@ -83,10 +89,14 @@ class ParityOperator(SparkSubmitOperator):
         report = read_report(output)
         return self.settle(context, report, output, phase)
 
+    def is_final(self) -> bool:
+        """Whether what is compared now is what the task ends with: only that may stand at a gate."""
+        return True
+
     def settle(self, context: Any, report: ParityReport, output: Path, phase: Phase) -> dict[str, Any]:
         """Put the report, kept in ``output``, on record and return what ``compare`` returns."""
         self.log.info("%s", report.render_text())
-        what = {"verdict": report.verdict.value, "digest": report.digest, "offset": report.migration_offset, "report": output.name}
+        what = {"verdict": report.verdict.value, "digest": report.digest, "offset": report.migration_offset, "report": output.name, "final": self.is_final()}
         record(context, self.cluster, "compared", {**report.to_dict(), **what, "phase": phase.value})
         if report.verdict.value != "MATCH":
             raise AirflowFailException(f"parity is {report.verdict.value}\n{report.render_text()}")
@@ -110,11 +120,19 @@ def _connections(spec: ClusterSpec) -> dict[str, str]:
 
 
 def load_summary(context: Any, parity_task: str) -> ParitySummary | None:
-    """The report of a parity task of this run, as a gate keeps it. None where that task has no report on record."""
+    """The report of a parity task of this run, as a gate keeps it. None where that task has no report on record.
+
+    The task's XCom only points: the report is the one in the run's evidence, where a value written by hand is not.
+    """
     compared = context["ti"].xcom_pull(task_ids=parity_task)
     if not compared:
         return None
-    report = read_report(Path(compared["report"]))
-    if report.digest != compared["digest"]:
-        raise AirflowFailException(f"the parity report of {parity_task} was changed after it was made; clear {parity_task}")
-    return ParitySummary(report.verdict.value, report.digest, report.migration_offset, report.finished_at.isoformat(), report.render_markdown())
+    found = concluded(records_of(context), parity_task, compared.get("digest", ""))
+    if found is None:
+        raise Refused(
+            f"the latest parity report of {parity_task} in this run's evidence is not the one that the task names",
+            way_out=f"clear {parity_task} with its downstream tasks",
+        )
+    report = ParityReport.from_dict({each.name: found.body[each.name] for each in fields(ParityReport)})
+    rendered = report.render_markdown()
+    return ParitySummary(report.verdict.value, report.digest, report.migration_offset, report.finished_at.isoformat(), rendered, parity_task)

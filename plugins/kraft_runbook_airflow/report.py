@@ -7,12 +7,13 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.clients.observe import observe
+from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.copy_account import copy_account
 from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase, RollbackPlan, detect_phase
 from kraft_runbook.way_back import way_back
+from kraft_runbook_airflow.claims import give_back
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
 from kraft_runbook_airflow.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.operators import ClusterOperator
@@ -38,7 +39,7 @@ class ClosingReport(ClusterOperator):
         if is_dry_run() and not unfinished:
             self.log.info("Dry run: every step was played, nothing was changed. The plan stands in the tasks' logs, in their order.")
             return {"dry_run": True}
-        seen = observe(spec, secrets=airflow_secrets())
+        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
         phase = detect_phase(seen).phase
         goal = Phase(context["params"].get("goal", self.goal))
         succeeded = not unfinished and (phase is goal or (goal is Phase.HYBRID and phase in (Phase.PRE_MIGRATION, Phase.ZOOKEEPER)))
@@ -49,6 +50,7 @@ class ClosingReport(ClusterOperator):
         what = {"phase": phase.value, "succeeded": succeeded, "failed": failed, "brokers_in_kraft": len(seen.brokers_in(BrokerMode.KRAFT))}
         closed = record(context, self.cluster, "closed", {**what, **({"copy": copied} if copied else {})})
         self.log.info("%s", text)
+        give_back(context, spec)
         require_mirrored(context)
         if not succeeded:
             raise AirflowFailException(f"the run stopped in {phase}; this task's log says where, and the way on and back")

@@ -16,9 +16,10 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.gates import Gate
 from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase, Step
+from kraft_runbook.signatures import APPROVE_TASKS
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.environment import clusters_directory
-from kraft_runbook_airflow.finalization import FinalizeActiveController, FinalizeController
+from kraft_runbook_airflow.finalization import FinalizeActiveController, FinalizeController, ForgetZookeeperSecrets
 from kraft_runbook_airflow.gates import ApprovalGate, ConfirmGate, ProveGate
 from kraft_runbook_airflow.operators import ClaimOperator, PreflightOperator, ProvisionController, RestartBroker
 from kraft_runbook_airflow.parity import ParityOperator
@@ -28,6 +29,7 @@ from kraft_runbook_airflow.report import ClosingReport
 from kraft_runbook_airflow.rollback import LeaveKraft, PlanRollback, ProveBeforeLeaving, RestartBrokerBack, RestoreQuorum, SetControllerAside, VerifyRollback
 from kraft_runbook_airflow.sensors import ClusterSensor
 from kraft_runbook_airflow.soak import SoakOperator
+from kraft_runbook_airflow.way_back_facts import GONE_TITLE
 from kraft_runbook_airflow.way_back_watch import WayBackWatch
 
 TAGS = ["kraft-runbook"]
@@ -59,6 +61,14 @@ BACK = {
         title="Where to",
         description="ZOOKEEPER: leave KRaft altogether. HYBRID: bring the brokers back into migration mode only; KRaft stays the controller",
     ),
+    "gone_controllers": Param(
+        None,
+        type=["null", "string"],
+        pattern=r"^[0-9]+([ ,]+[0-9]+)*$",
+        title=GONE_TITLE,
+        description="Ids, such as 103 or 102, 103. Only where a host is gone for good: its controller counts as stopped on your word, since nobody can ask it. "
+        "If that host came back with its data, its controller could make a majority again. Nothing is to be named here that is only down or unreachable for now",
+    ),
 }
 
 
@@ -83,7 +93,12 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
             ),
             **params,
             "approvals_needed": Param(
-                1, type="integer", minimum=1, maximum=2, title="Approvals needed", description="How many different people must sign each gate"
+                cluster.approvals.needed,
+                type="integer",
+                minimum=1,
+                maximum=2,
+                title="Approvals needed",
+                description="How many different people must sign each gate. This can raise what the cluster file says, not lower it",
             ),
         },
     ) as dag:
@@ -102,8 +117,8 @@ def approve(cluster: ClusterSpec, gate: Gate, *, parity: BaseOperator | None = N
     with TaskGroup(f"gate_{gate.value}") as group:
         prove = ProveGate(task_id="prove", cluster=cluster.name, gate=gate, parity_task=parity.task_id if parity else None)
         signatures = [
-            ApprovalGate(task_id=name, cluster=cluster.name, gate=gate, prove_task=prove.task_id, number=number, users=cluster.approvals.users)
-            for number, name in ((1, "approve"), (2, "approve_second"))
+            ApprovalGate.partial(task_id=name, cluster=cluster.name, gate=gate, number=number).expand(asking=prove.output)
+            for number, name in enumerate(APPROVE_TASKS, 1)
         ]
         again = [ParityOperator(task_id="parity_again", cluster=cluster.name)] if gate is Gate.FINALIZE else []
         chain(prove, *signatures, *again, ConfirmGate(task_id="confirm", cluster=cluster.name, gate=gate))
@@ -162,7 +177,8 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
                 steps += [restart, _wait(cluster, "caught_up", Condition.CONTROLLER_CAUGHT_UP, cluster.deadlines.quorum, controller.id)]
         with TaskGroup("active_controller_last"):
             steps.append(FinalizeActiveController(task_id="restart", cluster=cluster.name))
-        chain(*steps, _wait(cluster, "finalized", Condition.FINALIZED, cluster.deadlines.finalization))
+        final = _wait(cluster, "finalized", Condition.FINALIZED, cluster.deadlines.finalization)
+        chain(*steps, final, ForgetZookeeperSecrets(task_id="zookeeper_secrets", cluster=cluster.name))
     return group
 
 

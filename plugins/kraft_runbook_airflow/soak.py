@@ -8,10 +8,10 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.clients.observe import observe
+from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.phases import Phase, detect_phase
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
-from kraft_runbook_airflow.journal import record
+from kraft_runbook_airflow.journal import record, require_shared_state, told_to_a_person
 from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.triggers import HealthWatchTrigger
 
@@ -28,13 +28,16 @@ class SoakOperator(ParityOperator):
     def __init__(self, *, parity_every: timedelta = timedelta(minutes=15), **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.parity_every = parity_every
+        self.ends_at = datetime.max.replace(tzinfo=UTC)
 
     def execute(self, context: Any) -> Any:
         minutes = float(context["params"]["soak_minutes"])
         if is_dry_run():
             self.log.info("Dry run: would soak for %g minutes, parity at least every %s", minutes, self.parity_every)
             return None
-        phase = detect_phase(observe(cluster_spec(self.cluster), secrets=airflow_secrets())).phase
+        with told_to_a_person(context, self.cluster):
+            require_shared_state(context)
+            phase = detect_phase(observe_settled(cluster_spec(self.cluster), secrets=airflow_secrets(), tell=self.log.info)).phase
         if phase is Phase.FINALIZED:
             self.log.info("already done: the cluster is finalized")
             return None
@@ -53,8 +56,12 @@ class SoakOperator(ParityOperator):
         if event.get("broken"):
             record(context, self.cluster, "failed", {"error": f"the soak found the cluster unhealthy: {event['broken']}"})
             raise AirflowFailException(f"the soak found the cluster unhealthy: {event['broken']}")
-        compared = self.compare(context, Phase.DUAL_WRITE)
-        end = datetime.fromisoformat(ends_at)
-        if datetime.now(UTC) < end:
-            self.watch_until(end)
+        self.ends_at = datetime.fromisoformat(ends_at)
+        with told_to_a_person(context, self.cluster):
+            compared = self.compare(context, Phase.DUAL_WRITE)
+        if not compared["final"]:
+            self.watch_until(self.ends_at)
         return compared
+
+    def is_final(self) -> bool:
+        return datetime.now(UTC) >= self.ends_at

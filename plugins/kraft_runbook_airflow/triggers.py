@@ -21,7 +21,7 @@ from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.phases import detect_phase
 from kraft_runbook_airflow.disk_watch import DiskWatch
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, state_directory
-from kraft_runbook_airflow.journal import record_for
+from kraft_runbook_airflow.journal import record_for, require_shared
 from kraft_runbook_airflow.waiting import Wait
 
 
@@ -53,6 +53,8 @@ class ClusterConditionTrigger(BaseTrigger):
             return
         began = self._began()
         try:
+            if self.task_instance is not None:
+                require_shared(self.task_instance.dag_id, self.task_instance.run_id)
             spec = cluster_spec(self.cluster)
             wait = Wait(spec, condition, self.deadline, self.log.info, self.node_id, began)
             while not await asyncio.to_thread(wait.look):
@@ -121,12 +123,12 @@ class HealthWatchTrigger(BaseTrigger):
     async def _watch(self, spec: ClusterSpec, on_disk: DiskWatch) -> str | None:
         """What broke, as soon as it did; None when the time is over."""
         bad: dict[str, int] = {}
-        earlier = seen = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
+        earlier = before = seen = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
         on_disk.look(seen)
         while time.time() < self.until:
             await asyncio.sleep(min(3.0, max(0.0, self.until - time.time())) + 0.1)
-            seen = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
-            results = [*run_checks(seen, spec, detect_phase(seen).phase, gate="soak").results, dual_write_liveness(earlier, seen)]
+            before, seen = seen, await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
+            results = [*run_checks(seen, spec, detect_phase(seen).phase, gate="soak", earlier=before).results, dual_write_liveness(earlier, seen)]
             if (seen.observed_at - earlier.observed_at).total_seconds() > 2:
                 earlier = seen
             bad = {r.code: bad.get(r.code, 0) + 1 for r in results if r.blocks}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kraft_runbook.checks.liveness import LIVENESS_SECONDS
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition, evaluate
@@ -34,13 +35,15 @@ class Wait:
     node_id: int | None = None
     began: float = field(default_factory=time.time)
     seen: ClusterObservation | None = None
+    _before: list[ClusterObservation] = field(default_factory=list)
     _healthy: int = 0
     _hopeless_since: float | None = None
     _said: tuple[str, float] = ("", 0.0)
 
     def look(self) -> bool:
         """Observe once. True when the condition held ``healthy_in_a_row`` times; raises StepFailed past the deadline or when waiting can't help."""
-        earlier, self.seen = self.seen, observe(self.spec, secrets=airflow_secrets())
+        self.seen = observe(self.spec, secrets=airflow_secrets())
+        earlier = self._look_before(self.seen)
         progress = evaluate(self.condition, self.seen, self.spec, node_id=self.node_id, earlier=earlier)
         self._healthy = self._healthy + 1 if progress.done else 0
         elapsed = time.time() - self.began
@@ -61,6 +64,13 @@ class Wait:
             self.say(f"{progress.waiting_for}, {elapsed:.0f} s")
             self._said = (progress.waiting_for, time.time())
         return False
+
+    def _look_before(self, seen: ClusterObservation) -> ClusterObservation | None:
+        """The last look that lies ``LIVENESS_SECONDS`` back, or the first there is: what was committed then must have reached ZooKeeper by now."""
+        old = [each for each in self._before if (seen.observed_at - each.observed_at).total_seconds() >= LIVENESS_SECONDS]
+        first = next(iter(self._before), None)
+        self._before = [*(each for each in self._before if each not in old[:-1]), seen]
+        return old[-1] if old else first
 
 
 def wait_for(spec: ClusterSpec, condition: Condition, *, deadline: float, say: Callable[[str], object], node_id: int | None = None) -> ClusterObservation:

@@ -9,14 +9,14 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kraft_runbook.checks import Verdict, run_checks
 from kraft_runbook.checks.finalization import ON_DISK
-from kraft_runbook.checks.liveness import dual_write_liveness
+from kraft_runbook.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
 from kraft_runbook.checks.registry import DUAL_WRITING
-from kraft_runbook.clients.observe import observe
+from kraft_runbook.clients.final_proof import what_lies_behind
+from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.phases import Phase, detect_phase
-from kraft_runbook.way_back import render_estimate, way_back
+from kraft_runbook.way_back import quorum_is_lost, render_estimate, way_back
 from kraft_runbook_airflow.environment import airflow_secrets
-from kraft_runbook_airflow.gates import LIVENESS_SECONDS
 from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.operators import ClusterOperator
 
@@ -28,20 +28,21 @@ class WayBackWatch(ClusterOperator):
     """Say yes with the steps, the time and the window, or fail with what closed the way back, or is about to. Skipped where nothing was copied yet, and at the end."""
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        earlier = observe(spec, secrets=airflow_secrets())
+        earlier = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
         phase = detect_phase(earlier).phase
         if phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION):
             raise AirflowSkipException(f"{self.cluster} is in {phase}: ZooKeeper is the only truth, the way back is open")
         time.sleep(LIVENESS_SECONDS)
-        seen = observe(spec, secrets=airflow_secrets(), with_hosts=True)
+        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, with_hosts=True)
         phase = detect_phase(seen).phase
-        results = [each for each in run_checks(seen, spec, phase).results if each.code in THREATS]
+        results = [each for each in run_checks(seen, spec, phase, earlier=earlier).results if each.code in THREATS]
         stopped = None
         if phase in DUAL_WRITING:
             alive = dual_write_liveness(earlier, seen)
             results.append(alive)
             stopped = alive.evidence if alive.verdict is Verdict.FAIL else None
-        plan = way_back(seen, spec, dual_write_stopped=stopped)
+        behind = what_lies_behind(spec, secrets=airflow_secrets()) if phase in DUAL_WRITING and not quorum_is_lost(seen) else None
+        plan = way_back(seen, spec, dual_write_stopped=stopped, lies_behind=behind)
         threats = [each for each in results if each.blocks]
         if phase is Phase.FINALIZED and not threats:
             raise AirflowSkipException(f"{self.cluster} is finalized: {plan.why}")

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kraft_runbook.clients.evidence_store import read_records
+from kraft_runbook_airflow.journal import run_file_name
 from lab.airflow_standalone import Airflow, AirflowClient
+from lab.installation import fetch_jars, java
+from lab.layout import load as load_spec
 
 HERE = Path(__file__).parent
 
@@ -58,12 +64,73 @@ class Scene:
             assert time.monotonic() < ends, f"run {run_id} still goes on after {deadline} s"
             time.sleep(0.2)
 
+    def record(self, dag_id: str, run_id: str, outcome: str) -> dict[str, Any]:
+        """The latest record of this outcome in the run's evidence."""
+        records = read_records(self.airflow.home / "kraft-runbook" / "evidence", run_file_name(dag_id, run_id))
+        return next(dict(r.body) for r in reversed(records) if r.body["outcome"] == outcome)
+
+    def await_record(self, dag_id: str, run_id: str, outcome: str, deadline: float = 60) -> dict[str, Any]:
+        """The same, once it is there."""
+        ends = time.monotonic() + deadline
+        while True:
+            try:
+                return self.record(dag_id, run_id, outcome)
+            except StopIteration:
+                assert time.monotonic() < ends, f"no record {outcome} after {deadline} s"
+                time.sleep(0.2)
+
+    def await_open_gate(self, dag_id: str, run_id: str, task_id: str, deadline: float = 60) -> dict[str, Any]:
+        """What a gate shows, once it waits and has no answer."""
+        client, ends = self.as_user("operator"), time.monotonic() + deadline
+        while True:
+            shown = client.gate(dag_id, run_id, task_id)
+            if not shown["response_received"] and self.wait(dag_id, run_id, task_id, {"awaiting_input"}):
+                return shown
+            assert time.monotonic() < ends, f"{task_id} does not ask after {deadline} s"
+            time.sleep(0.2)
+
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
         return "\n".join(self.as_user("operator").log_lines(dag_id, run_id, task_id, 1))
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real ZooKeeper, empty, for the claims: its address."""
+    directory, address = tmp_path_factory.mktemp("zookeeper"), f"127.0.0.1:{_free_port()}"
+    host, port = address.split(":")
+    config = directory / "zookeeper.properties"
+    config.write_text(f"dataDir={directory / 'data'}\nclientPort={port}\nclientPortAddress={host}\nadmin.enableServer=false\n")
+    jars = fetch_jars(load_spec().kafka.version)
+    with (directory / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [str(java()), "-Xmx128m", "-XX:+ExitOnOutOfMemoryError", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", QUORUM_PEER, str(config)],
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        _await_open(host, int(port), server, directory / "log")
+        yield address
+    finally:
+        server.kill()
+        server.wait()
+
+
+QUORUM_PEER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+
+
+def _await_open(host: str, port: int, server: subprocess.Popen[bytes], log: Path) -> None:
+    ends = time.monotonic() + 30
+    while True:
+        try:
+            socket.create_connection((host, port), timeout=1).close()
+            return
+        except OSError:
+            assert server.poll() is None and time.monotonic() < ends, log.read_text()[-2000:]
+            time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def scene(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     directory = tmp_path_factory.mktemp("airflow")
     airflow = Airflow(directory / "home", "127.0.0.1", _free_port(), users=("operator", "second", "stranger"))
     made = Scene(airflow, directory)
@@ -71,6 +138,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         {
             "AIRFLOW__CORE__DAGS_FOLDER": str(HERE / "dags"),
             "KRB_TEST_SCENE": str(made.file),
+            "KRB_TEST_ZOOKEEPER": zookeeper,
             "KRAFT_RUNBOOK_CLUSTERS": str(HERE / "clusters"),
             "PYTHONPATH": f"{HERE.parents[1] / 'include'}:{HERE.parents[1] / 'plugins'}:{HERE / 'dags'}",
         }

@@ -2,49 +2,67 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kraft_runbook.errors import Refused
+from kraft_runbook.cluster import Approvals
+from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.gates import Gate, ParitySummary, make_proof
+from kraft_runbook.metadata.parity_report import ParityReport, Verdict
 from kraft_runbook.phases import Phase
+from kraft_runbook.signatures import Signature
 from kraft_runbook.way_back import way_back
-from kraft_runbook_airflow import rollback
+from kraft_runbook_airflow import operators, rollback
+from kraft_runbook_airflow.answers import require_same
 from kraft_runbook_airflow.approvals import require_confirmation, store_proof
+from kraft_runbook_airflow.journal import record_for
+from kraft_runbook_airflow.parity import load_summary
+from kraft_runbook_airflow.people import assigned_users, require_enough_people
 from tests.unit.observations import SPEC, observation
 
-PARITY = ParitySummary("MATCH", "p" * 64, 7, "2026-01-02T03:04:05+00:00", "")
+SOON = datetime.now(UTC)
+PARITY = ParitySummary("MATCH", "p" * 64, 7, SOON.isoformat(), "", "soak")
 PHASE = {Gate.START: Phase.ZOOKEEPER, Gate.DUAL_WRITE: Phase.HYBRID, Gate.FINALIZE: Phase.DUAL_WRITE, Gate.ROLLBACK: Phase.DUAL_WRITE}
+DAG, RUN = "zk_to_kraft_rollback__lab", "one"
 
 
 class Run:
-    """One DAG run's XComs."""
+    """One DAG run: the evidence that its tasks left, but for those that were marked successful by hand. XComs are all forged, and read by nobody."""
 
-    dag_id, run_id = "zk_to_kraft_rollback__lab", "one"
+    dag_id, run_id = DAG, RUN
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, *without: str) -> None:
+        self.gate = gate
         seen = observation(PHASE[gate])
         parity = PARITY if gate in (Gate.DUAL_WRITE, Gate.FINALIZE) else None
-        proof = make_proof(gate, seen, checks=(), parity=parity, rollback=way_back(seen, SPEC), made_at=datetime.now(UTC))
+        proof = make_proof(gate, seen, SPEC, checks=(), parity=parity, rollback=way_back(seen, SPEC), made_at=datetime.now(UTC))
         store_proof(proof)
         self.digest = proof.digest
-        signed = {"chosen_options": ["Approve"], "approved_by": "operator", "approved_at": datetime.now(UTC).isoformat(), "proof_digest": proof.digest}
-        self.left: dict[str, Any] = {
-            "prove": {"digest": proof.digest},
-            "approve": signed,
-            "parity_again": {"verdict": "MATCH"},
-            "confirm": {"digest": proof.digest},
+        now = datetime.now(UTC).isoformat()
+        asked = {"gate": gate.value, "digest": proof.digest, "task_instance": "id-1"}
+        signed = {**asked, "by": "operator", "by_id": "operator", "answered_at": now}
+        self.left: dict[str, tuple[str, str, dict[str, Any]]] = {
+            "prove": ("prove", "proven", {"gate": gate.value, "digest": proof.digest}),
+            "ask": ("approve", "asked", asked),
+            "approve": ("approve", "approved", signed),
+            "parity_again": ("parity_again", "compared", {"verdict": "MATCH", "started_at": datetime.now(UTC).isoformat()}),
+            "confirm": ("confirm", "confirmed", {"gate": gate.value, "digest": proof.digest, "signatures": [signed]}),
         }
-        self.gate = gate
+        for name in without:
+            del self.left[name]
 
     def xcom_pull(self, task_ids: str) -> Any:
-        group, _, task = task_ids.partition(".")
-        assert group == f"gate_{self.gate.value}"
-        return self.left.get(task)
+        signed = {"chosen_options": ["Approve"], "approved_by": "operator", "approved_at": datetime.now(UTC).isoformat(), "proof_digest": self.digest}
+        return {"digest": self.digest, "verdict": "MATCH", **signed}
+
+    def write(self) -> Run:
+        for task, outcome, what in self.left.values():
+            record_for(SPEC.name, DAG, RUN, f"gate_{self.gate.value}.{task}", outcome, what)
+        return self
 
     def ask(self) -> None:
         require_confirmation({"ti": self, "params": {"approvals_needed": 1}}, SPEC, self.gate, observation(PHASE[self.gate]))
@@ -57,36 +75,119 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_signed_and_confirmed_gate_lets_its_steps_through(run: Run) -> None:
-    run.ask()
+    run.write().ask()
 
 
-@pytest.mark.parametrize(("task", "why"), [("approve", "0 of 1 approvals"), ("confirm", "was not confirmed"), ("prove", "no proof is on record")])
-def test_a_task_marked_successful_by_hand_stands_for_nothing(run: Run, task: str, why: str) -> None:
-    """Such a task left no value."""
+@pytest.mark.parametrize(
+    ("task", "why"), [("approve", "0 of 1 approvals"), ("ask", "0 of 1 approvals"), ("confirm", "was not confirmed"), ("prove", "no proof is on record")]
+)
+def test_a_task_marked_successful_by_hand_stands_for_nothing_whatever_its_xcom_says(run: Run, task: str, why: str) -> None:
+    """Such a task left no record."""
     del run.left[task]
     with pytest.raises(Refused, match=why):
-        run.ask()
+        run.write().ask()
 
 
 def test_a_confirmation_of_another_proof_stands_for_nothing(run: Run) -> None:
-    run.left["confirm"] = {"digest": "0" * 64}
+    task, outcome, what = run.left["confirm"]
+    run.left["confirm"] = (task, outcome, {**what, "digest": "0" * 64})
     with pytest.raises(Refused, match="was not confirmed on the proof that was signed"):
-        run.ask()
+        run.write().ask()
 
 
-def test_a_gate_that_was_passed_because_nothing_was_left_opens_nothing_later(run: Run) -> None:
-    run.left["confirm"] = {"passed": True}
+def test_a_confirmation_to_which_airflow_repeated_no_answer_stands_for_nothing(run: Run) -> None:
+    task, outcome, what = run.left["confirm"]
+    run.left["confirm"] = (task, outcome, {**what, "signatures": []})
     with pytest.raises(Refused, match="was not confirmed"):
-        run.ask()
+        run.write().ask()
 
 
-@pytest.mark.parametrize("left", [None, {"verdict": "MISMATCH"}])
+@pytest.mark.parametrize("left", [None, {"verdict": "MISMATCH"}, {"verdict": "MATCH", "started_at": (SOON - timedelta(hours=1)).isoformat()}])
 def test_finalizing_demands_the_parity_that_was_proven_after_the_signature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Any) -> None:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    run = Run(Gate.FINALIZE)
-    run.left["parity_again"] = left
+    run = Run(Gate.FINALIZE, "parity_again")
+    if left:
+        run.left["parity_again"] = ("parity_again", "compared", left)
     with pytest.raises(Refused, match="parity was not proven again"):
+        run.write().ask()
+
+
+def test_a_chain_that_was_altered_lets_nothing_through(run: Run, tmp_path: Path) -> None:
+    run.write()
+    (file,) = (tmp_path / "evidence").glob("*.jsonl")
+    file.write_text(file.read_text().replace('"by":"operator"', '"by":"someone"'))
+    with pytest.raises(RunbookError, match="can't be trusted"):
         run.ask()
+
+
+# -- what Airflow says ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_airflow_says_of_an_answer_must_be_what_the_evidence_says() -> None:
+    signed = Signature("d", "ann", "3", SOON, "approve", "id-1", 1, SOON)
+    answer = {"chosen": ["Approve"], "by": "ann", "by_id": "3", "at": SOON.isoformat()}
+    require_same([signed], {"id-1": answer})
+    with pytest.raises(Refused, match="could not be read: it was not asked for"):
+        require_same([signed], {})
+    with pytest.raises(Refused, match="404"):
+        require_same([signed], {"id-1": {"unread": "404 Not Found"}})
+    for wrong in ({"by": "bob"}, {"by_id": "4"}, {"chosen": ["Reject"]}, {"at": None, "chosen": []}, {"at": (SOON + timedelta(seconds=1)).isoformat()}):
+        with pytest.raises(Refused, match="Airflow has: "):
+            require_same([signed], {"id-1": {**answer, **wrong}})
+
+
+def report_at(offset: int) -> ParityReport:
+    empty: dict[str, Any] = {"counts": (), "samples": (), "obstacles": (), "against": "ZooKeeper", "migration_epoch": 3, "leader_id": 102, "leader_epoch": 3}
+    times = {"started_at": SOON, "finished_at": SOON}
+    return ParityReport(cluster="lab", verdict=Verdict.MATCH, migration_offset=offset, end_offset=offset, rounds=1, **empty, **times)
+
+
+def test_a_gate_shows_the_report_in_the_evidence_and_not_what_an_xcom_points_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    pulled: dict[str, Any] = {}
+    ti = SimpleNamespace(dag_id=DAG, run_id=RUN, xcom_pull=lambda task_ids: pulled)
+    report, other = report_at(640), report_at(641)
+    record_for(SPEC.name, DAG, RUN, "parity_in_hybrid", "compared", {**report.to_dict(), "offset": 640, "final": True})
+    assert load_summary({"ti": ti}, "parity_in_hybrid") is None, "marked successful by hand, it left no value"
+    pulled |= {"verdict": "MATCH", "digest": report.digest}
+    summary = load_summary({"ti": ti}, "parity_in_hybrid")
+    assert summary is not None
+    assert (summary.verdict, summary.digest, summary.offset, summary.task) == ("MATCH", report.digest, 640, "parity_in_hybrid")
+    pulled["digest"] = other.digest
+    with pytest.raises(Refused, match="is not the one that the task names"):
+        load_summary({"ti": ti}, "parity_in_hybrid")
+
+
+SIMPLE = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
+FAB = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
+
+
+def test_airflow_is_told_ids_where_they_are_known_and_the_gate_looks_itself_where_they_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = Approvals.model_validate({"users": ["ann", "bob"], "exclude_trigger": True})
+    with_ids = Approvals.model_validate({"users": [{"name": "ann", "id": "3"}, {"name": "bob", "id": "7"}]})
+    monkeypatch.setenv("AIRFLOW__CORE__AUTH_MANAGER", SIMPLE)
+    assert assigned_users(named, excluded="bob") == [{"id": "ann", "name": "ann"}]
+    monkeypatch.setenv("AIRFLOW__CORE__AUTH_MANAGER", FAB)
+    assert assigned_users(named, excluded=None) is None
+    assert assigned_users(with_ids, excluded=None) == [{"id": "3", "name": "ann"}, {"id": "7", "name": "bob"}]
+
+
+def test_a_gate_that_too_few_could_sign_asks_nobody_and_names_whom_airflow_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__AUTH_MANAGER", SIMPLE)
+    monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "ann:admin,carl:user")
+    seen = observation(Phase.ZOOKEEPER)
+
+    def ask(**approvals: Any) -> None:
+        spec = SPEC.model_copy(update={"approvals": Approvals.model_validate(approvals)})
+        made = {"checks": (), "parity": None, "rollback": way_back(seen, spec), "made_at": SOON, "triggered_by": "ann"}
+        require_enough_people(spec, make_proof(Gate.START, seen, spec, needed=spec.approvals.needed, **made))
+
+    ask(users=["ann", "bob"])
+    ask()
+    with pytest.raises(Refused, match=r"of approvals\.users 1 can; Airflow has no user bob \(it has ann, carl\)"):
+        ask(users=["ann", "bob"], needed=2)
+    with pytest.raises(Refused, match=r"of approvals\.users 0 can"):
+        ask(users=["ann"], exclude_trigger=True)
 
 
 @pytest.mark.parametrize("signed", [True, False])
@@ -94,12 +195,11 @@ def test_what_is_left_in_zookeeper_is_not_deleted_without_a_signature(tmp_path: 
     """A cluster that is in ZOOKEEPER already, where leaving KRaft has only a /migration to delete."""
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     settled: list[str] = []
-    monkeypatch.setattr(rollback, "observe", lambda spec, secrets: observation(Phase.ZOOKEEPER))
+    monkeypatch.setattr(rollback, "observe_settled", lambda spec, **_: observation(Phase.ZOOKEEPER))
     monkeypatch.setattr(rollback, "is_dry_run", lambda: False)
+    monkeypatch.setattr(operators, "claim_cluster", lambda *_: None)
     monkeypatch.setattr(rollback, "settle_in_zookeeper", lambda spec, **_: settled.append(spec.name) or SimpleNamespace(controller=1))
-    run = Run(Gate.ROLLBACK)
-    if not signed:
-        del run.left["approve"]
+    run = Run(Gate.ROLLBACK, *([] if signed else ["approve"])).write()
     leave = rollback.LeaveKraft(task_id="leave", cluster="lab", parity_task="parity")
     context = {"ti": run, "params": {"approvals_needed": 1, "goal": "ZOOKEEPER"}}
     if signed:

@@ -39,6 +39,7 @@ def waited(condition: Condition, seen: ClusterObservation, directory: Path, monk
     kept: list[Mapping[str, Any]] = []
     monkeypatch.setattr(triggers, "cluster_spec", lambda _: SPEC)
     monkeypatch.setattr(triggers, "state_directory", lambda: directory)
+    monkeypatch.setattr(triggers, "require_shared", lambda *_: None)
     monkeypatch.setattr(triggers, "Wait", lambda *_: SimpleNamespace(look=lambda: True, seen=seen))
     monkeypatch.setattr(triggers, "record_for", lambda *given: kept.append({"outcome": given[4], **given[5]}))
     trigger = ClusterConditionTrigger("lab", condition.value, None, 60.0)
@@ -71,10 +72,11 @@ def closing(body: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[M
 
     monkeypatch.setattr(report, "is_dry_run", lambda: False)
     monkeypatch.setattr(report, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(report, "observe", lambda *_, **__: observation(Phase.HYBRID))
+    monkeypatch.setattr(report, "observe_settled", lambda *_, **__: observation(Phase.HYBRID))
     monkeypatch.setattr(report, "records_of", lambda _: (make_record(None, body, at=BEGAN),))
     monkeypatch.setattr(report, "record", keep)
     monkeypatch.setattr(report, "require_mirrored", lambda _: None)
+    monkeypatch.setattr(report, "give_back", lambda *_: None)
     task = ClosingReport(task_id="closing_report", cluster="lab", goal=Phase.FINALIZED)
     monkeypatch.setattr(type(task), "log", SimpleNamespace(info=lambda *given: said.append(str(given[-1]))))
     ti = SimpleNamespace(dag_id="d", run_id="r", get_task_states=lambda *_, **__: {"r": {}})

@@ -64,7 +64,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(cut_off_brokers, "wait_for", wait_for)
         monkeypatch.setattr(cut_off_brokers, "is_dry_run", lambda: False)
         monkeypatch.setattr(cut_off_brokers, "airflow_secrets", lambda: None)
-        monkeypatch.setattr(cut_off_brokers, "observe", lambda spec, secrets: seen)
+        for name in ("observe", "observe_settled"):
+            monkeypatch.setattr(cut_off_brokers, name, lambda spec, **_: seen)
         monkeypatch.setattr(cut_off_brokers, "gather_host_facts", lambda spec, ids: {i: hosts[i] for i in ids})
         monkeypatch.setattr(cut_off_brokers, "record", lambda context, cluster, outcome, what: recorded.append(what["node_id"]))
         monkeypatch.setattr(cut_off_brokers.time, "sleep", slept.append)

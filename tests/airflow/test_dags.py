@@ -90,9 +90,14 @@ def test_no_gate_has_a_default_or_a_time_out(migration):
     for gate in ("start", "dual_write", "finalize"):
         for task in ("approve", "approve_second"):
             approval = migration.get_task(f"gate_{gate}.{task}")
-            assert approval.defaults is None
-            assert approval.response_timeout is None
-            assert [user["id"] for user in approval.assigned_users] == ["operator"]
+            assert [approval.partial_kwargs.get(name) for name in ("defaults", "response_timeout", "execution_timeout")] == [None] * 3
+
+
+def test_the_trigger_form_asks_for_no_fewer_signatures_than_the_cluster_file(monkeypatch, tmp_path):
+    text = (ROOT / "include" / "clusters" / "lab.yaml").read_text()
+    (tmp_path / "lab.yaml").write_text(text.replace("users: [operator]", "users: [operator, second]\n  needed: 2"))
+    made = dags_of("zk_to_kraft_migration.py", tmp_path, monkeypatch)["zk_to_kraft_migration__lab"]
+    assert made.params["approvals_needed"] == 2
 
 
 def test_nothing_is_retried_without_a_person(migration):

@@ -4,9 +4,12 @@ Claims: of two runs that change one cluster the second is refused. Sensors: they
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from kazoo.client import KazooClient
 
+from kraft_runbook.clients.cluster_claim import PATH, Claim
 from kraft_runbook.errors import RunbookError
 
 APPROVE = "gate_start.approve"
@@ -28,18 +31,26 @@ def reach_gate(scene, dag_id, **params):
     return run_id
 
 
+def proven(scene, run_id, dag_id="gate_anyone"):
+    """The digest of the gate's latest proof."""
+    return scene.as_user("operator").xcom(dag_id, run_id, "gate_start.prove")[-1]["digest"]
+
+
 def test_an_approval_lets_the_step_run_and_shows_what_was_proven(scene):
     run_id = reach_gate(scene, "gate_anyone")
     client = scene.as_user("operator")
     shown = client.gate("gate_anyone", run_id, APPROVE)
-    digest = client.xcom("gate_anyone", run_id, "gate_start.prove")["digest"]
+    digest = proven(scene, run_id)
     assert digest in shown["body"]
     assert "KRB-TEST-001" in shown["body"]
-    assert "Rollback now: **possible**" in shown["body"]
+    assert "The way back: **open**" in shown["body"]
     client.answer("gate_anyone", run_id, APPROVE, "Approve")
     assert scene.wait("gate_anyone", run_id, "step", ENDED) == "success"
     signed = client.xcom("gate_anyone", run_id, APPROVE)
     assert (signed["approved_by"], signed["proof_digest"]) == ("operator", digest)
+    approved, confirmed = (scene.record("gate_anyone", run_id, outcome) for outcome in ("approved", "confirmed"))
+    assert (approved["by"], approved["by_id"], approved["digest"], approved["try_number"]) == ("operator", "operator", digest, 1)
+    assert [(s["by"], s["task_instance"]) for s in confirmed["signatures"]] == [("operator", approved["task_instance"])]
 
 
 def test_rejecting_stops_the_run_as_failed_and_says_how_to_go_back(scene):
@@ -71,6 +82,19 @@ def test_a_gate_can_be_answered_once(scene):
 def test_marking_the_gate_successful_by_hand_signs_nothing(scene):
     run_id = reach_gate(scene, "gate_anyone")
     scene.as_user("operator").mark("gate_anyone", run_id, APPROVE, "success")
+    assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) == "failed"
+    assert "0 of 1 approvals" in scene.log("gate_anyone", run_id, CONFIRM)
+    assert scene.wait("gate_anyone", run_id, "step", ENDED) == "upstream_failed"
+
+
+def test_an_xcom_written_by_hand_signs_nothing(scene):
+    """Marked successful, and given the value that an approval leaves: whoever may edit a DAG's runs can do both."""
+    run_id = reach_gate(scene, "gate_anyone")
+    client = scene.as_user("operator")
+    digest = proven(scene, run_id)
+    forged = {"proof_digest": digest, "chosen_options": ["Approve"], "approved_by": "operator", "approved_at": datetime.now(UTC).isoformat()}
+    client.write_xcom("gate_anyone", run_id, APPROVE, forged)
+    client.mark("gate_anyone", run_id, APPROVE, "success")
     assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) == "failed"
     assert "0 of 1 approvals" in scene.log("gate_anyone", run_id, CONFIRM)
     assert scene.wait("gate_anyone", run_id, "step", ENDED) == "upstream_failed"
@@ -117,15 +141,25 @@ def test_two_approvals_must_come_from_two_people(scene):
     run_id = reach_gate(scene, "gate_anyone", approvals_needed=2)
     scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
     scene.wait("gate_anyone", run_id, SECOND, PARKED)
+    first_asking = scene.as_user("operator").gate("gate_anyone", run_id, SECOND)["created_at"]
     scene.as_user("operator").answer("gate_anyone", run_id, SECOND, "Approve")
-    assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) == "failed"
-    assert "1 of 2 approvals by different people" in scene.log("gate_anyone", run_id, CONFIRM)
-
-    run_id = reach_gate(scene, "gate_anyone", approvals_needed=2)
-    scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
-    scene.wait("gate_anyone", run_id, SECOND, PARKED)
+    assert "operator has signed already" in scene.await_record("gate_anyone", run_id, "turned_away")["why"]
+    assert scene.await_open_gate("gate_anyone", run_id, SECOND)["created_at"] == first_asking
     scene.as_user("second").answer("gate_anyone", run_id, SECOND, "Approve")
     assert scene.wait("gate_anyone", run_id, "step", ENDED) == "success"
+    assert [s["by"] for s in scene.record("gate_anyone", run_id, "confirmed")["signatures"]] == ["operator", "second"]
+
+
+def test_whoever_triggered_the_run_is_turned_away_where_the_cluster_file_says_so_and_the_form_lowers_nothing(scene):
+    """The file asks for two and for someone else; Airflow itself would let the operator answer, as nobody is assigned."""
+    run_id = reach_gate(scene, "gate_apart", approvals_needed=1)
+    scene.as_user("operator").answer("gate_apart", run_id, APPROVE, "Approve")
+    assert "operator triggered this run" in scene.await_record("gate_apart", run_id, "turned_away")["why"]
+    scene.await_open_gate("gate_apart", run_id, APPROVE)
+    scene.as_user("second").answer("gate_apart", run_id, APPROVE, "Approve")
+    scene.wait("gate_apart", run_id, SECOND, PARKED)
+    scene.as_user("stranger").answer("gate_apart", run_id, SECOND, "Approve")
+    assert scene.wait("gate_apart", run_id, "step", ENDED) == "success"
 
 
 def test_proving_the_gate_again_asks_again(scene):
@@ -136,6 +170,7 @@ def test_proving_the_gate_again_asks_again(scene):
     scene.until_ended("gate_anyone", run_id)  # a run that is just ending would leave what is cleared now lying
     client.clear("gate_anyone", run_id, ["gate_start.prove"])
     assert scene.wait("gate_anyone", run_id, APPROVE, PARKED) == "awaiting_input"
+    assert proven(scene, run_id) in client.gate("gate_anyone", run_id, APPROVE)["body"]
 
 
 def test_an_approval_of_another_proof_does_not_count(scene):
@@ -171,6 +206,25 @@ def test_a_second_run_is_refused_by_name_until_the_first_has_ended(scene):
     third = scene.start("claim_back")
     assert scene.wait("claim_back", third, "claim", ENDED) == "success"
     scene.wait("claim_back", third, "hold", ENDED)
+
+
+def test_a_run_is_refused_while_another_airflow_holds_the_cluster(scene, zookeeper):
+    until = datetime.now(UTC) + timedelta(hours=1)
+    elsewhere = Claim("zk_to_kraft_migration__anyone", "manual", "2026-03-04T10:00:00+00:00", "far-host", until)
+    client = KazooClient(hosts=zookeeper)
+    client.start()
+    try:
+        client.ensure_path(PATH)
+        client.set(PATH, elsewhere.to_json())
+        refused = scene.start("claim_brief")
+        assert scene.wait("claim_brief", refused, "claim", ENDED) == "failed"
+        log = scene.log("claim_brief", refused, "claim")
+        assert "run manual of zk_to_kraft_migration__anyone, which this Airflow does not know" in log
+        assert "far-host" in log
+    finally:
+        client.delete(PATH)
+        client.stop()
+        client.close()
 
 
 def test_the_claim_of_a_run_that_succeeded_is_free(scene):

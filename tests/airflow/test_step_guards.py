@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from kraft_runbook.errors import Refused
-from kraft_runbook.observation import BrokerMode, MigrationZnode, Unread, was_read
+from kraft_runbook.observation import BrokerMode, ClusterObservation, MigrationZnode, Unread, Voter, was_read
 from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook_airflow import dual_write, operators
 from kraft_runbook_airflow.operators import ProvisionController, RestartBroker
-from tests.unit.observations import SPEC, broker, observation
+from tests.unit.observations import SPEC, a_controller, both, broker, later, observation, part, with_quorum, zookeeper
 
 NO_QUORUM = Unread("no controller runs")
 
@@ -46,6 +47,7 @@ def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(
     left = tmp_path / "tmp" / "kraft-runbook-run-left"
     left.mkdir(parents=True)
     (left / ".alive").touch()
+    monkeypatch.setattr(operators, "claim_cluster", lambda *_: None)
     provision().claim({"ti": SimpleNamespace(dag_id="d", run_id="one")})
     assert not left.exists()
 
@@ -63,6 +65,47 @@ def test_a_broker_that_a_finalization_by_hand_left_behind_is_still_taken_to_kraf
     to_kraft(3).guard({}, SPEC, seen)
 
 
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[ClusterObservation]:
+    """What the guard sees, look by look, three seconds apart; the last one again and again."""
+    shown: list[ClusterObservation] = []
+    monkeypatch.setattr(dual_write, "observe", lambda *_, **__: shown.pop(0) if len(shown) > 1 else shown[0])
+    now = [0.0]
+    monkeypatch.setattr(dual_write, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds)))
+    return shown
+
+
+def standing(seen: ClusterObservation, seconds: float, *, at: int = 990) -> ClusterObservation:
+    """``seconds`` later the log has gone on and /migration is at this offset."""
+    return later(zookeeper(migration=MigrationZnode(at, 101, 4, 4))(with_quorum(high_watermark=1000 + 2 * int(seconds))(seen)), seconds)
+
+
+@pytest.mark.parametrize("in_kraft", [(), (1, 2)], ids=["the first broker", "in the middle of the roll"])
+def test_no_broker_leaves_zookeeper_once_dual_write_has_died(looks: list[ClusterObservation], in_kraft: tuple[int, ...]) -> None:
+    """The way back closes there: each restart is refused, and the broker is left as it is."""
+    seen = both(*(broker(i, mode=BrokerMode.KRAFT) for i in in_kraft))(observation(Phase.HYBRID))
+    looks[:] = [standing(seen, 3), standing(seen, 6), standing(seen, 9)]
+    with pytest.raises(Refused, match=r"KRB-DW-001.*FAIL.*stood at offset 990 for 9\.0 s.*could not go back") as refused:
+        to_kraft(3).guard({}, SPEC, standing(seen, 0))
+    assert "Create the missing znodes" in refused.value.way_out and "This broker was not touched" in refused.value.way_out
+
+
+def test_where_zookeeper_can_t_be_read_no_broker_leaves_it(looks: list[ClusterObservation]) -> None:
+    seen = observation(Phase.HYBRID)
+    looks[:] = [later(part(zookeeper=NO_QUORUM)(seen), 3)]
+    with pytest.raises(Refused, match=r"KRB-DW-001.*UNKNOWN"):
+        to_kraft(3).guard({}, SPEC, seen)
+    looks[:] = [*[later(part(zookeeper=NO_QUORUM)(seen), 3)] * 9, standing(seen, 30, at=1050)]
+    to_kraft(3).guard({}, SPEC, seen)
+
+
+def test_an_election_stops_the_roll_for_a_moment_only(looks: list[ClusterObservation]) -> None:
+    seen = observation(Phase.HYBRID)
+    looks[:] = [standing(seen, 3), standing(seen, 6, at=1005)]
+    to_kraft(3).guard({}, SPEC, standing(seen, 0))
+    assert len(looks) == 1
+
+
 def test_once_final_no_other_broker_is_touched() -> None:
     seen = observation(Phase.FINALIZED)
     reading = detect_phase(seen)
@@ -73,3 +116,20 @@ def test_once_final_no_other_broker_is_touched() -> None:
 
 def test_a_clean_start_is_not_refused() -> None:
     provision().guard({}, SPEC, replace(observation(Phase.ZOOKEEPER), quorum=NO_QUORUM))
+
+
+@pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE])
+def test_a_controller_that_came_down_after_the_copy_is_provisioned_anew_only_beside_a_majority_that_holds_everything(phase: Phase) -> None:
+    """Formatted anew it has forgotten what it acknowledged: its vote could elect one that lacks it."""
+    down = Unread("it does not run")
+    seen = a_controller(101, running=False, mode=down, metrics=down)(with_quorum(leader_id=102)(observation(phase)))
+    reading = detect_phase(seen)
+    assert provision().already_done(SPEC, seen, reading) is None
+    provision().require_phase(reading, seen)
+    provision().guard({}, SPEC, seen)
+    lagging = with_quorum(voters=(Voter(101, 0), Voter(102, 1000), Voter(103, 999)))(seen)
+    with pytest.raises(Refused, match=r"1 \(102\) run and hold all that is committed, and 2 must"):
+        provision().guard({}, SPEC, lagging)
+    with pytest.raises(Refused, match=r"1 \(102\) run"):
+        provision().guard({}, SPEC, a_controller(103, running=False)(seen))
+    assert "beyond" in (provision().already_done(SPEC, a_controller(101, running=down)(seen), reading) or "")

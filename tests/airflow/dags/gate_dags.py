@@ -13,7 +13,7 @@ from kraft_runbook_airflow.runbook import approve
 
 PARAMS = {"dry_run": Param(False, type="boolean"), "approvals_needed": Param(1, type="integer")}
 
-for name in ("anyone", "assigned", "hasty"):
+for name in ("anyone", "assigned", "apart", "hasty"):
     cluster = load_cluster(name, directory=clusters_directory(), environment=os.environ)
     with DAG(f"gate_{name}", schedule=None, params=PARAMS):
         approve(cluster, Gate.START) >> EmptyOperator(task_id="step")

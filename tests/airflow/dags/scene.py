@@ -50,7 +50,7 @@ def observation() -> ClusterObservation:
     )
 
 
-def examine(spec: object, gate: object) -> tuple[ClusterObservation, tuple[CheckResult, ...], RollbackPlan]:
+def examine(spec: object, gate: object, tell: object, gone: object = ()) -> tuple[ClusterObservation, tuple[CheckResult, ...], RollbackPlan]:
     """In place of the deep look at a real cluster."""
     scene = json.loads(Path(os.environ["KRB_TEST_SCENE"]).read_text())
     objection = scene.get("objection")

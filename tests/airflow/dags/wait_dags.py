@@ -7,8 +7,11 @@ from airflow.sdk import DAG, Param
 from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.conditions import Condition
 from kraft_runbook_airflow.environment import clusters_directory
+from kraft_runbook_airflow.operators import ClaimOperator
 from kraft_runbook_airflow.sensors import ClusterSensor
 
 cluster = load_cluster("anyone", directory=clusters_directory(), environment=os.environ)
 with DAG("wait", schedule=None, params={"dry_run": Param(False, type="boolean")}):
-    ClusterSensor(task_id="quorum_ready", cluster=cluster.name, condition=Condition.QUORUM_READY, deadline=3)
+    ClaimOperator(task_id="claim", cluster=cluster.name) >> ClusterSensor(
+        task_id="quorum_ready", cluster=cluster.name, condition=Condition.QUORUM_READY, deadline=3
+    )

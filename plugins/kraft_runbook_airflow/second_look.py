@@ -1,0 +1,50 @@
+"""What blocks is looked at again before a task fails for it: an election or a broker that has just started is over a moment later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kraft_runbook.checks import CheckResult
+from kraft_runbook.checks.liveness import CODE
+from kraft_runbook.checks.registry import CHECKS, Needs
+from kraft_runbook.clients.observe import observe
+from kraft_runbook.clients.settled import observe_settled
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.observation import ClusterObservation
+from kraft_runbook_airflow.environment import airflow_secrets
+
+Checks = tuple[CheckResult, ...]
+Judge = Callable[[ClusterObservation, ClusterObservation | None], Checks]
+"""The checks of an observation, and of the one before it where there is one."""
+
+
+def look_and_judge(
+    spec: ClusterSpec, judge: Judge, *, tell: Callable[[str], object], apart: float, earlier: ClusterObservation | None = None, **deep: Any
+) -> tuple[ClusterObservation, Checks]:
+    """Observe as ``deep`` says and judge it; what blocks is looked at ``deadlines.healthy_in_a_row`` times in all, ``apart`` seconds from one to the next.
+
+    Only what a quick look shows is looked at again: what lies on hosts and in each topic's znodes is nobody's moment. Once quick looks find nothing
+    more, a deep one is the last word.
+    """
+    secrets = airflow_secrets()
+    looks = 1
+    while True:
+        seen = observe_settled(spec, secrets=secrets, tell=tell, **deep)
+        checks = judge(seen, earlier)
+        while (wrong := _momentary(checks)) and looks < spec.deadlines.healthy_in_a_row:
+            looks += 1
+            tell("looking again, this may be over in a moment: " + "; ".join(f"{each.code} {each.evidence}" for each in wrong))
+            before = observe(spec, secrets=secrets)
+            time.sleep(apart)
+            earlier = observe(spec, secrets=secrets)
+            if not _momentary(judge(earlier, before)):
+                time.sleep(apart)
+                break
+        else:
+            return seen, checks
+
+
+def _momentary(checks: Iterable[CheckResult]) -> list[CheckResult]:
+    return [each for each in checks if each.blocks and (each.code == CODE or CHECKS[each.code].needs is Needs.LIVE)]

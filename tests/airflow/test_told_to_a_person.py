@@ -1,0 +1,86 @@
+"""What a person must mend fails a task with its words and a record, whichever operator meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from kraft_runbook.clients.evidence_store import append_record, evidence_directory, read_records
+from kraft_runbook_airflow import operators, parity, soak
+from kraft_runbook_airflow.journal import run_file_name
+from kraft_runbook_airflow.operators import ClusterOperator
+from kraft_runbook_airflow.parity import ParityOperator
+from kraft_runbook_airflow.soak import SoakOperator
+
+DAG_ID, RUN_ID = "zk_to_kraft_migration__lab", "manual__2026-03-04T10:00:00+00:00"
+CONTEXT: dict[str, Any] = {
+    "ti": SimpleNamespace(dag_id=DAG_ID, run_id=RUN_ID, task_id="task"),
+    "params": {"soak_minutes": 0, "dry_run": False},
+}
+
+
+class Looks(ClusterOperator):
+    """An operator that gets as far as its cluster file."""
+
+    def act(self, context: Any, spec: Any) -> str:
+        return "acted"
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state directory, and a cluster file whose version is none."""
+    clusters = tmp_path / "clusters"
+    clusters.mkdir()
+    (clusters / "lab.yaml").write_text("name: lab\nkafka: {version: none, home: /opt/kafka}\n")
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(clusters))
+    monkeypatch.delenv("KRAFT_RUNBOOK_EVIDENCE", raising=False)
+    for module in (parity, soak, operators):
+        monkeypatch.setattr(module, "is_dry_run", lambda: False)
+    return tmp_path / "state"
+
+
+def records(state: Path) -> list[dict[str, Any]]:
+    environment = {"KRAFT_RUNBOOK_STATE": str(state)}
+    return [dict(r.body) for r in read_records(evidence_directory(environment), run_file_name(DAG_ID, RUN_ID))]
+
+
+def begun(state: Path) -> None:
+    """The record that the run's first task leaves."""
+    append_record(state / "evidence", run_file_name(DAG_ID, RUN_ID), {"outcome": "began"})
+
+
+def behind_another(operator: type[BaseOperator]) -> Any:
+    """The operator as a task that is not its run's first."""
+    with DAG("d", schedule=None):
+        task = operator(task_id="task", cluster="lab")
+        BaseOperator(task_id="first") >> task
+    return task
+
+
+@pytest.mark.parametrize("operator", [Looks, ParityOperator, SoakOperator])
+def test_a_bad_cluster_file_is_told_and_recorded(operator: type[BaseOperator], state: Path) -> None:
+    begun(state)
+    with pytest.raises(AirflowFailException, match=r"lab\.yaml has \d+ problems"):
+        behind_another(operator).execute(CONTEXT)
+    last = records(state)[-1]
+    assert (last["outcome"], last["task"]) == ("failed", "task")
+    assert "docs/cluster-file.md" in last["error"]
+
+
+@pytest.mark.parametrize("operator", [Looks, ParityOperator, SoakOperator])
+def test_a_worker_without_the_runs_state_directory_refuses_before_it_looks_at_the_cluster(operator: type[BaseOperator], state: Path) -> None:
+    for _ in range(2):  # cleared, it refuses again: its own record is no sign of an earlier task
+        with pytest.raises(AirflowFailException, match="the state directory is not shared by all workers"):
+            behind_another(operator).execute(CONTEXT)
+    assert records(state)[-1]["outcome"] == "refused"
+
+
+def test_the_first_task_of_a_run_needs_no_record(state: Path) -> None:
+    with pytest.raises(AirflowFailException, match=r"lab\.yaml has"), DAG("d", schedule=None):
+        Looks(task_id="task", cluster="lab").execute(CONTEXT)
