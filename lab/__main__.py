@@ -1,4 +1,4 @@
-"""``python -m lab up | down | status | seed | secrets | workload``"""
+"""``python -m lab up | down | restart | status | seed | secrets | workload``"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kraft_runbook.errors import RunbookError
 from lab import layout, lifecycle
+from lab.broker_state import require_well
 from lab.secret_files import make_secrets
 
 
@@ -31,7 +32,9 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--fresh", action="store_true", help="remove the lab that is there, data and all, first")
     down = commands.add_parser("down", help="stop every process")
     down.add_argument("--purge", action="store_true", help="and remove the lab's directory, data and all")
-    commands.add_parser("status", help="what runs, since when, started how often")
+    restart = commands.add_parser("restart", help="stop and start services, one by one")
+    restart.add_argument("services", nargs="+", metavar="SERVICE", help="such as broker-2")
+    commands.add_parser("status", help="what runs, since when, started how often; and what of it is half dead")
     seed = commands.add_parser("seed", help="every kind of metadata, and some records")
     seed.add_argument("--topics", type=int, default=0, metavar="N", help="further topics of 10 partitions, to see scale")
     commands.add_parser("secrets", help="make the lab's secrets if they are not there, and name the files")
@@ -50,6 +53,8 @@ def _run(options: argparse.Namespace) -> int:
             lifecycle.up(spec)
         case "down":
             lifecycle.down(spec, purge=options.purge)
+        case "restart":
+            lifecycle.restart(spec, options.services)
         case "status":
             return _print_status()
         case "seed":
@@ -69,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _print_status() -> int:
-    """The table; exit code 0 when everything runs that the configuration calls for, else 3."""
+    """The table; exit code 0 when everything runs that the configuration calls for, else 3. Raises StepFailed for a broker that is half dead."""
     spec = layout.load()
     counted = layout.starts(spec)
     print(f"{'service':<16}{'state':<15}{'pid':>8}{'up, s':>9}{'starts':>8}  {'configured':<17}address")
@@ -77,7 +82,10 @@ def _print_status() -> int:
     for row in rows:
         columns = f"{row.service:<16}{row.state:<15}{row.pid or '-':>8}{row.uptime:>9.0f}{counted[row.service]:>8}"
         print(f"{columns}  {row.mode:<17}{row.address}")
-    return 0 if rows and all(row.state == "RUNNING" for row in rows if row.needed) else 3
+    runs = bool(rows) and all(row.state == "RUNNING" for row in rows if row.needed)
+    if runs:
+        require_well(spec)
+    return 0 if runs else 3
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
-"""A real Airflow on this machine: `airflow standalone` with SQLite, bound to loopback, started detached and ended by its process group."""
+"""A real Airflow on this machine: `airflow standalone` with SQLite, bound to loopback, started detached, and ended with all its processes."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,9 @@ from typing import Any
 import httpx
 
 from kraft_runbook.errors import RunbookError
+from lab.airflow_processes import Process, end, processes_of, said_errors
+from lab.patient_http import PatientHttp
+from lab.ports import holder, is_open
 
 PROJECT = Path(__file__).resolve().parents[1]
 USER = "operator"
@@ -27,8 +31,10 @@ SETTLED = 3.0
 """Seconds that a person takes at least to answer a gate."""
 SEEN_BY_THEN = 30.0
 """Seconds after which a gate is answered though the scheduler's log shows no end of the process that parked it: that scheduler may have died."""
-BUSY_DATABASE = 5
-"""How often a call is made that SQLite, which one writer at a time may use, does not let through: nothing was changed then."""
+PATIENCE = 300.0
+"""Seconds that a call goes on while nobody answers, unless it is told otherwise."""
+COMPONENTS = {name: re.compile(rf"airflow {name.replace('-', '[-_]')}\b") for name in ("api-server", "scheduler", "dag-processor", "triggerer")}
+"""The commands of its components, as they were started or as they call themselves since."""
 TAIL = 4_000_000
 """Bytes of Airflow's log that are searched."""
 
@@ -77,13 +83,12 @@ class Airflow:
             **further,
         }
 
-    def start(self, further: Mapping[str, str], *, deadline: float = 180) -> None:
-        """Start it detached and wait until the API answers and the DAG processor has parsed. ``further``: the lab's own environment."""
-        with socket.socket() as probe:
-            if probe.connect_ex((self.host, self.port)) == 0:
-                raise RunbookError(
-                    f"{self.host}:{self.port} is in use, so Airflow can't listen there", way_out="end what listens there, or set KRB_AIRFLOW_PORT"
-                )
+    def start(self, further: Mapping[str, str], *, deadline: float = 600, say: Callable[[str], None] = print) -> None:
+        """Start it detached and wait until the API answers and the DAG processor has parsed. ``further``: the lab's own environment.
+
+        A busy machine takes minutes; a component that has ended is not waited for, since nothing starts it again. Raises RunbookError.
+        """
+        self.require_port()
         self.home.mkdir(parents=True, exist_ok=True)
         passwords = self.home / "passwords.json"
         if not passwords.exists():
@@ -99,12 +104,29 @@ class Airflow:
                 start_new_session=True,
             )
         (self.home / "standalone.pid").write_text(str(process.pid))
-        ends = time.monotonic() + deadline
+        began, told, seen, before = time.monotonic(), 30.0, set[str](), set[str]()
         while not self.healthy():
-            if process.poll() is not None or time.monotonic() > ends:
+            waited, running = time.monotonic() - began, self._components()
+            seen |= running
+            missing = seen - running
+            if process.poll() is not None or missing & before or waited > deadline:
+                ended = f" ({', '.join(sorted(missing))} has ended)" if missing else ""
+                words = self.last_error()
                 self.stop()
-                raise RunbookError(f"Airflow did not come up within {deadline:.0f} s", way_out=f"read {self.home / 'standalone.log'}")
+                raise RunbookError(f"Airflow did not come up in {waited:.0f} s{ended}{f': {words}' if words else ''}", way_out=f"read {self.log}")
+            if waited > told:
+                say(f"Airflow is not up yet, {waited:.0f} s: {', '.join(sorted(running)) or 'its database'} {'run' if running else 'is made'}")
+                told += 30
+            before = missing  # one look may fall into the moment in which a process changes its title
             time.sleep(0.5)
+
+    def require_port(self) -> None:
+        """Raise RunbookError where something listens at its address already, naming it."""
+        if is_open((self.host, self.port)):
+            raise RunbookError(
+                f"{self.host}:{self.port} is in use, so Airflow can't listen there: held by {holder(self.host, self.port)}",
+                way_out="end what listens there, or set KRB_AIRFLOW_PORT",
+            )
 
     def healthy(self) -> bool:
         """Whether the API answers and every component has sent its heartbeat lately."""
@@ -115,20 +137,41 @@ class Airflow:
         return all(health.get(part, {}).get("status") == "healthy" for part in ("metadatabase", "scheduler", "triggerer", "dag_processor"))
 
     def stop(self, *, deadline: float = 60) -> None:
-        """End its whole process group: ask, wait, then kill what is left."""
+        """End all its processes: ask its group, wait, ask what is left (a playbook has a group of its own), then kill. No other process is touched."""
+        mine = self._processes()
+        group = self._group()
+        end([each for each in mine if each.group == group], sign=signal.SIGTERM, within=deadline)
+        mine = list({each.pid: each for each in (*mine, *self._processes())}.values())
+        end(mine, sign=signal.SIGTERM, within=10)
+        end(mine, sign=signal.SIGKILL, within=10)
+        if group is not None:
+            with contextlib.suppress(ChildProcessError):  # reap our own child
+                os.waitpid(group, os.WNOHANG)
+        (self.home / "standalone.pid").unlink(missing_ok=True)
+
+    @property
+    def log(self) -> Path:
+        return self.home / "standalone.log"
+
+    def _group(self) -> int | None:
+        """The process group it was started in; that of an Airflow of an earlier day may be another's by now."""
         file = self.home / "standalone.pid"
-        if not file.exists():
-            return
-        group = int(file.read_text())
-        for sign, patience in ((signal.SIGTERM, deadline), (signal.SIGKILL, 10.0)):
-            try:
-                os.killpg(group, sign)
-            except ProcessLookupError:
-                break
-            ends = time.monotonic() + patience
-            while _group_lives(group) and time.monotonic() < ends:
-                time.sleep(0.2)
-        file.unlink(missing_ok=True)
+        return int(file.read_text()) if file.exists() and file.read_text().strip() else None
+
+    def _processes(self) -> list[Process]:
+        return processes_of(self.home, self._group(), f"airflow api_server -- host:{self.host} port:{self.port} ")
+
+    def _components(self) -> set[str]:
+        """Which of its components run."""
+        return {name for name, command in COMPONENTS.items() if any(command.search(each.command) for each in self._processes())}
+
+    def last_error(self) -> str:
+        """The last line of its log that tells of an error, shortened; empty where none does."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL))
+            return next(iter(deque(said_errors(line.decode(errors="replace") for line in log), maxlen=1)), "")[:400]
 
     def saw_the_end_of(self, task_id: str, run_id: str, try_number: int) -> bool:
         """Whether the scheduler has taken note that a process of this try ended. A task that parks ends its process, and lives on."""
@@ -138,71 +181,92 @@ class Airflow:
         key = f"task_id='{task_id}', run_id='{run_id}', try_number={try_number},"
         return any("Received executor event" in line and key in line for line in text.splitlines())
 
-    def client(self, user: str = USER) -> AirflowClient:
+    def gone(self) -> str | None:
+        """In words, why nobody will answer any more: no API server of this Airflow runs. None while one does."""
+        if "api-server" in self._components():
+            return None
+        words = self.last_error()
+        return f"no API server of it runs; {f'the last error in {self.log}: {words}' if words else f'read {self.log}'}"
+
+    def client(self, user: str = USER, **patience: Any) -> AirflowClient:
         """A client of the REST API, logged in as this user."""
-        return AirflowClient(self, user)
-
-
-def _group_lives(group: int) -> bool:
-    with contextlib.suppress(ChildProcessError):  # reap our own child: as a zombie it would keep its group alive
-        os.waitpid(group, os.WNOHANG)
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        return AirflowClient(self, user, **patience)
 
 
 class AirflowClient:
     """The few REST calls of a person at the UI: trigger, look, answer a gate."""
 
-    def __init__(self, airflow: Airflow, user: str) -> None:
-        self._airflow = airflow
-        answer = httpx.post(f"{airflow.url}/auth/token", json={"username": user, "password": airflow.password(user)}, timeout=30)
-        answer.raise_for_status()
-        self._http = httpx.Client(base_url=f"{airflow.url}/api/v2", headers={"Authorization": f"Bearer {answer.json()['access_token']}"}, timeout=60)
+    def __init__(self, airflow: Airflow, user: str, *, patience: float | None = PATIENCE, say: Callable[[str], None] = print) -> None:
+        """Log in. ``patience``: seconds that each call goes on while nobody answers; None: as long as an API server of this Airflow runs."""
+        self._airflow, self._user = airflow, user
 
-    def _call(self, method: str, path: str, **kwargs: Any) -> Any:
-        for _ in range(BUSY_DATABASE):
-            answer = self._http.request(method, path, **kwargs)
-            if not (answer.status_code == 500 and "Database error" in answer.text):
-                break
-            time.sleep(1)
-        if answer.is_error:
-            raise RunbookError(f"Airflow answered {answer.status_code} to {method} {path}: {answer.text[:300]}", way_out="look at the API server's log")
-        return answer.json()
+        def log_in(http: httpx.Client) -> httpx.Response:
+            return http.post(f"{airflow.url}/auth/token", json={"username": user, "password": airflow.password(user)})
 
-    def wait_for_dag(self, dag_id: str, *, deadline: float = 120) -> None:
+        self._http = PatientHttp("Airflow", f"{airflow.url}/api/v2", log_in, patience=patience, gone=airflow.gone, say=say)
+
+    def _call(self, method: str, path: str, *, done: Callable[[], Any] | None = None, json: Any = None, **given: Any) -> Any:
+        return self._http.get(path, **given).json() if method == "GET" else self._http.change(method, path, json, done=done)
+
+    def wait_for_dag(self, dag_id: str, *, deadline: float = 300) -> None:
         """Wait until the DAG processor has stored the DAG, and unpause it."""
         ends = time.monotonic() + deadline
-        while self._http.get(f"/dags/{dag_id}").status_code != 200:
+        while self._http.get(f"/dags/{dag_id}", absent=(404,)).status_code != 200:
             if time.monotonic() > ends:
                 errors = self._call("GET", "/importErrors")["import_errors"]
                 raise RunbookError(
                     f"DAG {dag_id} was not parsed within {deadline:.0f} s: {[e['stack_trace'][-500:] for e in errors]}", way_out="correct the import error"
                 )
             time.sleep(0.5)
-        self._call("PATCH", f"/dags/{dag_id}", json={"is_paused": False})
+        self._call("PATCH", f"/dags/{dag_id}", json={"is_paused": False}, done=lambda: self._unpaused(dag_id))
+
+    def _unpaused(self, dag_id: str) -> dict[str, Any] | None:
+        dag = dict(self._call("GET", f"/dags/{dag_id}"))
+        return None if dag["is_paused"] else dag
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any]) -> str:
-        """Trigger a run with these parameters; returns its run id."""
-        return str(self._call("POST", f"/dags/{dag_id}/dagRuns", json={"logical_date": None, "conf": dict(conf)})["dag_run_id"])
+        """Trigger a run with these parameters; returns its run id, which is made here: Airflow takes no id twice, so no second run can begin."""
+        run_id = f"manual__{datetime.now(UTC).isoformat()}_{secrets.token_hex(4)}"
+
+        def begun() -> dict[str, Any] | None:
+            answer = self._http.get(f"/dags/{dag_id}/dagRuns/{run_id}", absent=(404,))
+            return dict(answer.json()) if answer.status_code == 200 else None
+
+        body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf)}
+        return str(self._call("POST", f"/dags/{dag_id}/dagRuns", json=body, done=begun)["dag_run_id"])
 
     def run_state(self, dag_id: str, run_id: str) -> str:
         return str(self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
 
     def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """Every task instance of the run, with state, start_date and end_date."""
-        return list(self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 500})["task_instances"])
+        """Every task of the run, with state, start_date and end_date. Of a mapped one the latest instance: a gate has one for each time it was proven."""
+        found = self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 500})["task_instances"]
+        return list({each["task_id"]: each for each in sorted(found, key=lambda t: t["map_index"])}.values())
+
+    def _instance(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
+        return next(each for each in self.tasks(dag_id, run_id) if each["task_id"] == task_id)
+
+    def _map_index(self, dag_id: str, run_id: str, task_id: str) -> int:
+        return int(self._instance(dag_id, run_id, task_id)["map_index"])
 
     def gate(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
         """What the gate shows: subject, body, assigned users, response."""
-        return dict(self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"))
+        index = self._map_index(dag_id, run_id, task_id)
+        return dict(self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/{index}/hitlDetails"))
 
     def answer(self, dag_id: str, run_id: str, task_id: str, choice: str) -> None:
         """The call that a person's click makes, no sooner than a person could. ``choice``: Approve or Reject."""
         self.settle(dag_id, run_id, task_id)
-        self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails", json={"chosen_options": [choice], "params_input": {}})
+
+        def answered() -> dict[str, Any] | None:
+            detail = self.gate(dag_id, run_id, task_id)
+            by = (detail.get("responded_by_user") or {}).get("id")
+            return detail if detail["response_received"] and detail["chosen_options"] == [choice] and by == self._user else None
+
+        index = self._map_index(dag_id, run_id, task_id)
+        body = {"chosen_options": [choice], "params_input": {}}
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/{index}/hitlDetails"
+        self._call("PATCH", path, json=body, done=answered)
 
     def settle(self, dag_id: str, run_id: str, task_id: str) -> None:
         """Wait until a gate has parked for good.
@@ -211,7 +275,7 @@ class AirflowClient:
         end of the resumed task. So this waits until the scheduler's log shows that end, and until the gate is three seconds old.
         """
         asked_at = datetime.fromisoformat(self.gate(dag_id, run_id, task_id)["created_at"].replace("Z", "+00:00"))
-        number = next(each["try_number"] for each in self.tasks(dag_id, run_id) if each["task_id"] == task_id)
+        number = self._instance(dag_id, run_id, task_id)["try_number"]
         while True:
             age = (datetime.now(UTC) - asked_at).total_seconds()
             if age > SEEN_BY_THEN or (age > SETTLED and self._airflow.saw_the_end_of(task_id, run_id, number)):
@@ -220,15 +284,22 @@ class AirflowClient:
 
     def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:
         """A task's return value; None where it left none."""
-        answer = self._http.get(f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value")
+        where = {"map_index": self._map_index(dag_id, run_id, task_id)}
+        answer = self._http.get(f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value", params=where, absent=(404,))
         return answer.json()["value"] if answer.status_code == 200 else None
+
+    def write_xcom(self, dag_id: str, run_id: str, task_id: str, value: Any) -> None:
+        """Give a task a return value by hand: whoever may edit the DAG's XComs can."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries"
+        self._call("POST", path, json={"key": "return_value", "value": value, "map_index": self._map_index(dag_id, run_id, task_id)})
 
     def log_lines(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
         """The messages of a task's log."""
         answer = self._http.get(
             f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{max(1, try_number)}",
-            params={"full_content": True},
+            params={"full_content": True, "map_index": self._map_index(dag_id, run_id, task_id)},
             headers={"Accept": "application/json"},
+            absent=(403, 404),
         )
         if answer.is_error:
             return []
@@ -237,7 +308,9 @@ class AirflowClient:
 
     def mark(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
         """Mark a task by hand, as the UI's button does."""
-        self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}", json={"new_state": state})
+        index = self._map_index(dag_id, run_id, task_id)
+        one = f"/{index}" if index >= 0 else ""
+        self._call("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}{one}", json={"new_state": state})
 
     def downstream(self, dag_id: str, task_id: str) -> tuple[str, ...]:
         """The tasks right behind a task."""

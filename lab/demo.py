@@ -48,14 +48,15 @@ def run(*, approve_automatically: bool, soak_minutes: float, say: Callable[[str]
     spec = load()
     airflow = demo_airflow()
     clean_up(purge=True, say=say)
+    airflow.require_port()
     say("starting the lab: 1 ZooKeeper, 3 brokers")
     lifecycle.up(spec, say=say)
     seed(spec)
     say("starting Airflow")
-    airflow.start(environment(spec))
+    airflow.start(environment(spec), say=say)
     workload = start_workload(spec)
     try:
-        client = airflow.client()
+        client = airflow.client(patience=None, say=say)
         client.wait_for_dag(DAG)
         run_id = client.trigger(DAG, {"soak_minutes": soak_minutes})
         say(f"Airflow is at {airflow.url}/dags/{DAG}/runs/{run_id}  (user {USER}, password {airflow.password()})")
@@ -82,10 +83,9 @@ def run(*, approve_automatically: bool, soak_minutes: float, say: Callable[[str]
 
 def clean_up(*, purge: bool, say: Callable[[str], None]) -> None:
     """End what a former demo left running; ``purge`` removes its data too, so that the demo starts from nothing."""
-    pid_file = BUILD / "workload.pid"
-    if pid_file.exists():
-        _end(int(pid_file.read_text()), "lab")
-        pid_file.unlink()
+    for pid in _workloads():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     airflow = demo_airflow()
     airflow.stop()
     lifecycle.down(load(), purge=purge, say=say)
@@ -93,14 +93,15 @@ def clean_up(*, purge: bool, say: Callable[[str], None]) -> None:
         subprocess.run(["rm", "-rf", "--", str(airflow.home)], check=True)
 
 
-def _end(pid: int, named: str) -> None:
-    """End a process of a former demo, if that pid is still one."""
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return
-    if named in command:
-        os.kill(pid, signal.SIGKILL)
+def _workloads() -> list[int]:
+    """The workloads of a demo of this checkout that still run: that demo was killed, and could not end its own."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # gone meanwhile, or another user's
+            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if "workload" in words and str(BUILD / "workload.json") in words:
+                found.append(int(process.name))
+    return found
 
 
 def start_workload(spec: ClusterSpec) -> subprocess.Popen[bytes]:
@@ -108,15 +109,13 @@ def start_workload(spec: ClusterSpec) -> subprocess.Popen[bytes]:
     BUILD.mkdir(exist_ok=True)
     (BUILD / "workload.json").unlink(missing_ok=True)
     with (BUILD / "workload.log").open("wb") as log:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", "lab", "workload", "--report", str(BUILD / "workload.json"), "--status", str(BUILD / "workload.status")],
             cwd=ROOT,
             env={**os.environ, **environment(spec)},
             stdout=log,
             stderr=log,
         )
-    (BUILD / "workload.pid").write_text(str(process.pid))
-    return process
 
 
 def write_evidence(airflow: Airflow, spec: ClusterSpec, run_id: str, account: Mapping[str, Any] | None) -> Path:
@@ -137,7 +136,6 @@ def stop_workload(process: subprocess.Popen[bytes], *, say: Callable[[str], None
         process.wait(timeout=180)
     except subprocess.TimeoutExpired:
         say("the workload did not end within 180 s: see build/workload.log")
-    (BUILD / "workload.pid").unlink(missing_ok=True)
     file = BUILD / "workload.json"
     return json.loads(file.read_text()) if file.exists() else None
 
@@ -200,6 +198,8 @@ def main(arguments: list[str] | None = None) -> int:
     def say(text: str) -> None:
         print(text, flush=True)
 
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the workload must not go on alone
+        signal.signal(number, signal.default_int_handler)
     try:
         if options.command == "down":
             clean_up(purge=True, say=say)
@@ -207,6 +207,8 @@ def main(arguments: list[str] | None = None) -> int:
         return run(approve_automatically=options.approve == "auto", soak_minutes=options.soak_minutes, say=say)
     except RunbookError as error:
         print(f"error: {error}", file=sys.stderr)
+        if options.command == "run":
+            print("what runs of the lab and of Airflow stays for a look; `make demo-down` ends it, `make demo` begins anew", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted; the lab and Airflow stay as they are, `make demo-down` ends them", file=sys.stderr)

@@ -60,7 +60,7 @@ def summarize(
 
 
 def _gate(client: AirflowClient, dag_id: str, run_id: str, gate: Gate) -> dict[str, Any]:
-    proven = client.xcom(dag_id, run_id, f"gate_{gate.value}.prove") or {}
+    proven = (client.xcom(dag_id, run_id, f"gate_{gate.value}.prove") or [{}])[-1]
     signed = client.xcom(dag_id, run_id, f"gate_{gate.value}.approve") or {}
     return {
         "digest": proven.get("digest"),

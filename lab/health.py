@@ -1,4 +1,4 @@
-"""When is the lab up? When every declared broker is known to the cluster and every partition is in sync."""
+"""When is the lab up? When every declared broker is known to the cluster and has started, and every partition is in sync."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from lab import supervision
+from lab.broker_state import last_words, said, still_starting
 from lab.layout import layout
 
 QUIET = logging.getLogger("lab.librdkafka")
@@ -19,9 +20,14 @@ QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
 
 
-def admin(spec: ClusterSpec) -> AdminClient:
-    """A client of the brokers' plain listener. Its own log is silent: a broker that is not up yet is what we wait for."""
-    return AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers), "socket.timeout.ms": 10_000, "reconnect.backoff.max.ms": 500}, logger=QUIET)
+def admin(spec: ClusterSpec, *, answers_within: float = 10) -> AdminClient:
+    """A client of the brokers' plain listener. Its own log is silent: a broker that is not up yet is what we wait for.
+
+    ``answers_within``: seconds that any request may take. A connection with a request that takes longer is closed, and every other request on it
+    fails with it: while a broker makes topics, it reads nothing else from that connection, also not the client's own metadata request.
+    """
+    timeout = int(answers_within * 1000)
+    return AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers), "socket.timeout.ms": timeout, "reconnect.backoff.max.ms": 500}, logger=QUIET)
 
 
 def wait_until_healthy(spec: ClusterSpec, *, say: Callable[[str], None]) -> None:
@@ -54,14 +60,18 @@ def what_is_missing(spec: ClusterSpec, client: AdminClient) -> str:
         return f"broker {', '.join(map(str, absent))} to register: {len(seen.brokers)} of {len(spec.broker_ids)} seen"
     partitions = [(topic.topic, p) for topic in seen.topics.values() for p in topic.partitions.values()]
     behind = [f"{name}-{p.id}" for name, p in partitions if set(p.isrs) != set(p.replicas) or p.leader < 0]
-    return f"{len(behind)} of {len(partitions)} partitions to be in sync, such as {behind[0]}" if behind else ""
+    if behind:
+        return f"{len(behind)} of {len(partitions)} partitions to be in sync, such as {behind[0]}"
+    starting = still_starting(spec)
+    return f"broker {', '.join(str(broker.id) for broker in starting)} to have started" if starting else ""
 
 
 def _require_brokers_alive(spec: ClusterSpec) -> None:
     here = layout(spec)
     for service, process in supervision.processes(here).items():
         if process.state in ("EXITED", "FATAL", "BACKOFF", "UNKNOWN"):
+            words = last_words(said(here, service))
             raise StepFailed(
-                f"{service} ended by itself ({process.state}); its log ends:\n{supervision.log_tail(here, service)}",
+                f"{service} ended by itself ({process.state}){f' after: {words}' if words else ''}; its log ends:\n{supervision.log_tail(here, service)}",
                 way_out=f"read {here.logs / f'{service}.log'}, correct the cause, then bring the lab up again",
             )

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from kraft_runbook.configuration import MIGRATION_FLAG, broker_properties, parse
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.observation import BrokerMode
 from lab import supervision
+from lab.broker_state import require_well
 from lab.health import wait_until_healthy
 from lab.installation import fetch_jars, install, java
 from lab.layout import ZOOKEEPER, Layout, config_files, layout, nodes, zookeeper_address
@@ -30,7 +31,7 @@ def up(spec: ClusterSpec, *, say: Say = print) -> None:
     """Bring the lab up: a new one in ZooKeeper mode, an existing one in whatever mode its configuration files say.
 
     Returns when every broker is registered and every partition in sync. Raises RunbookError; then nothing that this call
-    started still runs (logs and data stay for a look).
+    started still runs (logs and data stay for a look); a broker that runs half dead is named, and is left as it is.
     """
     here = layout(spec)
     require_free({name: sockets for name, sockets in addresses(spec).items() if name not in _running(here)})
@@ -49,7 +50,26 @@ def up(spec: ClusterSpec, *, say: Say = print) -> None:
         except BaseException:
             _undo(spec, wanted, launched=launched)
             raise
+    require_well(spec)
     say(f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.zookeeper.connect}, files in {here.directory}")
+
+
+def restart(spec: ClusterSpec, services: Sequence[str], *, say: Say = print) -> None:
+    """Stop and start services of a running lab, one by one, each once the cluster is healthy again.
+
+    Raises StepFailed, Refused for a name that is no service, or for a lab that does not run.
+    """
+    here = layout(spec)
+    with _alone(here):
+        known = supervision.processes(here)
+        if strange := [service for service in services if service not in known]:
+            raise Refused(f"{', '.join(strange)}: no such service in the lab in {here.directory}", way_out="python -m lab status names them; python -m lab up")
+        for service in services:
+            say(f"restarting {service}")
+            _stop(here, [service], within=spec.service_manager.stop_timeout + 10)
+            _start(spec, service)
+            wait_until_healthy(spec, say=say)
+    require_well(spec)
 
 
 def down(spec: ClusterSpec, *, purge: bool = False, say: Say = print) -> None:
@@ -140,7 +160,7 @@ def _start(spec: ClusterSpec, service: str) -> None:
         supervision.begin_start(here, service)
         return
     supervision.start(here, service)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + spec.deadlines.registration
     while not is_open(zookeeper_address(spec)):
         if ZOOKEEPER not in _running(here) or time.monotonic() > deadline:
             raise StepFailed(f"ZooKeeper did not come up; its log ends:\n{supervision.log_tail(here, service)}", way_out=f"read {here.logs}/zookeeper.log")

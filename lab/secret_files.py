@@ -6,7 +6,7 @@ import secrets
 import shlex
 from pathlib import Path
 
-from kraft_runbook.clients.private_file import private_file
+from kraft_runbook.clients.private_file import write_private
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.configuration import render_secrets
 from kraft_runbook.errors import RunbookError
@@ -28,9 +28,3 @@ def read_environment_file(path: Path) -> dict[str, str]:
         raise RunbookError(f"the lab has no secrets yet: {path} is missing", way_out="bring the lab up first: make lab-up")
     words = shlex.split(path.read_text(), comments=True)
     return dict(word.split("=", 1) for word in words if "=" in word)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write the whole file or nothing, readable by its owner alone."""
-    with private_file(path) as file:
-        file.write(text.encode())

@@ -78,11 +78,11 @@ def _literal(value: object) -> str:
     return str(value).replace("%", "%%")
 
 
-def launch(here: Layout, *, within: float = 15) -> None:
+def launch(here: Layout, *, within: float = 60) -> None:
     """Start supervisord in the background and wait until it answers. Its children get a bare environment: no secret, no option of ours."""
     keep = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "LC_ALL", "TZ")}
     command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(here.supervisor_config)]
-    started = subprocess.run(command, env=keep, capture_output=True, text=True, timeout=30, check=False, cwd=here.directory)
+    started = subprocess.run(command, env=keep, capture_output=True, text=True, check=False, cwd=here.directory)  # it forks, and ends by itself
     deadline = time.monotonic() + within
     while started.returncode == 0 and time.monotonic() < deadline:
         if answers(here):

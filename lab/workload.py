@@ -14,6 +14,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
+from kraft_runbook.clients.private_file import write_private
 from kraft_runbook.cluster import ClusterSpec
 from lab.account import Account, Tally, settle
 from lab.health import admin
@@ -37,7 +38,7 @@ def run(spec: ClusterSpec, *, report: Path, status: Path | None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop_asked.set())
     account = work(spec, stop_asked, status=status)
-    _replace(report, json.dumps(asdict(account), indent=2) + "\n")
+    write_private(report, json.dumps(asdict(account), indent=2) + "\n")
     print(f"acknowledged {account.acknowledged}, lost {account.lost}, duplicated {account.duplicated}, failed {account.failed}; {report}")
     return 0 if account.good else 1
 
@@ -45,7 +46,7 @@ def run(spec: ClusterSpec, *, report: Path, status: Path | None) -> int:
 def work(spec: ClusterSpec, stop_asked: threading.Event, *, status: Path | None) -> Account:
     """Produce and consume until ``stop_asked`` is set; then settle, read everything back with a fresh reader, and compare."""
     servers = {"bootstrap.servers": ",".join(spec.bootstrap_servers)}
-    ensure(admin(spec), spec, TOPICS)
+    ensure(admin(spec, answers_within=120), spec, TOPICS)
     run_id = secrets.token_hex(4)
     writers = [Tally(f"{run_id}-writer-{n + 1}") for n in range(WRITERS)]
     transactional = Tally(f"{run_id}-transactions")
@@ -59,7 +60,8 @@ def work(spec: ClusterSpec, stop_asked: threading.Event, *, status: Path | None)
     began = time.monotonic()
     while not stop_asked.wait(1):
         if status:
-            _replace(status, describe([*writers, transactional], members, seconds=time.monotonic() - began, broken=broken) + "\n")
+            told = describe([*writers, transactional], members, seconds=time.monotonic() - began, broken=broken)
+            write_private(status, told + "\n", durable=False)
     ended = time.monotonic()
     no_more_records.set()
     for tally in (*writers, transactional, *members):
@@ -106,10 +108,3 @@ def _thread(work_of: Callable[[], None], tally: Tally, broken: list[str]) -> thr
     thread = threading.Thread(target=guarded, name=tally.name, daemon=True)
     thread.start()
     return thread
-
-
-def _replace(path: Path, text: str) -> None:
-    draft = path.with_name(path.name + ".new")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft.write_text(text)
-    draft.replace(path)

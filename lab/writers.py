@@ -14,6 +14,8 @@ from lab.health import QUIET
 RECORDS_A_SECOND = 20
 KEYS = 24
 RECORDS_A_TRANSACTION = 10
+COMMIT_SECONDS = 60.0
+"""How long one transaction may take to be committed before its producer is given up for a new one."""
 TRANSACTION_PERIOD = 0.5
 FLUSH_SECONDS = 60.0
 
@@ -70,7 +72,7 @@ def write_in_transactions(topic: str, servers: Mapping[str, str], tally: Tally, 
             producer.begin_transaction()
             for each in batch:
                 producer.produce(topic, key=f"{tally.name}-{each % KEYS}", value=f"{tally.name} {each}")
-            _retrying(producer.commit_transaction, tally, None)
+            _retrying(producer.commit_transaction, tally, None, within=COMMIT_SECONDS)
         except KafkaException as error:
             tally.error(_reason(error))
             tally.failed.update(batch)
@@ -121,14 +123,19 @@ def _abandon(producer: Producer) -> None:
     producer.flush(5)
 
 
-def _retrying(call: Callable[[float], object], tally: Tally, stop: threading.Event | None) -> None:
-    """Repeat a transactional call while the client library says that it may be repeated (or, before a transaction, until the stop)."""
+def _retrying(call: Callable[[float], object], tally: Tally, stop: threading.Event | None, *, within: float = float("inf")) -> None:
+    """Repeat a transactional call while the client library says that it may be repeated (before a transaction, until the stop).
+
+    Past ``within`` seconds its last error is raised: a client was seen to repeat a commit for eight minutes, which another one
+    with the same transactional id makes at once.
+    """
+    ends = time.monotonic() + within
     while True:
         try:
             call(30)
             return
         except KafkaException as error:
-            if not _error(error).retriable() or (stop is not None and stop.is_set()):
+            if not _error(error).retriable() or (stop is not None and stop.is_set()) or time.monotonic() > ends:
                 raise
             tally.error(_reason(error))
             time.sleep(0.1)
@@ -139,7 +146,7 @@ def _aborted(producer: Producer, error: KafkaException, tally: Tally) -> bool:
     if not _error(error).txn_requires_abort():
         return False
     try:
-        _retrying(producer.abort_transaction, tally, None)
+        _retrying(producer.abort_transaction, tally, None, within=COMMIT_SECONDS)
     except KafkaException as second:
         tally.error(_reason(second))
         return False

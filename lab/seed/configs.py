@@ -25,13 +25,13 @@ def alter(spec: ClusterSpec) -> str:
     Not by confluent-kafka, which can't name the cluster's default: its name is empty (KIP-226).
     """
     first, second = spec.brokers[:2]
-    _set(spec, first, "", CLUSTER_DEFAULT)
-    _set(spec, first, str(first.id), FIRST_BROKER)
-    _set(spec, second, str(second.id), SECOND_BROKER)
+    alter_broker(spec, first, "", CLUSTER_DEFAULT)
+    alter_broker(spec, first, str(first.id), FIRST_BROKER)
+    alter_broker(spec, second, str(second.id), SECOND_BROKER)
     return f"broker configurations: the default, broker {first.id} (one password), broker {second.id}"
 
 
-def _set(spec: ClusterSpec, via: Broker, name: str, values: dict[str, str]) -> None:
+def alter_broker(spec: ClusterSpec, via: Broker, name: str, values: dict[str, str]) -> None:
     """Set a broker's own values through that broker, which checks them."""
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     configs = [resource.AlterableConfig(name=key, config_operation=0, value=value) for key, value in values.items()]

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import StepFailed
 from lab.health import QUIET
 
 GROUP = "billing"
 RECORDS = 300
+NOT_YET = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+T = TypeVar("T")
 
 
 def produce_and_consume(spec: ClusterSpec) -> str:
-    """Write to ``orders``, ``customers`` and, in transactions, ``payments``, then read and commit as a group; nothing if records are there."""
+    """Write to ``orders``, ``customers`` and, in transactions, ``payments``, then read and commit as a group; nothing if the group has committed.
+
+    Raises StepFailed where that is not done; then nothing was committed, and seeding again begins anew.
+    """
     servers = {"bootstrap.servers": ",".join(spec.bootstrap_servers)}
     consumer = Consumer(
         servers | {"group.id": GROUP, "auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}, logger=QUIET
     )
     try:
-        if any(consumer.get_watermark_offsets(TopicPartition("orders", p), timeout=30)[1] for p in range(6)):
+        committed = _once_coordinated(lambda: consumer.committed([TopicPartition("orders", p) for p in range(6)], timeout=60))
+        if any(each.offset >= 0 for each in committed):
             return "records: were there"
         _produce(servers)
         _produce_in_transactions(servers)
@@ -33,21 +44,21 @@ def _produce(servers: dict[str, str]) -> None:
         for topic in ("orders", "customers"):
             producer.produce(topic, key=f"key-{number % 50}", value=f"{topic} {number}")
     if producer.flush(60):
-        raise RuntimeError("the seed's records were not all acknowledged within 60 s")
+        raise StepFailed("the seed's records were not all acknowledged within 60 s", way_out="python -m lab status, then seed again")
 
 
 def _produce_in_transactions(servers: dict[str, str]) -> None:
     producer = Producer({**servers, "transactional.id": "billing-1"}, logger=QUIET)
-    producer.init_transactions(60)
+    _once_coordinated(lambda: producer.init_transactions(60))
     for number, commits in enumerate((True, False, True)):
         producer.begin_transaction()
         for each in range(20):
             producer.produce("payments", key=f"payment-{each}", value=f"transaction {number}, payment {each}")
         if commits:
-            producer.commit_transaction(60)
+            _once_coordinated(lambda: producer.commit_transaction(60))
         else:
             producer.flush(60)
-            producer.abort_transaction(60)
+            _once_coordinated(lambda: producer.abort_transaction(60))
 
 
 def _consume(consumer: Consumer) -> int:
@@ -57,8 +68,23 @@ def _consume(consumer: Consumer) -> int:
     while count < RECORDS + 40:
         message = consumer.poll(30)
         if message is None:
-            break
+            raise StepFailed(f"group {GROUP} read {count} records, then none for 30 s", way_out="python -m lab status, then seed again")
         if message.error() is None:
             count += 1
-    consumer.commit(asynchronous=False)
+    _once_coordinated(lambda: consumer.commit(asynchronous=False))
     return count
+
+
+def _once_coordinated(call: Callable[[], T]) -> T:
+    """Repeat the call while the coordinator is only being made, for a minute at most: the first one that asks has its topic created.
+
+    librdkafka passes these answers on, though they only mean: ask again. Raises KafkaException.
+    """
+    ends = time.monotonic() + 60
+    while True:
+        try:
+            return call()
+        except KafkaException as error:
+            if not (error.args[0].retriable() or error.args[0].code() in NOT_YET) or time.monotonic() > ends:
+                raise
+            time.sleep(0.2)

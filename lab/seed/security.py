@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import tempfile
+import time
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -20,12 +21,13 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from kraft_runbook.clients.private_file import write_private
 from kraft_runbook.cluster import Broker, ClusterSpec
 from kraft_runbook.configuration import render_properties
 from kraft_runbook.errors import StepFailed
+from lab.broker_state import require_well
 from lab.health import QUIET
 from lab.layout import layout
-from lab.secret_files import write_private
 from lab.tools import run_class
 
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
@@ -38,9 +40,9 @@ def create_scram_users(client: AdminClient, spec: ClusterSpec) -> str:
     """Make the users that are missing. Their passwords are random and stay in the lab's scram-users.json (0600)."""
     present = _present_users(client)
     missing = [(user, mechanism) for user, mechanisms in SCRAM_USERS.items() for mechanism in mechanisms if user not in present]
-    passwords = _passwords(spec)
+    chosen = passwords(spec)
     upserts = [
-        UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 8192 if mechanism is SHA_256 else 4096), passwords[user].encode())
+        UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 8192 if mechanism is SHA_256 else 4096), chosen[user].encode())
         for user, mechanism in missing
     ]
     for one in upserts:
@@ -83,28 +85,33 @@ def create_delegation_tokens(client: AdminClient, spec: ClusterSpec) -> str:
         return "delegation tokens: were there"
     for broker in spec.brokers:
         for user in sorted({user for user, _ in TOKENS}):
-            _wait_until_admitted(spec, broker, user)
+            wait_until_admitted(spec, broker, user)
     for user, renewer in TOKENS:
         _create_token(spec, user, renewer)
     marker.touch()
     return f"delegation tokens: {len(TOKENS)} made"
 
 
-def _wait_until_admitted(spec: ClusterSpec, broker: Broker, user: str) -> None:
+def wait_until_admitted(spec: ClusterSpec, broker: Broker, user: str) -> None:
     """Until the broker admits the user, at most ``deadlines.registration`` seconds.
 
     A broker learns of new credentials from ZooKeeper, after the request for them was answered, and until then it refuses the user.
-    Raises StepFailed.
+    Raises StepFailed; at once, with the cause, where the broker has ended or no longer listens for what changes in ZooKeeper.
     """
-    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": user, "sasl.password": _passwords(spec)[user]}
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": user, "sasl.password": passwords(spec)[user]}
     client = AdminClient({"bootstrap.servers": _sasl_address(broker), "reconnect.backoff.max.ms": 500, **settings}, logger=QUIET)
-    try:
-        client.list_topics(timeout=spec.deadlines.registration)
-    except KafkaException as error:
-        raise StepFailed(
-            f"broker {broker.id} does not admit {user} after {spec.deadlines.registration} s ({error.args[0].name()})",
-            way_out=f"read the broker's log in {layout(spec).logs}, then seed again",
-        ) from None
+    ends = time.monotonic() + spec.deadlines.registration
+    while True:
+        try:
+            client.list_topics(timeout=2)
+            return
+        except KafkaException as error:
+            require_well(spec, brokers=[broker], logs=False)
+            if time.monotonic() > ends:
+                raise StepFailed(
+                    f"broker {broker.id} does not admit {user} after {spec.deadlines.registration} s ({error.args[0].name()}); it runs, and listens for changes",
+                    way_out=f"read {layout(spec).logs / f'{broker.service}.log'}, then: python -m lab restart {broker.service}, and seed again",
+                ) from None
 
 
 def _sasl_address(broker: Broker) -> str:
@@ -112,7 +119,7 @@ def _sasl_address(broker: Broker) -> str:
 
 
 def _create_token(spec: ClusterSpec, user: str, renewer: str | None) -> None:
-    password = _passwords(spec)[user]
+    password = passwords(spec)[user]
     login = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{user}" password="{password}";'
     settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": login}
     servers = ",".join(map(_sasl_address, spec.brokers))
@@ -124,7 +131,7 @@ def _create_token(spec: ClusterSpec, user: str, renewer: str | None) -> None:
         run_class(spec, "org.apache.kafka.tools.DelegationTokenCommand", [*arguments, *renewers])
 
 
-def _passwords(spec: ClusterSpec) -> dict[str, str]:
+def passwords(spec: ClusterSpec) -> dict[str, str]:
     """Each user's password: random, made once."""
     path = layout(spec).directory / "scram-users.json"
     if not path.exists():

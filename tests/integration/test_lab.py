@@ -5,25 +5,31 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import ScramCredentialInfo, UserScramCredentialUpsertion
+from fault_threads import end_thread_of
 from kazoo.client import KazooClient
 from labs import Lab
 
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, StepFailed
 from lab import ROOT, lifecycle, supervision
+from lab.broker_state import require_well, thread_names
 from lab.health import admin
 from lab.layout import layout, starts
 from lab.ports import addresses, is_open
-from lab.seed import seed
+from lab.seed import security, seed
+from lab.seed.configs import alter_broker as alter
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
 MakeLab = Callable[[], Lab]
@@ -88,7 +94,10 @@ def test_status_names_every_service_with_its_mode_and_its_starts(own_lab: Lab) -
 
 def test_nothing_listens_beyond_the_lab_s_own_loopback_network(own_lab: Lab) -> None:
     pids = {process.pid for process in supervision.processes(layout(own_lab.spec)).values() if process.pid}
-    inodes = {str(fd.readlink()) for pid in pids for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()}
+    inodes = set()
+    for fd in (fd for pid in pids for fd in Path(f"/proc/{pid}/fd").iterdir()):
+        with suppress(FileNotFoundError):  # closed in this moment
+            inodes.add(str(fd.readlink()))
     listening = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text().splitlines()[1:]:
@@ -162,6 +171,60 @@ def test_the_workload_accounts_for_every_record_while_a_broker_restarts(own_lab:
     assert (account["lost"], account["duplicated"], account["reordered"]) == (0, 0, 0)
     assert account["read_back"] >= account["acknowledged"]
     assert account["slowest_acknowledgement_seconds"] >= 1.5
+
+
+def test_every_process_ends_when_it_has_no_memory(own_lab: Lab) -> None:
+    running = [process for process in supervision.processes(layout(own_lab.spec)).values() if process.pid]
+    assert len(running) == 4
+    for process in running:
+        assert "-XX:+ExitOnOutOfMemoryError" in Path(f"/proc/{process.pid}/cmdline").read_text().split("\0"), process.service
+
+
+def test_changes_of_the_cleaner_by_several_at_once_leave_every_broker_whole(own_lab: Lab) -> None:
+    """With Kafka's own dedupe buffer of 128 MiB and the lab's heap, every broker lost the listener of /config/changes within ten such rounds."""
+    spec = own_lab.spec
+    with ThreadPoolExecutor(len(spec.brokers)) as pool:
+        for number in range(10):
+            alter(spec, spec.brokers[0], "", {"log.cleaner.threads": "1" if number % 2 else "2"})
+            list(pool.map(lambda broker, n=number: alter(spec, broker, str(broker.id), {"log.cleaner.backoff.ms": str(15_000 + n)}), spec.brokers))
+    alter(spec, spec.brokers[0], "", {"log.cleaner.threads": "2"})  # as seeded
+    cleaners = {f"kafka-log-cleaner-thread-{n}"[:15] for n in (0, 1)}
+    for broker in spec.brokers:
+        pid = supervision.processes(layout(spec))[broker.service].pid
+        until = time.monotonic() + 60
+        while not cleaners <= (names := set(thread_names(pid))):
+            assert time.monotonic() < until, f"broker {broker.id} has no cleaner: {sorted(names)}"
+            time.sleep(0.1)
+        require_well(spec, brokers=[broker])
+
+
+@pytest.mark.skipif(not shutil.which("javac"), reason="ending a thread of a broker needs a JDK")
+def test_a_deaf_broker_is_named_with_its_log_s_words_and_the_command_that_helps(own_lab: Lab) -> None:
+    spec = own_lab.spec
+    end_thread_of(supervision.processes(layout(spec))["broker-3"].pid, "/config/changes-event-process-thread")
+    # New credentials for a user: what a broker that no longer listens will never hear of, and what a seeding waits for.
+    (own_lab.directory / "scram-users.json").unlink()
+    (own_lab.directory / "delegation-tokens-made").unlink()
+    new = UserScramCredentialUpsertion("alice", ScramCredentialInfo(security.SHA_256, 8192), security.passwords(spec)["alice"].encode())
+    client = admin(spec)
+    for future in client.alter_user_scram_credentials([new]).values():
+        future.result()
+    with pytest.raises(StepFailed, match="broker 3 runs, but no longer listens for /config/changes") as caught:
+        security.wait_until_admitted(spec, spec.brokers[2], "alice")
+    assert "ERROR [/config/changes-event-process-thread]: Error due to" in caught.value.problem
+    assert "java.lang.InterruptedException" in caught.value.problem
+    assert "python -m lab restart broker-3, then seed again: python -m lab seed" in caught.value.way_out
+    code, said = own_lab.command("status")
+    assert (code, "broker 3 runs, but no longer listens for /config/changes" in said) == (1, True)
+    code, said = own_lab.command("restart", "broker-3")
+    assert (code, "restarting broker-3" in said) == (0, True)
+    security.wait_until_admitted(spec, spec.brokers[2], "alice")
+    assert own_lab.command("status")[0] == 0
+
+
+def test_a_service_that_is_none_is_refused(own_lab: Lab) -> None:
+    code, said = own_lab.command("restart", "broker-9")
+    assert (code, "broker-9: no such service in the lab" in said) == (1, True)
 
 
 def test_a_busy_port_is_named_with_its_holder_and_nothing_is_started(make_lab: MakeLab) -> None:
