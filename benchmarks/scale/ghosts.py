@@ -19,7 +19,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -29,6 +29,7 @@ from kazoo.protocol.states import KazooState
 
 from benchmarks.scale.cluster import CLUSTER_ID, Plan, load_spec, saved_plan
 from benchmarks.scale.leader import PATIENCE, Leader
+from kraft_runbook.clients.private_file import write_private
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.cluster import Broker, ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
@@ -69,10 +70,7 @@ class Told:
     problem: str = ""
 
     def save(self, path: Path) -> None:
-        draft = path.with_suffix(".new")
-        epochs = dict(self.epochs or {})
-        draft.write_text(json.dumps({"registered_at": self.registered_at, "unfenced_at": self.unfenced_at, "epochs": epochs, "problem": self.problem}) + "\n")
-        draft.replace(path)
+        write_private(path, json.dumps({**asdict(self), "epochs": dict(self.epochs or {})}) + "\n", durable=False)
 
 
 def told(path: Path) -> Told:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kraft_runbook.clients.private_file import write_private
 from kraft_runbook.errors import StepFailed
 from lab.installation import JARS, TEMPLATES, java
 
@@ -22,8 +23,9 @@ JVM = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
+    "-XX:+ExitOnOutOfMemoryError",
 )
-"""KAFKA_JVM_PERFORMANCE_OPTS of Kafka 3.9's own kafka-run-class.sh."""
+"""KAFKA_JVM_PERFORMANCE_OPTS of Kafka 3.9's own kafka-run-class.sh, and an end without memory: a process that lost one thread would be measured on."""
 JUTE_MAXBUFFER = 64 * 1024 * 1024
 """The longest packet that a JVM takes from ZooKeeper. At 2,000,000 partitions the list of topics has 5.6 MB; with the default of 4 MiB a controller asks for it
 over and over, and the copy never begins (measured)."""
@@ -129,9 +131,7 @@ class Processes:
         return {name: (pid, started) for name, (pid, started) in json.loads(self._file.read_text()).items()}
 
     def _save(self, known: Mapping[str, tuple[int, int]]) -> None:
-        draft = self._file.with_suffix(".new")
-        draft.write_text(json.dumps(known) + "\n")
-        draft.replace(self._file)
+        write_private(self._file, json.dumps(known) + "\n")
 
 
 def _await_end(processes: Processes, name: str, within: float) -> bool:

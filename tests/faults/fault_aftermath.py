@@ -80,7 +80,7 @@ def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWat
         outcome=outcome,
         states=scene.task_states() if scene.run_id else {},
         valid_for=spec.approvals.valid_for,
-        allowed=frozenset(spec.approvals.users),
+        allowed=frozenset(each.name for each in spec.approvals.users),
     )
 
 
@@ -96,9 +96,6 @@ def left_behind(spec: ClusterSpec, state: Path, temporary: Path) -> Iterator[str
             elif path.name.endswith(".new") or (path.is_file() and path.name.startswith(".")):
                 yield f"half-written file {path}"
     yield from (f"half-written file {path}" for path in state.rglob("*.new"))
-    for lock in (state / "claims").glob("*.lock"):
-        if _is_held(lock):
-            yield f"lock {lock} is held"
     for service, process in supervision.processes(layout(spec)).items():
         if process.runs and _is_stopped(process.pid):
             yield f"{service} is still paused"

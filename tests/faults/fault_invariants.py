@@ -102,7 +102,8 @@ def no_gate_on_a_divergence(after: Aftermath) -> Iterator[str]:
             body = record.body
             if body["outcome"] == "compared":
                 compared[body["digest"]] = body["verdict"]
-            if body["outcome"] == "left_kraft" and body["phase"] != Phase.PRE_MIGRATION and "MATCH" not in compared.values():
+            never_copied = body.get("phase") == Phase.PRE_MIGRATION or body.get("logs_read")
+            if body["outcome"] == "left_kraft" and not never_copied and "MATCH" not in compared.values():
                 yield f"{run}: KRaft was left without a full parity of that run"
             if body["outcome"] in ("approved", "confirmed"):
                 yield from (f"{run}: gate {body['gate']} {body['outcome']} {why}" for why in _unsound(body, after.proofs, compared))

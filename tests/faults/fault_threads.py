@@ -22,15 +22,19 @@ SOURCE = Path(__file__).with_name("EndThread.java")
 def end_thread(scene: Scene, fault: Fault) -> None:
     """``target``: the broker's id and a part of the thread's name. Needs a JDK (javac, jcmd)."""
     broker, part = int(fault.target[0]), str(fault.target[1])
-    pid = scene.process(scene.ground.spec.broker(broker).service).pid
-    with tempfile.TemporaryDirectory() as directory:
-        subprocess.run(["jcmd", str(pid), "JVMTI.agent_load", str(_agent(Path(directory))), part], check=True, capture_output=True, timeout=60)
+    end_thread_of(scene.process(scene.ground.spec.broker(broker).service).pid, part)
 
     def one_is_missing() -> bool | None:
         threads = gather_host_facts(scene.ground.spec, [broker])[broker].controller_threads
         return (isinstance(threads, tuple) and dead_threads(broker, threads) == 1) or None
 
     soon(one_is_missing, f"the thread {part} of broker {broker} ends", within=60, every=1)
+
+
+def end_thread_of(pid: int, part: str) -> None:
+    """End the first thread of this JVM whose name holds ``part``."""
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run(["jcmd", str(pid), "JVMTI.agent_load", str(_agent(Path(directory))), part], check=True, capture_output=True, timeout=60)
 
 
 def _agent(directory: Path) -> Path:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import fault_threads  # noqa: F401 - its kind of fault is known by it
+import fault_copy  # noqa: F401 - its kind of fault is known by it
+import fault_epochs  # noqa: F401 - as above
+import fault_threads  # noqa: F401 - as above
 import pytest
 from fault_aftermath import gather, workload
 from fault_case import Case, load_cases

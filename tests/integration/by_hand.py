@@ -10,6 +10,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import ElectionType, KafkaError, Producer
+from confluent_kafka import TopicPartition as ElectedPartition
+from confluent_kafka.admin import AdminClient
+from kafka import KafkaAdminClient, TopicPartition
+from kazoo.client import KazooClient
+
 from kraft_runbook.clients.metadata_quorum import controller_mode, describe_quorum, read_cluster_records
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
@@ -98,6 +104,34 @@ def await_dual_write(spec: ClusterSpec, *, secrets: Secrets) -> None:
     wait_until("dual write", advancing, within=180)
 
 
+UNREADABLE = "/config/brokers/999"
+"""The dynamic configuration of a broker that does not exist: the copy reads it, and chokes on a value that is no text; no broker ever reads it."""
+
+
+def die_in_the_copy(spec: ClusterSpec, zookeeper: KazooClient, *, last: tuple[int, ...], secrets: Secrets) -> None:
+    """Plant a znode that the copy can't read and bring the ``last`` brokers into migration mode: every controller that leads dies, until none can."""
+    zookeeper.create(UNREADABLE, b'{"version":1,"config":{"log.cleaner.threads":[5]}}', makepath=True)
+    here = layout(spec)
+    for broker in (spec.broker(each) for each in last):
+        _write(broker, broker_properties(spec, broker, BrokerMode.HYBRID))
+        _restart(here, broker.service)
+
+    def no_majority_runs() -> bool:
+        running = supervision.processes(here)
+        return sum(running[c.service].runs for c in spec.controllers) <= len(spec.controllers) // 2
+
+    wait_until("the controllers die of the copy", no_majority_runs, within=240)
+
+    def nobody_leads() -> bool:
+        try:
+            describe_quorum(spec, secrets=secrets)
+        except Unreachable:
+            return True
+        return False
+
+    wait_until("nobody leads any more", nobody_leads)
+
+
 def finalize(spec: ClusterSpec, *, secrets: Secrets) -> None:
     """Restart the controllers without the migration flag, the leader last."""
     here = layout(spec)
@@ -132,6 +166,40 @@ def to_dual_write(spec: ClusterSpec, *, secrets: Secrets) -> None:
 def restart(node: Broker | Controller, spec: ClusterSpec) -> None:
     """Restart one node with the configuration it has."""
     _restart(layout(spec), node.service)
+
+
+def make_state_anew(zookeeper: KazooClient, topic: str, partition: int) -> int:
+    """Delete a partition's state znode and create it with the same bytes: its version is 0 then. Returns what it was."""
+    path = f"/brokers/topics/{topic}/partitions/{partition}/state"
+    data, stat = zookeeper.get(path)
+    zookeeper.delete(path)
+    zookeeper.create(path, data)
+    return int(stat.version)
+
+
+def change_leader(spec: ClusterSpec, topic: str, partition: int, replicas: list[int]) -> None:
+    """Give a partition's replicas another order, and make the first of them its leader."""
+    admin = KafkaAdminClient(bootstrap_servers=list(spec.bootstrap_servers))
+    try:
+        admin.alter_partition_reassignments({TopicPartition(topic, partition): replicas})
+    finally:
+        admin.close()
+    electing = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
+
+    def elected() -> bool:
+        answers = electing.elect_leaders(ElectionType.PREFERRED, [ElectedPartition(topic, partition)]).result(10)
+        return all(error is None or error.code() == KafkaError.ELECTION_NOT_NEEDED for error in answers.values())
+
+    wait_until(f"{topic}-{partition} has leader {replicas[0]}", elected, within=30)
+
+
+def produced(spec: ClusterSpec, topic: str, partition: int) -> str:
+    """Why a record sent with acks=all to this very partition was not acknowledged within 15 seconds; empty: it was."""
+    producer = Producer({"bootstrap.servers": ",".join(spec.bootstrap_servers), "acks": "all", "message.timeout.ms": 15_000})
+    answers: list[str] = []
+    producer.produce(topic, b"is it led", key=b"probe", partition=partition, on_delivery=lambda error, _: answers.append(str(error or "")))
+    producer.flush(20)
+    return answers[0] if answers else "no answer"
 
 
 def _restart(here: Layout, service: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +13,7 @@ from kraft_runbook.clients.secrets import Secrets, environment_secrets
 from kraft_runbook.cluster import ClusterSpec
 from lab import ROOT
 from lab.layout import environment, load
+from lab.trial import free_network
 
 
 @dataclass(frozen=True)
@@ -57,18 +56,5 @@ def describe_new_lab() -> Lab:
     """A lab that does not exist yet, where nothing else is."""
     directory = Path(tempfile.mkdtemp(prefix="krb-"))
     directory.rmdir()
-    network = _unused_network()
+    network = free_network()
     return Lab(load({**os.environ, "KRB_LAB_DIR": str(directory), "KRB_LAB_NET": network}), directory, network)
-
-
-def _unused_network() -> str:
-    for _ in range(100):
-        network = f"127.{random.randint(30, 250)}.{random.randint(0, 250)}"
-        try:
-            with socket.socket() as zookeeper, socket.socket() as broker:
-                zookeeper.bind((f"{network}.1", 2181))
-                broker.bind((f"{network}.11", 9092))
-        except OSError:
-            continue
-        return network
-    raise RuntimeError("no loopback network is free for a lab")

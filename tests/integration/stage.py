@@ -127,7 +127,10 @@ def kill_worker_of_playbook(playbook: str, *, deadline: float = 60) -> None:
 
 
 def worker_of_playbook(playbook: str) -> int | None:
-    """The task process that runs a playbook now: the parent of the first ansible-playbook (which forks copies of itself)."""
+    """The task process that runs a playbook now: the parent of the first ansible-playbook (which forks copies of itself).
+
+    Only of this checkout: a test run of another one beside must not lose its worker.
+    """
     running: dict[int, int] = {}
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -135,6 +138,6 @@ def worker_of_playbook(playbook: str) -> int | None:
             parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
         except (OSError, ValueError):
             continue
-        if "ansible-playbook" in command and playbook in command:
+        if "ansible-playbook" in command and f"{ROOT}/playbooks/{playbook}" in command:
             running[int(process.name)] = parent
     return next((parent for parent in running.values() if parent not in running and parent != 1), None)

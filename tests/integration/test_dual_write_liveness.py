@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import by_hand
+from churn import churning
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 from labs import Lab
+from watched import Watched, watching
 
-from kraft_runbook.checks.liveness import dual_write_liveness
+from kraft_runbook.checks import run_checks
+from kraft_runbook.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
 from kraft_runbook.checks.model import CheckResult, Verdict
-from kraft_runbook.checks.registry import CHECKS
+from kraft_runbook.checks.registry import CHECKS, SOAK, Needs
 from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.clients.observe import Scope, observe
-from kraft_runbook.observation import BrokerMode, ZkMigrationState, was_read
+from kraft_runbook.conditions import Condition, evaluate
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
+from kraft_runbook.phases import Phase, detect_phase
 
 TOPIC = "without-state"
 PARTITIONS = 12
@@ -44,7 +49,9 @@ def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named
     spec, secrets = own_lab.spec, own_lab.secrets
     admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
     admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS, replica_assignment=[[1]] * PARTITIONS)])[TOPIC].result()
-    by_hand.to_dual_write(spec, secrets=secrets)
+    with watching(own_lab) as start:
+        by_hand.to_dual_write(spec, secrets=secrets)
+    nothing_is_refused_while_controllers_and_brokers_start(start)
     assert until(Verdict.PASS, lambda: liveness(own_lab), within=60)
     for partition in LOST:
         zookeeper.delete(state_of(partition))
@@ -65,3 +72,57 @@ def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named
         zookeeper.create(state_of(partition), json.dumps({"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1]}).encode())
     by_hand.restart(spec.controller(describe_quorum(spec, secrets=secrets).leader_id), spec)
     assert until(Verdict.PASS, lambda: liveness(own_lab), within=120)
+    gates_and_conditions_hold_while_topics_come_and_go(own_lab)
+    a_topic_that_zookeeper_lacks_is_found_while_topics_come_and_go(own_lab, zookeeper)
+
+
+def nothing_is_refused_while_controllers_and_brokers_start(start: Watched) -> None:
+    """A controller shows state 0 before the quorum's first records are committed; brokers come and go. None of it may stop a step."""
+    assert start.refused() == []
+    assert {ZkMigrationState.NOT_PUBLISHED, ZkMigrationState.PRE_MIGRATION} <= start.states(), "the looks were fast enough to see controllers start"
+    assert start.phases() == [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID]
+
+
+def judge(lab: Lab, earlier: ClusterObservation, seen: ClusterObservation) -> dict[str, str]:
+    """What blocks at the gates behind the copy, and what the waits would wait for."""
+    phase = detect_phase(seen).phase
+    gates = [r for gate in ("dual_write", SOAK) for r in run_checks(seen, lab.spec, phase, gate=gate, earlier=earlier).results]
+    found = {r.code: r.evidence for r in gates if r.blocks and CHECKS[r.code].needs is Needs.LIVE}
+    waits = [(Condition.METADATA_COPIED, None), (Condition.QUORUM_WHOLE, None), *((Condition.BROKER_IN_SYNC, i) for i in lab.spec.broker_ids)]
+    for condition, node_id in waits:
+        progress = evaluate(condition, seen, lab.spec, node_id=node_id, earlier=earlier)
+        found |= {} if progress.done else {condition.describe(node_id): progress.waiting_for}
+    return found
+
+
+def look_under_churn(lab: Lab, looks: int) -> Iterator[tuple[ClusterObservation, ClusterObservation]]:
+    """Pairs of looks, ``LIVENESS_SECONDS`` apart, while topics, configs, ACLs and quotas change all the time."""
+    with churning(lab) as churn:
+        before = [observe(lab.spec, secrets=lab.secrets)]
+        while looks:
+            time.sleep(lab.spec.deadlines.poll)
+            seen = observe(lab.spec, secrets=lab.secrets)
+            old = [each for each in before if (seen.observed_at - each.observed_at).total_seconds() >= LIVENESS_SECONDS]
+            before.append(seen)
+            if old:
+                looks -= 1
+                yield old[-1], seen
+    assert churn.changes["topics"] > len(before)
+
+
+def gates_and_conditions_hold_while_topics_come_and_go(lab: Lab) -> None:
+    found, exact = [], []
+    for earlier, seen in look_under_churn(lab, 12):
+        found.append(judge(lab, earlier, seen))
+        assert was_read(seen.topics_apart) and seen.active_controller is not None and was_read(seen.active_controller.metrics)
+        exact.append(seen.active_controller.metrics.zk_write_behind_lag == 0 and not seen.topics_apart.only_in_quorum | seen.topics_apart.only_in_zookeeper)
+    assert exact.count(False) >= 2, "what is exact at one look does not hold here"
+    healthy = lab.spec.deadlines.healthy_in_a_row
+    assert any(not any(found[n : n + healthy]) for n in range(len(found) - healthy + 1)), found
+    assert sum(map(bool, found)) <= 2, found
+
+
+def a_topic_that_zookeeper_lacks_is_found_while_topics_come_and_go(lab: Lab, zookeeper: KazooClient) -> None:
+    zookeeper.delete(f"/brokers/topics/{TOPIC}", recursive=True)
+    found = [judge(lab, earlier, seen) for earlier, seen in look_under_churn(lab, 5)]
+    assert all(TOPIC in each.get("KRB-GATE-004", "") for each in found[1:]), found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import by_hand
@@ -12,25 +13,34 @@ from by_hand import answered
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
 from confluent_kafka.admin import AlterConfigOpType as Op
 from kazoo.client import KazooClient
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_acl
 from labs import Lab
 
 from kraft_runbook.clients import departure
 from kraft_runbook.clients.departure import leave_kraft
+from kraft_runbook.clients.final_proof import FinalProof
 from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.clients.observe import accepts, observe
 from kraft_runbook.clients.playbooks import gather_host_facts
+from kraft_runbook.clients.quorum_fence import QuorumFence
+from kraft_runbook.clients.quorum_logs import read_logs
 from kraft_runbook.controller_threads import cut_off
-from kraft_runbook.errors import StepFailed
-from kraft_runbook.leaving import Departure, fence_plan
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.leaving import Departure, FencePlan, fence_plan
+from kraft_runbook.never_copied import why_not_proven
 from lab.layout import starts
 
 BURST = [f"burst-{n}" for n in range(300)]
+BEHIND = (("orders", 1), ("orders", 2))
+"""Partitions whose state znode is made anew, the second one after the look at all of them: their versions lie behind their epochs."""
+AHEAD = ("orders", 3)
+"""One whose version lies ahead, as it does after an election among controllers of brokers in KRaft mode."""
 
 
-def leave(lab: Lab, zookeeper: KazooClient, *, just_before=None) -> Departure:
+def leave(lab: Lab, zookeeper: KazooClient, *, just_before=None, plan: FencePlan | None = None, tell=print) -> Departure:
     since = json.loads(zookeeper.get("/migration")[0])["kraft_metadata_offset"]
-    plan = fence_plan(observe(lab.spec, secrets=lab.secrets))
-    return leave_kraft(lab.spec, plan, proven_since=since, secrets=lab.secrets, tell=print, just_before=just_before)
+    plan = plan or fence_plan(observe(lab.spec, secrets=lab.secrets))
+    return leave_kraft(lab.spec, plan, proven_since=since, secrets=lab.secrets, tell=tell, just_before=just_before)
 
 
 def create(lab: Lab, topics: list[str]) -> None:
@@ -78,6 +88,98 @@ def test_what_fails_before_the_fence_stops_no_controller(dual_write: Lab, zookee
     assert all(accepts(c.host, c.port) is True for c in dual_write.spec.controllers)
 
 
+def test_without_the_right_to_delete_no_controller_is_stopped(dual_write: Lab, zookeeper: KazooClient) -> None:
+    before = starts(dual_write.spec)
+    acls, _ = zookeeper.get_acls("/")
+    zookeeper.set_acls("/", [ACL(Permissions.ALL & ~Permissions.DELETE, Id("world", "anyone"))])
+    try:
+        with pytest.raises(Refused, match=r"NoAuth: no DELETE on their parent, whose ACL is world:anyone=crwa\); nothing was stopped"):
+            leave(dual_write, zookeeper)
+    finally:
+        zookeeper.set_acls("/", acls)
+    assert starts(dual_write.spec) == before
+    assert all(accepts(c.host, c.port) is True for c in dual_write.spec.controllers)
+
+
+def test_where_the_right_is_taken_away_meanwhile_every_controller_is_started_again(
+    dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(departure, "require_deletable", lambda reader: None)
+    before = starts(dual_write.spec)
+    acls, _ = zookeeper.get_acls("/")
+    try:
+        with pytest.raises(StepFailed, match="could not be deleted: NoAuth, and so none was") as failed:
+            leave(
+                dual_write,
+                zookeeper,
+                just_before=lambda: zookeeper.set_acls("/", [ACL(Permissions.ALL & ~Permissions.DELETE, Id("world", "anyone"))]),
+            )
+    finally:
+        zookeeper.set_acls("/", acls)
+    assert "could not be lifted" not in str(failed.value)
+    dual_write_goes_on(dual_write)
+    after = starts(dual_write.spec)
+    assert [after[c.service] - before[c.service] for c in dual_write.spec.controllers] == [1, 1, 1]
+
+
+def test_a_controller_that_cannot_be_stopped_lifts_the_fence(dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lock can't be taken: what stands at the lock file's place is a directory, until the failure is known."""
+    plan = fence_plan(observe(dual_write.spec, secrets=dual_write.secrets))
+    other, stuck = (dual_write.spec.controller(each) for each in plan.fenced)
+    lock = Path(stuck.config_file).with_name(f".{Path(stuck.config_file).name}.lock")
+    hear = QuorumFence._hear_of_failure
+
+    def mend_and_hear(self: QuorumFence, host: str, message: str) -> None:
+        if lock.is_dir():
+            lock.rmdir()
+        hear(self, host, message)
+
+    monkeypatch.setattr(QuorumFence, "_hear_of_failure", mend_and_hear)
+    before = starts(dual_write.spec)
+
+    def take_the_lock() -> None:
+        lock.unlink(missing_ok=True)
+        lock.mkdir()
+
+    with pytest.raises(StepFailed, match=f"controller {stuck.id} could not be stopped") as failed:
+        leave(dual_write, zookeeper, plan=plan, just_before=take_the_lock)
+    assert "could not be lifted" not in str(failed.value)
+    dual_write_goes_on(dual_write)
+    after = starts(dual_write.spec)
+    assert [after[c.service] - before[c.service] for c in (other, stuck)] == [1, 0]
+
+
+def test_an_active_controller_that_resigns_during_the_proof_lifts_the_fence_at_once(
+    dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+
+    def never_ends(self: FinalProof, reader: object) -> int:
+        over.wait(300)
+        return 0
+
+    monkeypatch.setattr(FinalProof, "compare", never_ends)
+    with pytest.raises(StepFailed, match="does not lead the quorum any more") as failed:
+        leave(dual_write, zookeeper)
+    over.set()
+    assert "the fence is lifted" in failed.value.way_out
+    dual_write_goes_on(dual_write)
+
+
+def test_a_state_znode_that_lies_behind_and_may_not_be_written_is_named_before_any_controller_is_stopped(dual_write: Lab, zookeeper: KazooClient) -> None:
+    path = "/brokers/topics/orders/partitions/0/state"
+    by_hand.make_state_anew(zookeeper, "orders", 0)
+    zookeeper.set_acls(path, [make_acl("world", "anyone", read=True, admin=True)])
+    before = starts(dual_write.spec)
+    try:
+        with pytest.raises(StepFailed, match=rf"{path} \(NoAuth\)") as failed:
+            leave(dual_write, zookeeper)
+    finally:
+        zookeeper.set_acls(path, OPEN_ACL_UNSAFE)
+    assert "zookeeper.security" in failed.value.way_out
+    assert starts(dual_write.spec) == before
+
+
 def test_a_touched_key_that_differs_in_zookeeper_lifts_the_fence(dual_write: Lab, zookeeper: KazooClient) -> None:
     admin = AdminClient({"bootstrap.servers": ",".join(dual_write.spec.bootstrap_servers)})
 
@@ -114,7 +216,25 @@ def test_what_is_not_drained_in_time_lifts_the_fence(dual_write: Lab, zookeeper:
 
 def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(dual_write: Lab, zookeeper: KazooClient) -> None:
     zookeeper.create("/admin/reassign_partitions", b'{"version":1,"partitions":[]}')
-    left = leave(dual_write, zookeeper, just_before=lambda: create(dual_write, BURST[150:]))
+    for topic, partition in BEHIND:
+        by_hand.change_leader(dual_write.spec, topic, partition, replicas_of(zookeeper, topic, partition)[::-1])
+    by_hand.await_dual_write(dual_write.spec, secrets=dual_write.secrets)
+    assert by_hand.make_state_anew(zookeeper, *BEHIND[0]) > 0
+
+    def create_and_fall_behind_once_all_was_looked_at() -> None:
+        by_hand.make_state_anew(zookeeper, *BEHIND[1])
+        by_hand.change_leader(dual_write.spec, *BEHIND[1], replicas_of(zookeeper, *BEHIND[1])[::-1])
+        create(dual_write, BURST[150:])
+
+    state = "/brokers/topics/{}/partitions/{}/state".format(*AHEAD)
+    for _ in range(5):
+        zookeeper.set(state, zookeeper.get(state)[0])
+    now = fence_plan(observe(dual_write.spec, secrets=dual_write.secrets))
+    stale = now.led_by(now.fenced[0])  # as if another had been elected since the plan was made
+    told: list[str] = []
+    left = leave(dual_write, zookeeper, plan=stale, tell=told.append, just_before=create_and_fall_behind_once_all_was_looked_at)
+    assert f"controller {now.active} was elected before the fence; nothing was stopped: beginning again around it" in told
+    assert [f"{topic}-{partition}" for topic, partition in BEHIND] == [each.split(" ")[0] for each in left.raised]
     assert left.migration_offset == (left.high_watermark or 0) - 1
     assert (left.touched_keys or 0) >= 150
     assert set(left.deleted) == {"/controller", "/migration", "/admin/reassign_partitions"}
@@ -123,3 +243,33 @@ def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(
     assert [path for path in states if not zookeeper.exists(path)] == []
     assert json.loads(zookeeper.get("/controller")[0])["kraftControllerEpoch"] == -1
     assert not zookeeper.exists("/migration")
+
+
+def test_the_logs_of_the_stopped_controllers_hold_the_end_of_the_copy(dual_write: Lab) -> None:
+    """Kafka's own bytes, read on the host: what would speak against a claim that the copy was never committed."""
+    logs = read_logs(dual_write.spec, stop=True, tell=print)
+    assert [log.states for log in logs] == [frozenset({1, 2})] * 3
+    assert all(log.end > 100 and log.open_since is None for log in logs)
+    assert why_not_proven(logs, dual_write.spec.controller_ids) == "the log of controller 101, 102, 103 holds the end of the copy"
+
+
+def test_a_partition_whose_state_znode_was_made_anew_takes_records_after_a_follower_has_restarted(dual_write: Lab, zookeeper: KazooClient) -> None:
+    """Left behind, its leader would skip all that the ZooKeeper controller says, and its restarted follower's fetches with it."""
+    spec = dual_write.spec
+    leaders = {json.loads(zookeeper.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0])["leader"] for topic, partition in BEHIND}
+    follower = next(b for b in spec.brokers if b.id not in leaders)
+    before = zookeeper.exists(f"/brokers/ids/{follower.id}").czxid
+    by_hand.restart(follower, spec)
+
+    def in_every_isr_again() -> bool:
+        here = zookeeper.exists(f"/brokers/ids/{follower.id}")
+        states = [json.loads(zookeeper.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0]) for topic, partition in BEHIND]
+        return here is not None and here.czxid > before and all(follower.id in state["isr"] for state in states)
+
+    by_hand.wait_until(f"broker {follower.id} is in sync", in_every_isr_again, within=60)
+    partitions = (*BEHIND, AHEAD)
+    assert {each: by_hand.produced(spec, *each) for each in partitions} == dict.fromkeys(partitions, "")
+
+
+def replicas_of(zookeeper: KazooClient, topic: str, partition: int) -> list[int]:
+    return list(json.loads(zookeeper.get(f"/brokers/topics/{topic}")[0])["partitions"][str(partition)])

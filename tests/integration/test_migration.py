@@ -139,7 +139,7 @@ def every_parity_run_matched_and_every_gate_was_signed(stage: Stage, run_id: str
     for task in ("parity_in_hybrid", "parity_in_dual_write", "soak", "gate_finalize.parity_again"):
         assert stage.client.xcom(MIGRATION, run_id, task)["verdict"] == "MATCH"
     for gate in ("start", "dual_write", "finalize"):
-        proven = stage.client.xcom(MIGRATION, run_id, f"gate_{gate}.prove")["digest"]
+        proven = stage.client.xcom(MIGRATION, run_id, f"gate_{gate}.prove")[-1]["digest"]
         assert stage.client.xcom(MIGRATION, run_id, f"gate_{gate}.approve")["proof_digest"] == proven
     records = read_records(stage.airflow.home / "kraft-runbook" / "evidence", run_file_name(MIGRATION, run_id))
     outcomes = [r.body["outcome"] for r in records]

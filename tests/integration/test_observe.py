@@ -6,7 +6,9 @@ import os
 import signal
 import time
 
+import by_hand
 import pytest
+from fault_threads import end_thread_of
 from kazoo.client import KazooClient
 from labs import Lab
 
@@ -73,6 +75,41 @@ def test_a_missing_state_znode_and_a_client_of_zookeeper_are_found(own_lab: Lab)
         "KRB-PRE-014",
         "KRB-PRE-034",
     ]
+
+
+def test_a_quota_and_a_password_that_would_end_every_controller_block_preflight_by_their_paths(own_lab: Lab) -> None:
+    client = KazooClient(own_lab.spec.zookeeper.connect)
+    client.start()
+    path = "/config/clients/planted"
+    try:
+        client.create(path, b'{"version":1,"config":{"consumer_byte_rate":"abc"}}')
+        try:
+            seen = observe(
+                own_lab.spec, secrets=lambda ref: "another" if ref.env == "KRB_LAB_PASSWORD_ENCODER_SECRET" else own_lab.secrets(ref), scope=Scope.FULL
+            )
+        finally:
+            client.delete(path)
+    finally:
+        client.stop()
+        client.close()
+    told = {r.code: r.evidence for r in run_checks(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").blocking if r.verdict is Verdict.FAIL}
+    assert told.keys() == {"KRB-PRE-027", "KRB-PRE-060", "KRB-PRE-061", "KRB-PRE-062"}
+    assert told["KRB-PRE-060"] == f"every controller ends in the copy: 1: {path} (consumer_byte_rate is not a number)"
+    assert told["KRB-PRE-061"] == f"a broker would not come up: 1: {path} (consumer_byte_rate is not a number)"
+    assert told["KRB-PRE-062"].startswith("1: /config/brokers/1 listener.name.sasl.scram-sha-256.sasl.jaas.config: password.encoder.secret does not decode it")
+
+
+def test_a_broker_whose_listener_died_blocks_preflight_with_the_way_out(own_lab: Lab) -> None:
+    end_thread_of(processes(layout(own_lab.spec))["broker-3"].pid, "/config/changes-event-process-thread")
+    by_hand.wait_until("the thread ends", lambda: not answer_064(own_lab)[0])
+    told, fix = answer_064(own_lab)[1:]
+    assert told == "broker 3 hears of no change at /config/changes"
+    assert fix.startswith("restart the broker now, out of turn")
+
+
+def answer_064(lab: Lab) -> tuple[bool, str, str]:
+    (found,) = [r for r in run_checks(look(lab, with_hosts=True), lab.spec, Phase.ZOOKEEPER).results if r.code == "KRB-PRE-064"]
+    return found.passed, found.evidence, found.fix
 
 
 def test_a_broker_that_is_killed_is_down_and_the_rest_is_still_seen(own_lab: Lab) -> None:

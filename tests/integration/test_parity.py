@@ -21,6 +21,7 @@ from labs import Lab
 from pyspark.sql import SparkSession
 
 from kraft_runbook.clients.dual_write import read_migration
+from kraft_runbook.clients.final_proof import what_lies_behind
 from kraft_runbook.clients.log_follower import LogFollower
 from kraft_runbook.clients.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum
 from kraft_runbook.clients.quorum_facts import declared_rows
@@ -28,7 +29,7 @@ from kraft_runbook.clients.recheck import recheck, save_proven
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.cluster import SecretRef
 from kraft_runbook.errors import RunbookError, SecretMissing
-from kraft_runbook.metadata import comparison, entities, levels
+from kraft_runbook.metadata import comparison, coverage, entities, levels
 from kraft_runbook.metadata.comparison import ParityReport, Verdict
 from kraft_runbook.metadata.entities import Fingerprints, Kind
 from kraft_runbook.metadata.metadata_log import LogReplay
@@ -59,16 +60,31 @@ def until_written(lab: Lab) -> None:
 
 @contextmanager
 def planted(zookeeper: KazooClient, edits: dict[str, Edit]) -> Iterator[None]:
-    """The znodes changed (None: deleted), and put back afterwards."""
-    before = {path: zookeeper.get(path)[0] for path in edits}
+    """The znodes changed (None: deleted), and put back afterwards, with a version that does not lie behind."""
+    before = {path: zookeeper.get(path) for path in edits}
     try:
         for path, edit in edits.items():
-            after = edit(before[path])
+            after = edit(before[path][0])
             zookeeper.delete(path) if after is None else zookeeper.set(path, after)
         yield
     finally:
-        for path, data in before.items():
-            zookeeper.set(path, data) if zookeeper.exists(path) else zookeeper.create(path, data)
+        for path, (data, stat) in before.items():
+            if not zookeeper.exists(path):
+                zookeeper.create(path, data)
+            while zookeeper.set(path, data).version < stat.version:
+                pass
+
+
+@contextmanager
+def added(zookeeper: KazooClient, znodes: dict[str, bytes]) -> Iterator[None]:
+    """Znodes that were not there, and are gone afterwards."""
+    try:
+        for path, data in znodes.items():
+            zookeeper.create(path, data)
+        yield
+    finally:
+        for path in znodes:
+            zookeeper.delete(path)
 
 
 def field(*path: str, to: Any) -> Edit:
@@ -93,7 +109,7 @@ def respelt(data: bytes) -> bytes:
 def test_dual_write_matches_in_every_kind_and_shows_no_secret(dual_write: Lab, spark: SparkSession) -> None:
     report = compare(dual_write, spark)
     assert report.verdict is Verdict.MATCH, report.render_text()
-    assert {each.kind for each in report.counts} == {kind.value for kind in Kind if kind not in (Kind.UNREADABLE, Kind.WHOLE_TOPIC)}
+    assert {each.kind for each in report.counts} == {kind.value for kind in Kind if kind not in (Kind.UNREADABLE, Kind.WHOLE_TOPIC, Kind.MANY_EPOCHS)}
     assert 0 < report.migration_offset <= report.end_offset
     shown = json.dumps(report.to_dict()) + report.render_text() + report.render_markdown()
     assert not [name for name, value in dual_write.environment.items() if name.startswith("KRB_LAB_") and "SECRET" in name and value in shown]
@@ -112,6 +128,25 @@ def test_harmless_differences_are_none(dual_write: Lab, zookeeper: KazooClient, 
     with planted(zookeeper, edits):
         report = compare(dual_write, spark)
     assert report.verdict is Verdict.MATCH, report.render_text()
+
+
+def test_a_state_znode_that_was_made_anew_is_no_difference_and_is_told_until_its_version_has_caught_up(
+    dual_write: Lab, zookeeper: KazooClient, spark: SparkSession
+) -> None:
+    state = "/brokers/topics/orders/partitions/5/state"
+    epoch = by_hand.make_state_anew(zookeeper, "orders", 5)
+    zookeeper.set("/brokers/topics/orders/partitions/4/state", zookeeper.get("/brokers/topics/orders/partitions/4/state")[0])  # ahead: nothing to tell
+    told = compare(dual_write, spark)
+    assert (told.verdict, told.behind) == (Verdict.MATCH, 1), told.render_text()
+    assert [(s.kind, s.key, s.zookeeper, s.kraft) for s in told.samples] == [("partition epoch", f"orders-5 ({state})", "0", str(epoch))]
+    assert "forbids leaving" in told.summary
+    looked = what_lies_behind(dual_write.spec, secrets=dual_write.secrets)
+    partitions = next(each.both + each.differ for each in told.counts if each.kind == "partition epoch")
+    assert looked == f"1 of {partitions} state znodes have a version behind their partition epoch: orders-5 (version 0, epoch {epoch})"
+    for _ in range(epoch):
+        zookeeper.set(state, zookeeper.get(state)[0])
+    assert compare(dual_write, spark).behind == 0
+    assert what_lies_behind(dual_write.spec, secrets=dual_write.secrets) is None
 
 
 def test_a_planted_difference_of_every_kind_is_found_and_named(dual_write: Lab, zookeeper: KazooClient, spark: SparkSession) -> None:
@@ -163,6 +198,40 @@ def test_a_planted_difference_of_every_kind_is_found_and_named(dual_write: Lab, 
     assert restored.verdict is Verdict.MATCH, restored.render_text()
 
 
+def test_what_stands_under_another_spelling_of_a_name_is_read_where_it_was_seen(dual_write: Lab, zookeeper: KazooClient, spark: SparkSession) -> None:
+    """Kafka reads + as a space in these names, and writes %20 itself: a path made from the name would miss both."""
+    quota = json.dumps({"version": 1, "config": {"producer_byte_rate": "1024"}}).encode()
+    with added(zookeeper, {"/config/users/CN%3Dx%2C+O%3Dy": quota, "/config/clients/a+b": quota}):
+        report = compare(dual_write, spark)
+    assert report.verdict is Verdict.MISMATCH, report.render_text()
+    assert {(sample.key, sample.side) for sample in report.samples} == {
+        ("user CN=x, O=y: producer_byte_rate (/config/users/CN%3Dx%2C+O%3Dy)", "only in ZooKeeper"),
+        ("client-id a b: producer_byte_rate (/config/clients/a+b)", "only in ZooKeeper"),
+    }
+
+    alice = zookeeper.get("/config/users/alice")[0]
+    with added(zookeeper, {"/config/users/%61lice": alice, "/config/clients/100%": quota}):
+        report = compare(dual_write, spark)
+    assert report.verdict is Verdict.MISMATCH, report.render_text()
+    assert {(sample.kind, sample.key) for sample in report.samples} == {
+        *((kind, f"{key} (/config/users/%61lice, /config/users/alice)") for kind, key in ALICE),
+        ("unreadable znode", "/config/clients/100%"),
+    }
+    assert all("it 2 times:" in sample.zookeeper for sample in report.samples if "alice" in sample.key)
+
+
+ALICE = (
+    ("SCRAM credential", "user alice, SCRAM-SHA-256"),
+    ("SCRAM credential", "user alice, SCRAM-SHA-512"),
+    ("client quota", "user alice: request_percentage"),
+)
+
+
+def test_every_znode_below_the_root_is_compared_or_listed_as_not_compared(dual_write: Lab, zookeeper: KazooClient) -> None:
+    known = {path.split("/")[1] for path in coverage.ZNODES}
+    assert {name for name in zookeeper.get_children("/") if name != "zookeeper"} <= known
+
+
 def test_a_version_that_does_not_cover_the_brokers_protocol_is_a_difference(dual_write: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(levels.LEVELS, "3.9-IV0", 22)
     replay = LogReplay(describe_quorum(dual_write.spec, secrets=dual_write.secrets).high_watermark - 1, Fingerprints(b""), dual_write.spec.kafka.ibp)
@@ -210,7 +279,7 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
     admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
     entry = ConfigEntry("retention.ms", "123456", incremental_operation=Op.SET)
     changed = ConfigResource(ConfigResource.Type.TOPIC, "clicks", incremental_configs=[entry])
-    answered(admin.create_topics([NewTopic("since-1", 3, 3), NewTopic("since-2", 3, 3)]))
+    answered(admin.create_topics([NewTopic("since-1", 3, 3), NewTopic("since-2", 3, 3, config={"retention.ms": "654321"})]))
     answered(admin.incremental_alter_configs([changed]))
     answered(admin.delete_topics(["since-2"]))
     until_written(dual_write)
@@ -223,6 +292,10 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
         found = recheck(spec, proven, secrets=secrets)
     assert found.verdict is Verdict.MISMATCH
     assert [sample.key for sample in found.samples] == ["clicks: retention.ms (/config/topics/clicks)"]
+    with added(zookeeper, {"/config/topics/since-2": b"{ not json"}):
+        found = recheck(spec, proven, secrets=secrets)
+    assert found.verdict is Verdict.MISMATCH, found.render_text()
+    assert [sample.key for sample in found.samples] == ["/config/topics/since-2"], "what can't be read is not absent, though the log deleted it"
     assert recheck(spec, proven, secrets=secrets).verdict is Verdict.MATCH
 
 

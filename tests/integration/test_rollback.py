@@ -16,6 +16,7 @@ from typing import Any
 import by_hand
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from enforced import clear_passwords_in_zookeeper, topic_without_a_factor
 from labs import Lab
 from stage import ENDED, Stage, open_stage, start_workload, worker_of_playbook
 
@@ -168,10 +169,19 @@ def test_from_hybrid_and_from_every_broker_in_kraft_mode_to_hybrid_alone(stage: 
 
 def test_forward_again_and_final_no_acknowledged_record_was_lost_and_there_is_no_way_back(stage: Stage, account: Path) -> None:
     lab = stage.lab
-    by_hand.to_dual_write(lab.spec, secrets=lab.secrets)
+    replicas = {Phase.ZOOKEEPER: topic_without_a_factor(lab, "made-on-zookeeper")}
+    by_hand.provision_controllers(lab.spec, by_hand.cluster_id(lab.spec, secrets=lab.secrets), secrets=lab.secrets)
+    replicas[Phase.PRE_MIGRATION] = topic_without_a_factor(lab, "made-before-the-copy")
+    by_hand.roll_brokers(lab.spec, BrokerMode.HYBRID, secrets=lab.secrets)
+    by_hand.await_dual_write(lab.spec, secrets=lab.secrets)
+    replicas[Phase.HYBRID] = topic_without_a_factor(lab, "made-in-hybrid")
+    assert clear_passwords_in_zookeeper(lab) == []
     by_hand.roll_brokers(lab.spec, BrokerMode.KRAFT, secrets=lab.secrets)
+    replicas[Phase.DUAL_WRITE] = topic_without_a_factor(lab, "made-in-kraft-mode")
     by_hand.finalize(lab.spec, secrets=lab.secrets)
     assert phase(lab) is Phase.FINALIZED
+    replicas[Phase.FINALIZED] = topic_without_a_factor(lab, "made-after-the-end")
+    assert set(replicas.values()) == {3}, replicas
     os.kill(int((account.parent / "pid").read_text()), signal.SIGTERM)
     ends = time.monotonic() + 180
     while not account.exists():

@@ -6,13 +6,21 @@ import time
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.security import ACL, Id, Permissions
 from labs import Lab
 
 from kraft_runbook.clients.multi_read import MultiRead
+from kraft_runbook.clients.observe_tree import read_tree
 from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.clients.znode_findings import PasswordSecrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.clients.zookeeper_handover import NothingDeleted, Office, leave_office, why_not_deletable
 from kraft_runbook.cluster import ZooKeeper
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.metadata.entities import Fingerprints
+from kraft_runbook.metadata.zookeeper_tree import Decoding
+from kraft_runbook.observation import Consequence, Found
+from tests.unit.bad_znodes import BAD, TOPIC, data_of
 
 SIZES = [*range(0, 3000, 3), 900_000, 900_000, 900_000]
 
@@ -44,6 +52,25 @@ def test_a_server_without_multi_read_is_read_one_by_one(tree: ZooKeeper, monkeyp
         assert reader.children_many(["/n/none"]) == [None]
 
 
+def test_the_right_to_delete_is_the_parents_and_needs_no_right_to_create(tree: ZooKeeper, zookeeper: KazooClient) -> None:
+    anyone, kafka = Id("world", "anyone"), Id("digest", "kafka:Zm9vYmFyYmF6")
+    zookeeper.create("/reader-test/brokers/ids", makepath=True)
+    try:
+        with ZookeeperReader(tree, secrets=environment_secrets({})) as reader:
+            assert why_not_deletable(reader) is None
+            zookeeper.set_acls("/reader-test", [ACL(Permissions.READ | Permissions.DELETE | Permissions.ADMIN, anyone)])
+            assert why_not_deletable(reader) is None
+            zookeeper.set_acls("/reader-test", [ACL(Permissions.ALL, kafka), ACL(Permissions.READ | Permissions.CREATE | Permissions.ADMIN, anyone)])
+            said = why_not_deletable(reader) or ""
+            assert "NoAuth: no DELETE on their parent, whose ACL is digest:kafka=cdrwa, world:anyone=cra" in said
+            with pytest.raises(NothingDeleted, match="NoAuth"):
+                leave_office(reader, Office(None, reader.get("/n"), None))
+            assert reader.children_many(["/", "/brokers"]) == [("brokers", "n"), ("ids",)]
+    finally:
+        zookeeper.set_acls("/reader-test", [ACL(Permissions.ALL, anyone)])
+        zookeeper.delete("/reader-test/brokers", recursive=True)
+
+
 def test_an_ensemble_that_does_not_answer_is_named_in_time() -> None:
     started = time.monotonic()
     with (
@@ -52,3 +79,22 @@ def test_an_ensemble_that_does_not_answer_is_named_in_time() -> None:
     ):
         pass
     assert time.monotonic() - started < 5
+
+
+def test_znodes_of_every_kind_that_kafka_cannot_go_on_with_are_found_by_their_paths(own_lab: Lab, zookeeper: KazooClient) -> None:
+    """One planted znode of each path, in a tree of their own: the brokers of the lab do not see it."""
+    planted = {path: (data_of(content), expected) for path, content, expected in BAD if path != "/feature" and not path.endswith("/a/b")}
+    zookeeper.create("/planted/brokers/topics/s", data_of(TOPIC), makepath=True)
+    for path, (data, _) in planted.items():
+        zookeeper.create(f"/planted{path}", data, makepath=True)
+    zookeeper.create("/planted/config/changes/config_change_next", b"", makepath=True)
+    with ZookeeperReader(ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/planted"), secrets=environment_secrets({})) as reader:
+        tree = read_tree(reader, Decoding(Fingerprints(b"salt")), PasswordSecrets())
+    for consequence in Consequence:
+        expected = {path for path, (_, said) in planted.items() if consequence in {each for each, _ in said}}
+        if consequence is Consequence.KRAFT_DIFFERS:
+            expected.add("/config/changes/config_change_next")
+        found = tree.faults.get(consequence, Found())
+        assert {each.partition(" (")[0] for each in found.samples} == expected
+        assert found.count == len(found.samples)
+    assert "/latest_producer_id_block" in tree.unreadable and tree.unreadable_count == len(tree.unreadable)

@@ -36,6 +36,7 @@ def rows_in(columns: TopicColumns) -> list[Row]:
         )
         rows.append(entities.assignment(name, partition, replicas, adding, removing))
         rows.append(entities.partition_state(name, partition, int(of.leader[at]), int(of.leader_epoch[at]), isr, int(of.recovery[at])))
+        rows.append(entities.partition_epoch(name, partition, int(of.epoch[at])))
     configs = columns.configs
     rows += [entities.topic_config(names[topic], name, value) for topic, name, value in zip(configs.topic, configs.name, configs.value, strict=True)]
     return sorted(rows, key=repr)
@@ -100,7 +101,7 @@ def test_from_a_server_without_multi_read_all_topics_are_odd(tree: ZooKeeper, mo
     with ZookeeperReader(tree, secrets=environment_secrets({})) as reader:
         columns, odd = read_topic_columns(reader, PLAIN)
         assert (len(columns), odd) == (0, tuple(PLAIN))
-        assert len(list(read_topics(reader, PLAIN[:1], DECODING))) == 3
+        assert len(list(read_topics(reader, PLAIN[:1], DECODING))) == 4
 
 
 def test_a_lost_connection_is_read_over_again(tree: ZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,10 +55,10 @@ def test_rows_come_in_batches_and_a_failure_comes_last() -> None:
 
 @pytest.mark.parametrize("letter", ["x", "ü", "日"])
 def test_rows_come_as_they_are_and_pandas_is_not_needed(letter: str) -> None:
-    rows = [Row(Kind.TOPIC, f'["{letter}{n}"]', letter * n) for n in range(20)]
+    rows = [Row(Kind.TOPIC, f'["{letter}{n}"]', letter * n, f"/{letter}" * (n % 3)) for n in range(20)]
     (batch,) = row_batches_of_a_worker(rows)
     batch.validate(full=True)
-    assert batch.to_pylist() == [{"kind": "topic", "key": row.key, "value": row.value} for row in rows]
+    assert batch.to_pylist() == [{"kind": "topic", "key": row.key, "value": row.value, "path": row.path} for row in rows]
     script = (
         "import sys; from kraft_runbook.spark.arrow_rows import *; from kraft_runbook.metadata.entities import *;"
         "list(row_batches_of_a_worker([acl('a', 'b', 'c', 'd', 'e', 'f', 'g')])); sys.exit('pandas' in sys.modules)"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from observations import observation
+from observations import SPEC, observation
 
 from kraft_runbook.checks import CheckResult, Severity, Verdict
 from kraft_runbook.evidence import EvidenceRecord, make_record
@@ -61,12 +61,16 @@ class Run:
     def gate(self, gate: Gate, phase: Phase, parity: ParityReport | None, *, thinks: float, by: str) -> None:
         summary = ParitySummary(parity.verdict.value, parity.digest, parity.offset, parity.finished_at.isoformat(), "| kind |") if parity else None
         seen = observation(phase)
-        proof = make_proof(gate, seen, checks=CHECKS, parity=summary, rollback=rollback_plan(phase), made_at=self.clock)
+        proof = make_proof(gate, seen, SPEC, checks=CHECKS, parity=summary, rollback=rollback_plan(phase), made_at=self.clock)
         what = {"gate": gate.value, "digest": proof.digest, "phase": phase.value, "parity": parity.digest if parity else None, "proof": proof.to_dict()}
         self.write(f"gate_{gate.value}.prove", "proven", what, after=4)
         answered = self.clock + timedelta(seconds=thinks)
-        self.write(f"gate_{gate.value}.approve", "approved", {"gate": gate.value, "digest": proof.digest, "by": by, "answered_at": answered}, after=thinks + 1)
-        self.write(f"gate_{gate.value}.confirm", "confirmed", {"gate": gate.value, "digest": proof.digest, "phase": phase.value}, after=3)
+        bound = {"gate": gate.value, "digest": proof.digest, "task_instance": f"instance-{len(self.records)}", "try_number": 1}
+        signed = {"by": by, "by_id": "17", "answered_at": answered, "task_instance": bound["task_instance"]}
+        self.write(f"gate_{gate.value}.approve", "asked", {**bound, "number": 1, "needed": 1}, after=0)
+        self.write(f"gate_{gate.value}.approve", "approved", {**bound, **signed}, after=thinks + 1)
+        confirmed = {"gate": gate.value, "digest": proof.digest, "phase": phase.value, "signatures": [signed]}
+        self.write(f"gate_{gate.value}.confirm", "confirmed", confirmed, after=3)
 
 
 def forward() -> Run:
@@ -132,7 +136,15 @@ def back() -> Run:
     run.write(
         "leave_kraft",
         "left_kraft",
-        {**what, "window_seconds": 1.42, "migration_offset": 755, "high_watermark": 756, "touched_keys": 31, "phase": "HYBRID"},
+        {
+            **what,
+            "window_seconds": 1.42,
+            "migration_offset": 755,
+            "high_watermark": 756,
+            "touched_keys": 31,
+            "raised": ["orders-1 (version 7, epoch 11)"],
+            "phase": "HYBRID",
+        },
         after=9,
     )
     run.write("closing_report", "closed", {"phase": "ZOOKEEPER", "succeeded": True, "failed": []})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 from kraft_runbook.cluster import ClusterSpec, is_sensitive
 from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.configuration import broker_properties, controller_properties
+from kraft_runbook.mode_settings import of_zookeeper_alone
 from kraft_runbook.observation import (
     BrokerMetrics,
     BrokerMode,
@@ -25,6 +26,7 @@ from kraft_runbook.observation import (
     HostState,
     MigrationZnode,
     QuorumState,
+    TopicsApart,
     TopicsState,
     Unread,
     Voter,
@@ -81,6 +83,9 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
         classpath_ok=True,
         has_metadata_log=isinstance(mode, ControllerMode),
         unreachable_addresses=(),
+        secrets_keys=tuple(key for key in spec.secrets if mode not in (BrokerMode.KRAFT, ControllerMode.KRAFT) or not of_zookeeper_alone(key)),
+        secrets_readable="",
+        listener_threads=("/config/changes", "/kafka-acl-chan", "/kafka-acl-exte", "/delegation_tok") if isinstance(mode, BrokerMode) else (),
         controller_threads=(f"zk-broker-{node_id}-lif", *(f"zk-broker-{node_id}-to-",) * 3) if mode is BrokerMode.HYBRID else (),
     )
 
@@ -125,9 +130,18 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
         controllers=controllers,
         quorum=WHY if state is None else quorum(spec, mode, state),
         brokers={i: BrokerState(i, True, mode, BrokerMetrics(0, 0, 0), "3.9.2", CLUSTER_ID) for i in spec.broker_ids},
-        topics=TopicsState(CLUSTER_ID, 2, frozenset(spec.broker_ids), 9, 44, (), 0, (), 0, {}, dict.fromkeys(spec.broker_ids, 9)),
+        topics=TopicsState(
+            CLUSTER_ID, 2, frozenset(spec.broker_ids), 9, 44, (), 0, (), 0, {}, dict.fromkeys(spec.broker_ids, 9), dict.fromkeys(spec.broker_ids, frozenset())
+        ),
+        topics_apart=apart() if copied else Unread("ZooKeeper is not written by a KRaft controller"),
         hosts={i: host(spec, i, mode) for i in spec.broker_ids} | {i: host(spec, i, file_of_controllers) for i in spec.controller_ids},
     )
+
+
+def apart(only_in_quorum: Iterable[str] = (), only_in_zookeeper: Iterable[str] = ()) -> TopicsApart:
+    """Nine topics on both sides, but for these."""
+    here, there = frozenset(only_in_quorum), frozenset(only_in_zookeeper)
+    return TopicsApart(9 + len(here) - len(there), 9, here, there)
 
 
 def endpoints(spec: ClusterSpec, broker_id: int) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from observations import (
     WHY,
     Spoil,
     a_controller,
+    apart,
     both,
     broker,
     config,
@@ -43,9 +44,13 @@ from kraft_runbook.observation import (
     BrokerMode,
     BrokerZnode,
     ClusterObservation,
+    Consequence,
     ControllerMode,
     ControllerZnode,
+    Found,
     MigrationZnode,
+    MinIsrGroup,
+    StoredPassword,
     Voter,
     ZkMigrationState,
 )
@@ -63,17 +68,35 @@ def spec_with(**changes: object) -> ClusterSpec:
 
 WITHOUT_SECRETS = spec_with(secrets={})
 WITHOUT_AUTHORIZER = spec_with(authorizer=False)
+CONTROL_PLANE = spec_with(broker_properties={**SPEC.broker_properties, "control.plane.listener.name": "SASL"})
+FOREIGN_CLASS = spec_with(broker_properties={**SPEC.broker_properties, "create.topic.policy.class.name": "com.example.Policy"})
 OTHER_ID = spec_with(cluster_id="another-cluster-id-00")
 OLD_IBP = spec_with(kafka=SPEC.kafka.model_copy(update={"inter_broker_protocol_version": "3.6"}))
 HASTY = spec_with(deadlines=SPEC.deadlines.model_copy(update={"metadata_copy": 0.001}))
 SMALL_HEAP = spec_with(controller_heap="64m")
 JBOD = spec_with(kafka=OLD_IBP.kafka, brokers=tuple(b.model_copy(update={"log_dirs": ("/a", "/b")}) for b in SPEC.brokers))
 
+BORN_IN_KRAFT = both(
+    zookeeper(brokers={}),
+    with_quorum(migration_state_record=ZkMigrationState.NONE),
+    *(gauges(i, zk_migration_state=ZkMigrationState.NONE) for i in (101, 102, 103)),
+)
+CIPHER = "AES/CBC/PKCS5Padding"
+
+
+def faults(consequence: Consequence, told: str) -> Spoil:
+    return tree(faults={consequence: Found(7, (told,))})
+
+
+def min_isr(own: int | None, replicas: int) -> Spoil:
+    return tree(min_isr_groups=(MinIsrGroup(own, replicas, Found(7, ("t",))), MinIsrGroup(None, 4, Found(1, ("fine",)))))
+
+
 Case = tuple[Phase, str | None, Spoil, str]
 FAILS: dict[str, list[Case]] = {
     "KRB-PRE-002": [
         (F, None, lambda s: s, "the migration is already final: ZkMigrationState is 3 on controller 101, 102, 103"),
-        (P, None, gauges(101, zk_migration_state=ZkMigrationState.NONE), "the cluster was born in KRaft mode: ZkMigrationState is 0 on controller 101"),
+        (F, None, BORN_IN_KRAFT, "the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log"),
     ],
     "KRB-PRE-003": [
         (Z, None, broker(2, advertised_cluster_id="other"), f"broker 2 says other, ZooKeeper {CLUSTER_ID}"),
@@ -120,7 +143,7 @@ FAILS: dict[str, list[Case]] = {
     "KRB-PRE-024": [(H, None, zookeeper(reassignment_znode=True), "/admin/reassign_partitions exists")],
     "KRB-PRE-025": [(Z, None, tree(reassigning=("rz",)), "topics being reassigned: 1: rz")],
     "KRB-PRE-026": [(Z, None, tree(topics_without_id=("old",)), "topics without topic_id: 1: old")],
-    "KRB-PRE-027": [(Z, None, tree(unreadable=("/config/topics/x",)), "unreadable znodes: 1: /config/topics/x")],
+    "KRB-PRE-027": [(Z, None, tree(unreadable=("/config/topics/x",), unreadable_count=7), "unreadable znodes: 7: /config/topics/x, …")],
     "KRB-PRE-028": [(Z, None, tree(assigned_broker_ids=frozenset({1, 2, 3, 7})), "partitions are assigned to broker 7, which the cluster file does not know")],
     "KRB-PRE-029": [
         (Z, None, topics(under_replicated=("a-1",), under_replicated_count=1), "under-replicated: 1: a-1"),
@@ -135,6 +158,21 @@ FAILS: dict[str, list[Case]] = {
     "KRB-PRE-035": [
         (Z, None, tree(znode_acl_restricted=True), "Kafka's znodes carry ACLs, and the cluster file does not declare it"),
         (Z, None, config(2, zookeeper__set__acl="true"), "broker 2 has zookeeper.set.acl=true, and the cluster file does not declare it"),
+    ],
+    "KRB-PRE-070": [
+        (Z, None, config(3, default__replication__factor="2"), "default.replication.factor (broker 1, 2: 3; broker 3: 2)"),
+        (H, None, config(2, delete__topic__enable="false"), "delete.topic.enable (broker 1, 3: true; broker 2: false)"),
+        (Z, None, config(1, password__encoder__secret=None), "password.encoder.secret (broker 1: not set; broker 2, 3: value 2, not shown)"),
+    ],
+    "KRB-PRE-071": [
+        (P, None, config(102, password__encoder__secret=None), "broker 1, 2, 3 has password.encoder.secret; "),
+        (P, None, config(102, password__encoder__secret=None), "controller-102/controller.properties of controller 102 lacks it"),
+    ],
+    "KRB-PRE-072": [(Z, None, config(2, zookeeper__set__acl="true"), "broker 2 has zookeeper.set.acl; controller 101 would not get it")],
+    "KRB-PRE-074": [(Z, None, config(2, authorizer__zookeeper__url="acls:2181"), "broker 2 has authorizer.zookeeper.url=acls:2181")],
+    "KRB-PRE-076": [(Z, None, on_host(2, secrets_readable="/x belongs to root (0600), Kafka runs as kafka"), "node 2: /x belongs to root")],
+    "KRB-PRE-077": [
+        (F, None, on_host(2, secrets_keys=("a", "password.encoder.secret", "zookeeper.ssl.keystore.password")), "node 2: password.encoder.secret, zoo")
     ],
     "KRB-PRE-040": [(Z, None, on_host(102, clock_skew_seconds=-7.25), "node 102 is off by -7.2 s")],
     "KRB-PRE-041": [
@@ -199,10 +237,59 @@ FAILS: dict[str, list[Case]] = {
     "KRB-PRE-051": [(Z, None, on_host(101, unreachable_addresses=("127.10.0.12:9092",)), "controller 101's host does not reach 127.10.0.12:9092")],
     "KRB-PRE-057": [(H, None, on_host(2, controller_threads=("zk-broker-2-lif", "zk-broker-2-to-", "zk-broker-2-to-")), "broker 2 lacks 1 of them")],
     "KRB-PRE-052": [(Z, None, broker(1, mode=BrokerMode.HYBRID), "broker 1 is not in ZooKeeper mode")],
+    "KRB-PRE-060": [
+        (Z, None, faults(Consequence.COPY_FAILS, "/config/clients/x (a is not a number)"), "every controller ends in the copy: 7: /config/clients/x (a is not"),
+        (P, None, faults(Consequence.SYNC_FAILS, "/config/clients/x (b)"), "dual write never begins after the copy: 7: /config/clients/x (b), …"),
+        (Z, "start", faults(Consequence.KRAFT_DIFFERS, "/config/topics/t (c)"), "KRaft would hold something else: 7: /config/topics/t (c), …"),
+        (Z, None, tree(shared_topic_ids=Found(1, ("b has the id of a",))), "topics that share an id, of which KRaft would keep one: 1: b has the id of a"),
+    ],
+    "KRB-PRE-061": [
+        (phase, None, faults(Consequence.BROKER_STAYS_DOWN, "/config/topics/t (d)"), "a broker would not come up: 7: /config/topics/t (d), …")
+        for phase in (Z, H, D)
+    ],
+    "KRB-PRE-062": [
+        (Z, None, tree(stored_passwords=(StoredPassword("/config/brokers/1", "a.password", CIPHER, "no"),)), "1: /config/brokers/1 a.password: no"),
+        (
+            Z,
+            None,
+            tree(stored_passwords=(StoredPassword("/config/brokers/1", "a.password", "AES/GCM/NoPadding", None),)),
+            "a.password: encrypted with AES/GCM/NoPadding, which controller 101, 102, 103 does not have as password.encoder.cipher.algorithm",
+        ),
+    ],
+    "KRB-PRE-063": [(Z, None, faults(Consequence.NOTED, "/config/topics/t (e)"), "7: /config/topics/t (e), …")],
+    "KRB-PRE-064": [
+        (Z, None, on_host(2, listener_threads=("/kafka-acl-chan", "/kafka-acl-exte", "/delegation_tok")), "broker 2 hears of no change at /config/changes"),
+        (
+            H,
+            None,
+            on_host(2, listener_threads=("/config/changes",)),
+            "broker 2 hears of no change at /kafka-acl-changes and /kafka-acl-extended-changes and /delegation_token/token_changes",
+        ),
+    ],
+    "KRB-PRE-065": [
+        (Z, None, min_isr(2, 2), "min.insync.replicas 2 of 2 replicas: 7: t, …"),
+        (D, None, min_isr(None, 2), "min.insync.replicas 2 (the brokers') of 2 replicas: 7: t, …"),
+        (H, None, both(min_isr(None, 3), tree(min_isr_of_brokers={"<default>": 3})), "min.insync.replicas 3 (the brokers') of 3 replicas"),
+        (H, None, both(min_isr(None, 3), tree(min_isr_of_brokers={"2": 3, "<default>": 1})), "min.insync.replicas 3 (the brokers') of 3 replicas"),
+    ],
+    "KRB-PRE-066": [
+        (Z, None, min_isr(1, 1), "min.insync.replicas 1 of 1 replica: 7: t, …"),
+        (Z, None, min_isr(3, 2), "min.insync.replicas 3 of 2 replicas: 7: t, …"),
+    ],
     "KRB-GATE-001": [(H, "dual_write", gauges(102, zk_migration_state=ZkMigrationState.PRE_MIGRATION), "controller 102 shows 2 (PRE_MIGRATION)")],
     "KRB-GATE-002": [(H, "dual_write", gauges(101, migrating_zk_broker_count=2), "3 brokers are in migration mode, controller 101 counts 2")],
-    "KRB-GATE-003": [(D, "finalize", gauges(101, zk_write_behind_lag=500), "500 on controller 101")],
-    "KRB-GATE-004": [(H, "dual_write", gauges(101, global_topic_count=0), "the quorum has 0, ZooKeeper 9")],
+    "KRB-GATE-003": [
+        (
+            D,
+            "finalize",
+            both(zookeeper(migration=MigrationZnode(500, 101, 4, 4)), gauges(101, zk_write_behind_lag=499)),
+            "it was to be written up to offset 999, /migration is at 500; ZkWriteBehindLag is 499 on the active controller",
+        )
+    ],
+    "KRB-GATE-004": [
+        (H, "dual_write", part(topics_apart=apart(only_in_zookeeper="abcdefghi")), "the quorum lacks 9 topics: a, b, c, d, e, …"),
+        (D, "finalize", part(topics_apart=apart(only_in_quorum=["late"])), "ZooKeeper lacks topic late (the quorum has 10 topics, ZooKeeper 9)"),
+    ],
     "KRB-GATE-006": [
         (H, "dual_write", zookeeper(controller=ControllerZnode(2, -1)), "/controller names 2, the quorum's leader is 101"),
         (H, "soak", zookeeper(migration=None), "/migration does not exist, the quorum's leader is 101"),
@@ -237,6 +324,8 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     "KRB-PRE-031": (WITHOUT_SECRETS, "controller 101, 102, 103 gets no password.encoder.secret"),
     "KRB-PRE-054": (HASTY, f"5,000 partitions of 9 topics: {estimate(5_000, Settings.TUNED)} with what is rendered for it"),
     "KRB-PRE-055": (SMALL_HEAP, f"each controller needs {heap_needed(5_000, 3)} for 5,000 partitions × 3 brokers; they have 64 MiB, too little"),
+    "KRB-PRE-073": (CONTROL_PLANE, "control.plane.listener.name is left out of brokers in kraft mode, where Kafka refuses it: brokers fetch metadata"),
+    "KRB-PRE-075": (FOREIGN_CLASS, "the controllers will load create.topic.policy.class.name=com.example.Policy (which topics may be created)"),
     "KRB-PRE-056": (spec_with(controller_jute_maxbuffer=100), "the list of 9 topics has 200 bytes; the controllers take 100"),
     "KRB-PRE-049": (WITHOUT_AUTHORIZER, "ZooKeeper holds 2 ACLs; the cluster file says 'authorizer: false'"),
 }
@@ -266,9 +355,19 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-022": (Z, None, NO_ZOOKEEPER, ""),
     "KRB-PRE-023": (Z, None, NO_ZOOKEEPER, ""),
     "KRB-PRE-024": (Z, None, NO_ZOOKEEPER, ""),
-    **{f"KRB-PRE-0{n}": (Z, None, NO_TREE, "") for n in (25, 26, 27, 28, 30, 31, 32, 33, 35)},
+    **{f"KRB-PRE-0{n}": (Z, None, NO_TREE, "") for n in (25, 26, 27, 28, 30, 31, 32, 33, 35, 60, 61, 63, 65, 66)},
+    "KRB-PRE-062": (
+        Z,
+        None,
+        tree(stored_passwords=(StoredPassword("/config/brokers/1", "a.password", CIPHER, WHY),)),
+        "/config/brokers/1 a.password: a test did",
+    ),
+    "KRB-PRE-064": (Z, None, on_host(2, listener_threads=WHY), "broker 2: a test did not read it"),
     "KRB-PRE-029": (Z, None, part(topics=WHY), ""),
     "KRB-PRE-034": (Z, None, zookeeper(connections=WHY), ""),
+    **{f"KRB-PRE-0{n}": (Z, None, on_host(2, config=WHY), "broker 2") for n in (70, 71, 72, 74)},
+    "KRB-PRE-076": (Z, None, on_host(2, secrets_readable=WHY), "node 2"),
+    "KRB-PRE-077": (F, None, on_host(2, secrets_keys=WHY), "node 2"),
     "KRB-PRE-040": (Z, None, on_host(2, clock_skew_seconds=WHY), "node 2"),
     "KRB-PRE-041": (Z, None, on_host(101, ports_in_use=WHY), "controller 101"),
     "KRB-PRE-042": (Z, None, on_host(2, free_bytes=WHY), "node 2"),
@@ -289,8 +388,8 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-052": (Z, None, broker(1, mode=WHY), "broker 1's mode"),
     "KRB-GATE-001": (H, "dual_write", a_controller(102, metrics=WHY), "controller 102"),
     "KRB-GATE-002": (H, "dual_write", broker(1, mode=WHY), "broker 1's mode"),
-    "KRB-GATE-003": (H, "dual_write", gauges(101, zk_write_behind_lag=None), "shows no ZkWriteBehindLag"),
-    "KRB-GATE-004": (H, "dual_write", NO_QUORUM, ""),
+    "KRB-GATE-003": (H, "dual_write", NO_QUORUM, "what was committed at the look before is not known"),
+    "KRB-GATE-004": (H, "dual_write", part(topics_apart=WHY), ""),
     "KRB-GATE-006": (H, "dual_write", NO_ZOOKEEPER, ""),
     "KRB-GATE-007": (H, None, a_controller(102, metrics=WHY), "controller 102"),
     "KRB-GATE-008": (H, "dual_write", NO_QUORUM, ""),
@@ -299,11 +398,12 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-GATE-011": (D, "finalize", broker(2, mode=WHY), "broker 2"),
 }
 NEVER_FAIL = {"KRB-PRE-001", "KRB-PRE-009"}
-NEVER_UNKNOWN = {"KRB-PRE-017"}
+NEVER_UNKNOWN = {"KRB-PRE-017", "KRB-PRE-073", "KRB-PRE-075"}
+"""These ask the cluster file alone."""
 
 
 def answer(code: str, seen: ClusterObservation, phase: Phase, gate: str | None, spec: ClusterSpec = SPEC) -> CheckResult:
-    (result,) = [r for r in run_checks(seen, spec, phase, gate=gate).results if r.code == code]
+    (result,) = [r for r in run_checks(seen, spec, phase, gate=gate, earlier=seen).results if r.code == code]
     return result
 
 
@@ -316,7 +416,7 @@ def test_every_check_has_a_failure_and_an_unknown_in_these_tables() -> None:
     ("phase", "gate"), [(Z, None), (Z, "start"), (P, None), (H, None), (H, "dual_write"), (D, None), (D, "finalize"), (D, "soak"), (H, "soak")]
 )
 def test_a_healthy_cluster_passes_every_check_that_applies(phase: Phase, gate: str | None) -> None:
-    report = run_checks(observation(phase), SPEC, phase, gate=gate)
+    report = run_checks(observation(phase), SPEC, phase, gate=gate, earlier=observation(phase))
     assert [r for r in report.results if not r.passed] == []
     assert len(report.results) > 10
     assert report.verdict is Verdict.PASS
@@ -350,18 +450,18 @@ def test_is_unknown_where_what_it_needs_was_not_read(code: str) -> None:
 
 
 def test_with_everything_unread_no_check_passes_but_those_of_the_file() -> None:
-    seen = part(zookeeper=WHY, quorum=WHY, topics=WHY, hosts=WHY)(observation(D))
+    seen = part(zookeeper=WHY, quorum=WHY, topics=WHY, topics_apart=WHY, hosts=WHY)(observation(D))
     for i in (1, 2, 3):
         seen = broker(i, running=WHY, mode=WHY, metrics=WHY, software_version=WHY, advertised_cluster_id=WHY)(seen)
     for i in (101, 102, 103):
         seen = a_controller(i, running=WHY, mode=WHY, metrics=WHY)(seen)
     passing = {r.code for phase in Phase for gate in (None, "dual_write", "finalize") for r in run_checks(seen, SPEC, phase, gate=gate).results if r.passed}
-    assert passing == {"KRB-PRE-017"}
+    assert passing == NEVER_UNKNOWN
 
 
 def test_the_soak_needs_neither_a_deep_read_nor_hosts() -> None:
     seen = both(NO_TREE, NO_HOSTS, zookeeper(connections=WHY))(observation(D))
-    report = run_checks(seen, SPEC, D, gate="soak")
+    report = run_checks(seen, SPEC, D, gate="soak", earlier=seen)
     assert report.verdict is Verdict.PASS
     assert all(CHECKS[r.code].needs is Needs.LIVE for r in report.results)
 
@@ -433,6 +533,28 @@ def test_a_controllers_file_with_the_copys_tuning_is_as_rendered_and_with_half_o
     assert answer("KRB-PRE-047", seen, H, None).passed
     half = config(102, zookeeper__max__in__flight__requests=None)(seen)
     assert "controller 102: zookeeper.metadata.migration.min.batch.size (only in the file)" in answer("KRB-PRE-053", half, H, None).evidence
+
+
+def test_what_the_file_says_of_controllers_settles_a_disagreement_of_brokers() -> None:
+    seen = config(3, default__replication__factor="2")(observation(Z))
+    assert not answer("KRB-PRE-070", seen, Z, None).passed
+    assert answer("KRB-PRE-070", seen, Z, None, spec_with(controller_properties={"default.replication.factor": "3"})).passed
+    for_each = tuple(c.model_copy(update={"properties": {"default.replication.factor": "3"}}) for c in SPEC.controllers)
+    assert answer("KRB-PRE-070", seen, Z, None, spec_with(controllers=for_each)).passed
+    assert not answer("KRB-PRE-070", seen, Z, None, spec_with(controllers=(*for_each[:2], SPEC.controllers[2]))).passed
+
+
+def test_a_password_on_which_brokers_disagree_never_shows() -> None:
+    for_broker_3 = SPEC.broker(3).model_copy(update={"properties": {"password.encoder.secret": "${file:/hunter2:x}"}})
+    result = answer("KRB-PRE-070", observation(Z), Z, None, spec_with(brokers=(*SPEC.brokers[:2], for_broker_3)))
+    assert "password.encoder.secret (broker 1, 2: value 1, not shown; broker 3: value 2, not shown)" in result.evidence
+    assert "hunter2" not in result.evidence
+
+
+def test_zookeepers_leftovers_in_a_kraft_brokers_file_are_no_difference() -> None:
+    rendered_before = config(2, password__encoder__secret="<set>", zookeeper__session__timeout__ms="18000")
+    assert answer("KRB-PRE-046", rendered_before(observation(D)), D, None).passed
+    assert not answer("KRB-PRE-046", config(2, further="1")(observation(D)), D, None).passed
 
 
 def test_declared_znode_acls_are_fine() -> None:

@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 
 import jsonschema
 import pytest
-from observations import CLUSTERS, WHY, Spoil, a_controller, both, broker, gauges, observation, on_host, part, zookeeper
+from observations import CLUSTERS, WHY, Spoil, a_controller, both, broker, gauges, observation, on_host, part, with_quorum, zookeeper
 
 from kraft_runbook import cli
 from kraft_runbook.clients import observe as observing
@@ -37,7 +37,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(directory))
         monkeypatch.setattr(sys, "argv", ["kraft-runbook", *arguments])
         if seen is not None:
-            monkeypatch.setattr(cli, "observe", lambda *_, **__: seen)
+            for name in ("observe", "observe_settled"):
+                monkeypatch.setattr(cli, name, lambda *_, **__: seen)
+            monkeypatch.setattr(cli, "LIVENESS_SECONDS", 0)
         with pytest.raises(SystemExit) as ended:
             cli.main()
         captured = capsys.readouterr()
@@ -128,9 +130,9 @@ BAD: dict[str, tuple[Phase, Spoil, int, str]] = {
     "already finalized": (Phase.FINALIZED, part(), 1, "the migration is already final"),
     "born in KRaft": (
         D,
-        both(*(gauges(i, zk_migration_state=ZkMigrationState.NONE) for i in (101, 102, 103)), part(quorum=WHY)),
+        both(*(gauges(i, zk_migration_state=ZkMigrationState.NONE) for i in (101, 102, 103)), with_quorum(migration_state_record=ZkMigrationState.NONE)),
         1,
-        "the cluster was born in KRaft mode: ZkMigrationState is 0 on controller 101, 102, 103",
+        "the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log",
     ),
     "a stale /migration": (Z, zookeeper(migration=MigrationZnode(207, 101, 1, 1)), 1, "/migration says that controller 101 wrote up to offset 207"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,9 @@ def parse(text: str, **environment: str) -> ClusterSpec:
     return parse_cluster(text, source="lab.yaml", environment={**GIVEN, **environment})
 
 
-def problems(text: str) -> tuple[str, ...]:
+def problems(text: str, **environment: str) -> tuple[str, ...]:
     with pytest.raises(ClusterFileError) as error:
-        parse(text)
+        parse(text, **environment)
     return error.value.problems
 
 
@@ -174,8 +175,31 @@ def test_a_malformed_file_is_refused(text: str, problem: str) -> None:
 
 
 def test_a_variable_that_is_not_set_is_named_with_its_key() -> None:
-    text = TEXT.replace("user: admin", "").replace("description: One", "description: ${NOBODY_SET_THIS} One")
-    assert problems(text) == ("description: environment variable NOBODY_SET_THIS is not set; set it, or give a default as ${NOBODY_SET_THIS:-…}",)
+    text = TEXT.replace("user: admin", "").replace("description: One", "description: ${KRB_NOBODY_SET_THIS} One")
+    assert problems(text) == ("description: environment variable KRB_NOBODY_SET_THIS is not set; set it, or give a default as ${KRB_NOBODY_SET_THIS:-…}",)
+
+
+@pytest.mark.parametrize("name", ["AIRFLOW__CORE__FERNET_KEY", "HOME", "KRB_FERNET_KEY", "KRB_ADMIN_PASSWORD", "AIRFLOW_CONN_X", "KRB_LAB_TOKEN_SECRET"])
+@pytest.mark.parametrize("how", ["${%s}", "${%s:-none}", "${KRB_UNSET:-${%s}}"])
+def test_a_cluster_file_reads_no_variable_that_it_may_not(name: str, how: str) -> None:
+    text = TEXT.replace("description: One", f"description: {how % name} One")
+    (problem,) = problems(text, **{name: "hunter2"})
+    assert f"description: a cluster file may not read the environment variable {name}." in problem
+    assert "KRAFT_RUNBOOK_MAY_READ" in problem and "hunter2" not in problem
+    assert parse(text, **{name: "shown", "KRAFT_RUNBOOK_MAY_READ": f"OTHER, {name}"}).description.startswith("shown One")
+
+
+@pytest.mark.parametrize("key", ["a\nb=c", "a b", "a=b", "a:b", "", "#a", "!a", "a\u2028b", "é", "a\x00"])
+@pytest.mark.parametrize("where", ["broker_properties", "controller_properties", "secrets"])
+def test_what_is_no_property_s_name_is_refused(key: str, where: str) -> None:
+    one = f"{json.dumps(key)}: {'{env: X}' if where == 'secrets' else 'x'}"
+    given = TEXT.replace(f"\n{where}:", f"\n{where}:\n  {one}", 1) if f"\n{where}:" in TEXT else f"{TEXT}\n{where}:\n  {one}\n"
+    assert any("is no property's name" in each and each.count("\n") == 0 for each in problems(given))
+
+
+def test_a_control_character_in_a_value_is_refused() -> None:
+    given = TEXT.replace("\nbroker_properties:", '\nbroker_properties:\n  a.b: "x\\0y"', 1)
+    assert any("the value of 'a.b' holds a control character" in each for each in problems(given))
 
 
 def test_an_unknown_cluster_is_refused_with_the_known_ones(tmp_path: Path) -> None:

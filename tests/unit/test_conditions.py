@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from observations import SPEC, WHY, Spoil, a_controller, broker, gauges, later, observation, part, registration, topics, with_quorum, zookeeper
+from observations import SPEC, WHY, Spoil, a_controller, apart, both, broker, gauges, later, observation, part, registration, topics, with_quorum, zookeeper
 
 from kraft_runbook.conditions import Condition, Progress, evaluate
 from kraft_runbook.observation import BrokerMode, ControllerMode, ControllerZnode, MigrationZnode, Voter, ZkMigrationState
@@ -98,8 +98,8 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         Condition.BROKER_IN_SYNC,
         2,
         H,
-        topics(topics_known_by_broker={1: 9, 2: 0, 3: 9}),
-        "waiting for every broker to know all topics (broker 1: 9, broker 2: 0, broker 3: 9)",
+        topics(topics_unknown_to={1: frozenset(), 2: frozenset({"a", "b"}), 3: frozenset()}),
+        "waiting for every broker to know all topics (broker 2 lacks 2 topics: a, b)",
     ),
     (Condition.BROKER_IN_SYNC, 2, H, topics(topics_known_by_broker={1: 9, 2: 9}), "waiting for broker 3 to answer Metadata"),
     (Condition.BROKER_IN_SYNC, 2, H, topics(live_broker_ids=frozenset({1, 3})), "waiting for broker 2 to be known to all brokers: 2 of 3 are"),
@@ -118,10 +118,9 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         Condition.METADATA_COPIED,
         None,
         H,
-        gauges(101, zk_write_behind_lag=429),
-        "waiting for ZooKeeper to be written: ZkWriteBehindLag is 429 on controller 101",
+        part(topics_apart=apart(only_in_zookeeper=["a"])),
+        "waiting for all topics: the quorum lacks topic a (the quorum has 8 topics, ZooKeeper 9)",
     ),
-    (Condition.METADATA_COPIED, None, H, gauges(101, global_topic_count=0), "waiting for all topics: the quorum has 0, ZooKeeper 9"),
     (Condition.METADATA_COPIED, None, H, zookeeper(controller=ControllerZnode(1, -1)), "/controller names 1, the quorum's leader is 101"),
     (Condition.METADATA_COPIED, None, H, zookeeper(migration=MigrationZnode(998, 102, 4, 4)), "/migration names 102, the quorum's leader is 101"),
     (Condition.METADATA_COPIED, None, H, topics(under_replicated_count=3), "waiting for 3 under-replicated and 0 offline partitions"),
@@ -130,7 +129,7 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         None,
         H,
         zookeeper(migration=MigrationZnode(990, 101, 4, 4)),
-        "waiting for ZooKeeper to be written up to offset 999: /migration is at 990",
+        "waiting for ZooKeeper to be written: it was to be written up to offset 999, /migration is at 990",
     ),
     (Condition.METADATA_COPIED, None, H, part(zookeeper=WHY), "waiting for ZooKeeper: a test did not read it"),
     (
@@ -145,7 +144,7 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
 
 @pytest.mark.parametrize(("condition", "node_id", "phase", "spoil", "message"), WAITING)
 def test_names_who_or_what_is_missing(condition: Condition, node_id: int | None, phase: Phase, spoil: Spoil, message: str) -> None:
-    progress = ask(condition, phase, spoil, node_id=node_id)
+    progress = ask(condition, phase, spoil, node_id=node_id, spoilt_before=condition in (Condition.METADATA_COPIED, Condition.BROKER_IN_SYNC))
     assert progress == Progress(False, message)
 
 
@@ -181,14 +180,25 @@ def test_another_broker_that_ended_does_not_end_the_wait_for_this_one() -> None:
     ("spoil", "message"),
     [
         (
-            gauges(101, zk_migration_state=ZkMigrationState.NONE),
-            "controller 101 shows ZkMigrationState 0 (NONE): its quorum was formed without the migration flag",
+            with_quorum(migration_state_record=ZkMigrationState.NONE),
+            "the metadata log's ZkMigrationState is 0 (NONE): its quorum was formed without the migration flag",
+        ),
+        (
+            with_quorum(migration_state_record=None, metadata_version=7),
+            "the metadata log's ZkMigrationState is 0 (NONE): its quorum was formed without the migration flag",
         ),
         (a_controller(102, mode=ControllerMode.KRAFT), "controller 102 runs without the migration flag"),
     ],
 )
 def test_a_quorum_that_can_never_migrate_is_not_waited_for(spoil: Spoil, message: str) -> None:
     assert ask(Condition.QUORUM_READY, P, spoil) == Progress(False, message, hopeless=True)
+
+
+@pytest.mark.parametrize("log", [part(quorum=WHY), with_quorum(migration_state_record=None, metadata_version=None), part()], ids=["unread", "empty", "2"])
+def test_a_gauge_of_0_alone_is_waited_for(log: Spoil) -> None:
+    """A controller shows it until the quorum's first records are committed."""
+    progress = ask(Condition.QUORUM_READY, P, both(gauges(101, zk_migration_state=ZkMigrationState.NONE), log))
+    assert not progress.done and not progress.hopeless
 
 
 def test_a_condition_about_one_node_needs_its_id() -> None:

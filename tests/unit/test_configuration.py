@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import SPEC
 
-from kraft_runbook.cluster import OWNED_PROPERTIES, is_sensitive
+from kraft_runbook.cluster import OWNED_PROPERTIES, ClusterSpec, SecretRef, is_sensitive
 from kraft_runbook.configuration import (
     KRAFT_AUTHORIZER,
     MIGRATION_FLAG,
@@ -21,7 +21,9 @@ from kraft_runbook.configuration import (
     settled_size,
     size_in_file,
 )
+from kraft_runbook.controller_settings import ENFORCED, Enforced
 from kraft_runbook.copy_tuning import LARGE, SIZES, SMALL, TUNED_PROPERTIES, Size
+from kraft_runbook.mode_settings import of_zookeeper_alone
 from kraft_runbook.observation import BrokerMode, ControllerMode
 
 Z, H, K = (broker_properties(SPEC, SPEC.broker(1), mode) for mode in (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT))
@@ -48,8 +50,72 @@ def test_a_broker_in_kraft_mode_has_no_zookeeper_key_left() -> None:
 def test_finalizing_drops_the_flag_and_zookeeper_and_nothing_else_that_matters() -> None:
     assert C[MIGRATION_FLAG] == "true"
     assert C["zookeeper.connect"] == SPEC.zookeeper.connect
-    assert {k for k in C if k not in N} == {MIGRATION_FLAG, "zookeeper.connect", "zookeeper.session.timeout.ms", "inter.broker.listener.name"}
+    zookeepers = {MIGRATION_FLAG, "zookeeper.connect", "zookeeper.session.timeout.ms", "inter.broker.listener.name", "password.encoder.secret"}
+    assert {k for k in C if k not in N} == zookeepers
     assert {k for k in N if N[k] != C.get(k)} == {"listener.security.protocol.map"}
+
+
+# -- what controllers enforce, and what a mode leaves out ---------------------------------------------------------------
+
+
+def with_brokers(**properties: str) -> ClusterSpec:
+    """The lab with these properties on every broker (``__`` for a dot)."""
+    given = {name.replace("__", "."): value for name, value in properties.items()}
+    return SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **given}})
+
+
+def of_controllers(spec: ClusterSpec, mode: ControllerMode = ControllerMode.MIGRATION) -> dict[str, str]:
+    return controller_properties(spec, spec.controller(101), mode)
+
+
+def test_controllers_get_what_they_enforce_from_the_brokers_and_nothing_else() -> None:
+    assert (C["default.replication.factor"], C["min.insync.replicas"]) == (N["default.replication.factor"], N["min.insync.replicas"]) == ("3", "2")
+    assert not {"num.network.threads", "auto.create.topics.enable", "offsets.topic.replication.factor", "sasl.enabled.mechanisms"} & C.keys()
+
+
+@pytest.mark.parametrize("setting", ENFORCED, ids=lambda each: each.key)
+def test_each_setting_that_controllers_enforce_is_carried_and_the_controllers_own_value_wins(setting: Enforced) -> None:
+    declared = with_brokers(**{setting.key.replace(".", "__"): "${file:/a:b}"})
+    assert of_controllers(declared)[setting.key] == "${file:/a:b}"
+    assert (setting.key in of_controllers(declared, ControllerMode.KRAFT)) == (not setting.while_migrating)
+    own = declared.model_copy(update={"controller_properties": {setting.key: "own"}})
+    assert of_controllers(own)[setting.key] == "own"
+
+
+def test_a_setting_on_which_brokers_disagree_is_not_carried_and_one_that_is_its_default_elsewhere_is() -> None:
+    def on_broker_3(value: str) -> ClusterSpec:
+        other = SPEC.broker(3).model_copy(update={"properties": {"delete.topic.enable": value}})
+        return SPEC.model_copy(update={"brokers": (*SPEC.brokers[:2], other)})
+
+    assert "delete.topic.enable" not in of_controllers(on_broker_3("false"))
+    assert of_controllers(on_broker_3("true"))["delete.topic.enable"] == "true"
+
+
+def test_what_brokers_need_of_zookeeper_migrating_controllers_have_wherever_it_is_declared() -> None:
+    secret = SPEC.model_copy(update={"secrets": {**SPEC.secrets, "zookeeper.ssl.keystore.password": SecretRef(env="X")}})
+    spec = secret.model_copy(update={"broker_properties": {**SPEC.broker_properties, "zookeeper.set.acl": "true", "zookeeper.ssl.client.enable": "true"}})
+    assert {"zookeeper.set.acl", "zookeeper.ssl.client.enable", "zookeeper.ssl.keystore.password"} <= of_controllers(spec).keys()
+    for node in (of_controllers(spec, ControllerMode.KRAFT), broker_properties(spec, spec.broker(1), BrokerMode.KRAFT)):
+        assert not [key for key in node if of_zookeeper_alone(key)]
+
+
+def test_secrets_of_zookeeper_are_in_no_file_of_kraft_mode_and_come_back_with_the_way_back() -> None:
+    assert {"password.encoder.secret", "config.providers"} <= Z.keys() & H.keys() & C.keys()
+    assert "password.encoder.secret" not in K.keys() | N.keys()
+    assert "delegation.token.secret.key" in K.keys() & N.keys()
+    encoder_alone = SPEC.model_copy(update={"secrets": {"password.encoder.secret": SecretRef(env="X")}})
+    assert "config.providers" not in of_controllers(encoder_alone, ControllerMode.KRAFT)
+
+
+def test_what_a_mode_refuses_is_left_out_of_it_alone() -> None:
+    spec = with_brokers(control__plane__listener__name="SASL", group__coordinator__rebalance__protocols="classic,consumer")
+    spec = spec.model_copy(update={"controller_properties": {"control.plane.listener.name": "SASL"}})
+    having = {mode: broker_properties(spec, spec.broker(1), mode).keys() for mode in BrokerMode}
+    assert [mode for mode in BrokerMode if "control.plane.listener.name" in having[mode]] == [BrokerMode.ZOOKEEPER, BrokerMode.HYBRID]
+    assert [mode for mode in BrokerMode if "group.coordinator.rebalance.protocols" in having[mode]] == [BrokerMode.KRAFT]
+    assert not [mode for mode in ControllerMode if "control.plane.listener.name" in of_controllers(spec, mode)]
+    classic = with_brokers(group__coordinator__rebalance__protocols="classic")
+    assert "group.coordinator.rebalance.protocols" in broker_properties(classic, classic.broker(1), BrokerMode.ZOOKEEPER)
 
 
 # -- the copy's tuning --------------------------------------------------------------------------------------------------
@@ -142,4 +208,4 @@ def test_a_rendered_file_is_read_back_as_it_was(properties: dict[str, str]) -> N
 
 def test_comments_blank_and_continued_lines_are_read_as_java_reads_them() -> None:
     text = "# c\n! c=1\n\na=1\n  b = x=y \nc=one,\\\n  two\nd: 4\ne 5\nf=ends\\\\\ng=6\na=2\nempty=\nbob\\u0020x=7\n"
-    assert parse_properties(text) == {"a": "2", "b": "x=y", "c": "one,two", "d": "4", "e": "5", "f": "ends\\", "g": "6", "empty": "", "bob x": "7"}
+    assert parse_properties(text) == {"a": "2", "b": "x=y ", "c": "one,two", "d": "4", "e": "5", "f": "ends\\", "g": "6", "empty": "", "bob x": "7"}

@@ -22,7 +22,7 @@ def run(*, span: CopySpan | None, start_gate: bool = True) -> Run:
     if start_gate:
         seen = observation(Phase.ZOOKEEPER)
         checks = run_checks(seen, SPEC, Phase.ZOOKEEPER, gate="start").results
-        proof = make_proof(Gate.START, seen, checks=checks, parity=None, rollback=rollback_plan(Phase.ZOOKEEPER), made_at=BEGAN)
+        proof = make_proof(Gate.START, seen, SPEC, checks=checks, parity=None, rollback=rollback_plan(Phase.ZOOKEEPER), made_at=BEGAN)
         found.write("gate_start.prove", "proven", {"gate": "start", "digest": proof.digest, "proof": proof.to_dict()})
     wait = {"condition": "metadata_copied", "node_id": None, "seconds": 51.2, "error": ""}
     found.write("await_metadata_copy", "reached", {**wait, **copied(with_quorum(copy=span)(observation(Phase.HYBRID)))})

@@ -47,7 +47,7 @@ def test_a_whole_run_is_shown_under_its_name_here_and_in_airflow(run: Run, evide
     code, out, _ = run("--run", name, "--directory", evidence)
     assert code == 0
     assert "roll_brokers_to_kraft.broker_2.restart" in out
-    assert f"chain verified: 44 records, last digest {forward().records[-1].digest}" in out
+    assert f"chain verified: 47 records, last digest {forward().records[-1].digest}" in out
 
 
 def test_an_altered_record_is_named_and_is_a_no(run: Run, evidence: Path) -> None:

@@ -70,7 +70,7 @@ def test_the_page_needs_no_other_file_and_no_script(run: Run) -> None:
 def test_the_page_says_what_an_auditor_asks() -> None:
     _, page = page_of(forward())
     text = " ".join(page.text.split())
-    for part in ("Succeeded in FINALIZED", "44 records, each as it was written", "by maria", "by jon", "2 ×", "partition state", "nothing lost, nothing twice"):
+    for part in ("Succeeded in FINALIZED", "47 records, each as it was written", "by maria", "by jon", "2 ×", "partition state", "nothing lost, nothing twice"):
         assert part in text, part
     for record in forward().records:
         assert record.digest in text

@@ -132,6 +132,15 @@ def test_leaving_kraft_shows_its_moments_before_and_after_the_fence() -> None:
     assert (window.window_seconds, window.migration_offset, window.high_watermark, window.touched_keys) == (1.42, 755, 756, 31)
     assert [(m.name, m.seconds) for m in window.moments][:4] == [("ready", -3.1), ("caught_up", -0.2), ("fenced", 0.0), ("drained", 0.31)]
     assert window.moments[-1].name == "known"
+    assert window.raised == ("orders-1 (version 7, epoch 11)",)
+
+
+def test_leaving_kraft_says_what_rests_on_a_persons_word_and_on_the_logs_alone() -> None:
+    run = Run("zk_to_kraft_rollback__lab")
+    run.write("leave_kraft", "left_kraft", {"phase": "UNKNOWN", "window_seconds": None, "gone": [103], "logs_read": ["controller 101: migration states 2"]})
+    shown = "\n".join(entry.summary for entry in read(run).entries)
+    assert "controller 103 counted as stopped on the operator's word" in shown
+    assert "the copy was never committed: controller 101: migration states 2" in shown
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, on_host, part, topics, tree, with_quorum, zookeeper
+from observations import SPEC, WHY, Spoil, a_controller, apart, both, broker, later, observation, on_host, part, topics, tree, with_quorum, zookeeper
 
 from kraft_runbook.configuration import controller_properties
 from kraft_runbook.copy_tuning import LARGE, SMALL, Settings, estimate, heap_needed
 from kraft_runbook.errors import Refused
 from kraft_runbook.explain import explain, unread_parts
-from kraft_runbook.observation import BrokerMode, ControllerMode, ZkMigrationState
+from kraft_runbook.observation import BrokerMode, ControllerMode, MigrationZnode, Unread, ZkMigrationState
 from kraft_runbook.phases import Phase, Step
 from kraft_runbook.plan import make_plan
 
@@ -105,13 +105,32 @@ def test_a_quorum_that_is_not_there_yet_is_not_called_unread() -> None:
     ("phase", "spoil", "fragment"),
     [
         (Phase.DUAL_WRITE, a_controller(102, mode=ControllerMode.KRAFT), "KRB-PRE-048"),
-        (Phase.HYBRID, gauges(101, global_topic_count=0), "KRB-GATE-004"),
+        (Phase.HYBRID, part(topics_apart=apart(only_in_zookeeper=["a"])), "KRB-GATE-004"),
         (Phase.FINALIZED, broker(2, mode=BrokerMode.HYBRID), "KRB-GATE-007"),
         (Phase.ZOOKEEPER, both(broker(2, mode=BrokerMode.HYBRID), topics(out_of_sync_by_broker={1: 31})), "broker 2 is in migration mode: if that lasts"),
     ],
 )
 def test_problems_of_the_phase_are_shown(phase: Phase, spoil: Spoil, fragment: str) -> None:
-    assert any(fragment in p for p in explain(spoil(observation(phase)), SPEC).problems)
+    seen = spoil(observation(phase))
+    assert any(fragment in p for p in explain(seen, SPEC, earlier=seen).problems)
+
+
+@pytest.mark.parametrize("phase", [p for p in Phase if p is not Phase.UNKNOWN])
+def test_nothing_is_unknown_that_was_not_asked_for(phase: Phase) -> None:
+    """A quick look reads neither each topic's znodes nor the hosts; what is left out is said in one line."""
+    quick = both(part(hosts=Unread("not asked for")), zookeeper(tree=Unread("not asked for"), connections=Unread("not asked for")))(observation(phase))
+    told = explain(quick, SPEC)
+    assert told.problems == () and told.unread == ()
+    assert told.not_looked_at.startswith("Not looked at: ") and "the hosts (" in told.not_looked_at
+    assert told.not_looked_at in told.render_text().splitlines()
+    assert explain(observation(phase), SPEC).not_looked_at == ""
+
+
+def test_two_looks_tell_that_dual_write_has_died() -> None:
+    dead = zookeeper(migration=MigrationZnode(500, 101, 4, 4))(observation(Phase.DUAL_WRITE))
+    told = explain(later(dead, 3), SPEC, earlier=dead)
+    assert any("KRB-DW-001" in p and "has stood at offset 500" in p for p in told.problems)
+    assert not told.rollback.possible
 
 
 # -- the plan -----------------------------------------------------------------------------------------------------------
@@ -201,5 +220,5 @@ def test_a_copy_that_lies_behind_is_not_forecast(phase: Phase) -> None:
 
 def test_there_is_no_plan_for_an_unknown_phase() -> None:
     with pytest.raises(Refused) as refused:
-        make_plan(gauges(101, zk_migration_state=ZkMigrationState.NONE)(observation(Phase.DUAL_WRITE)), SPEC)
+        make_plan(with_quorum(migration_state_record=ZkMigrationState.NONE)(part(controllers={})(observation(Phase.DUAL_WRITE))), SPEC)
     assert "born in KRaft mode" in refused.value.problem

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_runbook.metadata import entities
-from kraft_runbook.metadata.comparison import Comparison, Difference, Obstacle, ParityReport, Verdict, compare, make_report, persisting
+from kraft_runbook.metadata.comparison import Comparison, Difference, Obstacle, ParityReport, Verdict, compare, make_report
 from kraft_runbook.metadata.entities import Kind, Row
 from kraft_runbook.metadata.metadata_log import Version
+from kraft_runbook.metadata.second_look import keys_in_question, look_again
 
 CONFIG = entities.topic_config("a", "retention.ms", "1")
 
@@ -69,10 +70,55 @@ def test_what_could_not_be_decoded_is_no_difference_and_no_agreement() -> None:
     assert difference.side == "only in ZooKeeper"
 
 
-def test_a_suspect_that_agreed_once_is_cleared_and_a_new_one_is_not_in_question() -> None:
-    gone, stays, new = (Difference(Kind.TOPIC, f'["{name}"]', None, '"x"') for name in "abc")
-    later = Comparison(Counter(), (replace(stays, kraft='"y"'), new))
-    assert persisting([gone, stays], later) == (replace(stays, kraft='"y"'),)
+def test_one_key_in_two_znodes_is_a_difference_whatever_they_say() -> None:
+    one, other = replace(CONFIG, path="/config/topics/a"), replace(CONFIG, path="/config/topics/%61")
+    (difference,) = compare([one, other], versions(CONFIG, "1")).differences
+    assert difference.paths == ("/config/topics/%61", "/config/topics/a")
+    assert "ZooKeeper has it 2 times: /config/topics/%61 (1), /config/topics/a (1); KRaft has 1" in str(difference)
+
+
+# -- a later look at suspects ---------------------------------------------------------------------------------------------
+
+
+def suspect(row: Row, kraft: object = None) -> Difference:
+    return Difference(row.kind, row.key, row.value, None if kraft is None else entities.canonical(kraft), (row.path,))
+
+
+SEEN = replace(CONFIG, path="/config/topics/a")
+
+
+def test_a_suspect_that_agrees_once_is_cleared_and_one_that_does_not_persists() -> None:
+    again = look_again([suspect(SEEN, "2")], [SEEN], versions(CONFIG, "1"), set())
+    assert (again.suspects, again.vanished, again.rows, again.agreed) == ((), (), (SEEN,), {(CONFIG.kind, CONFIG.key)})
+    again = look_again([suspect(SEEN, "2")], [SEEN], versions(CONFIG, "2"), set())
+    assert again.suspects == (suspect(SEEN, "2"),) and not again.agreed
+
+
+def test_what_was_seen_and_is_gone_is_cleared_only_where_the_log_removed_it() -> None:
+    again = look_again([suspect(SEEN)], [], versions(CONFIG, None), set())
+    assert (again.suspects, again.agreed) == ((), frozenset()) and again.vanished == (suspect(SEEN),)
+    assert "gone from /config/topics/a" in again.obstacles[0].problem
+    assert look_again([suspect(SEEN)], [], versions(CONFIG, None), {(CONFIG.kind, CONFIG.key)}).agreed
+    missing = Difference(CONFIG.kind, CONFIG.key, None, '"1"')
+    assert not look_again([missing], [], versions(CONFIG, None), set()).vanished, "ZooKeeper never had it"
+
+
+def test_what_could_not_be_read_at_first_is_compared_as_soon_as_it_can() -> None:
+    (garbled,) = compare([entities.unreadable("/config/topics/a", "empty")], []).differences
+    assert keys_in_question([garbled], [SEEN]) == {garbled.identity, (CONFIG.kind, CONFIG.key)}
+    again = look_again([garbled], [SEEN], versions(CONFIG, "2"), set())
+    assert [each.kind for each in again.suspects] == [Kind.TOPIC_CONFIG] and garbled.identity in again.agreed
+    (vanished,) = look_again([garbled], [], [], set()).vanished
+    assert vanished == garbled
+    session = replace(garbled, key='["/brokers/ids/1"]', paths=("/brokers/ids/1",))
+    assert not look_again([session], [], [], set()).vanished, "brokers come and go"
+
+
+def test_what_can_not_be_decoded_at_the_second_look_is_not_cleared() -> None:
+    row = entities.broker_config("1", "ssl.key.password", entities.undecoded("no secret"))
+    missing = Difference(row.kind, row.key, None, '"fingerprint:1"')
+    again = look_again([missing], [row], versions(row, "fingerprint:1"), set())
+    assert not again.agreed and [each.reason for each in again.undecoded] == ["no secret"]
 
 
 @given(st.lists(st.sampled_from(["1", "2", "3", None]), min_size=1, max_size=6), st.data())

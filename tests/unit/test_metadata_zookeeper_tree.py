@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.entities import Fingerprints, Kind
 from kraft_runbook.metadata.password_encoder import Undecodable, decode_password
+from kraft_runbook.metadata.znode_values import double
 from kraft_runbook.metadata.zookeeper_tree import BadZnode, Decoding, parse_migration, path_of, quota_entity, rows_of
 
 DECODING = Decoding(Fingerprints(b"salt"), encoder_secret="the-encoder-secret")
@@ -48,13 +49,25 @@ def test_the_order_of_replicas_makes_a_difference() -> None:
         (STATE, b"", "empty"),
         (STATE, b"\xff\xfe", "not JSON"),
         (STATE, b"[1]", "not a JSON object"),
+        (STATE, b'{"x":' * 100_000, "not JSON"),
+        ("/config/topics/a", b'{"config":{"x":"\\ud800"}}', "not what Kafka writes there (UnicodeEncodeError)"),
         (STATE, b'{"leader":1}', "not what Kafka writes there (KeyError)"),
-        (STATE, b'{"leader":1,"leader_epoch":0,"isr":"1,2"}', "a list of broker ids is something else"),
+        (STATE, b'{"leader":1,"leader_epoch":0,"controller_epoch":1,"isr":"1,2"}', "a list of broker ids is something else"),
+        (STATE, b'{"leader":1,"leader_epoch":0,"isr":[1]}', "not what Kafka writes there (KeyError)"),
+        (STATE, b'{"leader":"1","leader_epoch":0,"controller_epoch":1,"isr":[1]}', "a number is something else"),
+        ("/brokers/topics/a/partitions/00/state", b"{}", "its name is not how Kafka writes a number: no broker reads it"),
+        ("/brokers/ids/01", b"{}", "its name is not how Kafka writes a number: no broker reads it"),
         ("/brokers/topics/a", b'{"version":3}', "not what Kafka writes there (KeyError)"),
         ("/config/topics/a", b'{"config":{"x":1}}', "'config' does not map names to texts"),
         ("/config/users/u", b'{"config":{"producer_byte_rate":"fast"}}', "the quota producer_byte_rate is not a number"),
+        ("/config/users/u", b'{"config":{"producer_byte_rate":"1_000"}}', "the quota producer_byte_rate is not a number"),
+        ("/config/users/a%2", b"{}", "its name holds a % without two hexadecimal digits: Kafka's copy ends on it"),
+        ("/config/clients/a%ff", b"{}", "the escapes in its name are not UTF-8: Kafka would read another name"),
+        ("/config/users/u/clients/c", b'{"config":{"SCRAM-SHA-256":"x"}}', "the quota SCRAM-SHA-256 is not a number"),
+        ("/kafka-acl/topic/a", b'{"version":1,"acls":[]}', "Kafka reads no ACLs below topic"),
+        ("/kafka-acl/Topic/a", b'{"version":2,"acls":[]}', "ACLs of a version that Kafka does not read"),
         ("/config/users/u", b'{"config":{"SCRAM-SHA-256":"salt=c2FsdA==,iterations=1"}}', "the SCRAM-SHA-256 credential is malformed"),
-        ("/latest_producer_id_block", b'{"block_start":"x"}', "not what Kafka writes there (ValueError)"),
+        ("/latest_producer_id_block", b'{"broker":1,"block_start":"x"}', "a number is something else"),
     ],
 )
 def test_a_garbled_znode_is_named_by_its_path_and_its_data_is_not_shown(path: str, data: bytes, reason: str) -> None:
@@ -72,50 +85,72 @@ def test_no_data_whatever_breaks_the_reader(data: bytes, path: str) -> None:
 def test_quota_entities_are_unsanitized() -> None:
     assert quota_entity("users/bob%40x%20y/clients/%3Cdefault%3E%2A") == (("user", "bob@x y"), ("client-id", "<default>*"))
     assert quota_entity("users/<default>") == (("user", None),)
+    assert quota_entity("users/CN%3Dx%2C+O%3Dy") == quota_entity("users/CN%3Dx%2c%20O%3Dy") == (("user", "CN=x, O=y"),)
 
 
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8), st.booleans())
-def test_a_quota_leads_back_to_its_znode(name: str, both: bool) -> None:
-    entity: entities.Entity = (("client-id", None), ("user", name)) if both else (("user", name),)
-    path = path_of(Kind.CLIENT_QUOTA, entities.client_quota(entity, "producer_byte_rate", 1).key)
-    assert path is not None
-    assert tuple(sorted(quota_entity(path.removeprefix("/config/")))) == entity
+@pytest.mark.parametrize(
+    ("text", "number"), [("1", 1.0), (" 1e3 ", 1000.0), ("5d", 5.0), (".5F", 0.5), ("0x1p4", 16.0), ("-Infinity", float("-inf")), ("+1.", 1.0)]
+)
+def test_doubles_are_read_as_java_reads_them(text: str, number: float) -> None:
+    assert double(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "1_0", "inf", "nan", "infinity", "0x10", "1e", "١", "1 0", "--1", "0x1p", "Infinityf"])
+def test_what_java_takes_for_no_double_is_none(text: str) -> None:
+    with pytest.raises(BadZnode):
+        double(text)
 
 
 @pytest.mark.parametrize(
     ("path", "value"),
     [
         ("/brokers/topics/a", {"partitions": {"0": [1]}, "topic_id": "x"}),
-        (STATE, {"leader": 1, "leader_epoch": 0, "isr": [1]}),
+        (STATE, {"leader": 1, "leader_epoch": 0, "controller_epoch": 1, "isr": [1]}),
         ("/config/topics/a", {"config": {"x": "1"}}),
         ("/config/brokers/<default>", {"config": {"x": "1"}}),
-        ("/config/users/a/clients/b", {"config": {"producer_byte_rate": "1"}}),
-        ("/config/users/a", {"config": {"SCRAM-SHA-512": "salt=c2FsdA==,stored_key=YQ==,server_key=Yg==,iterations=4096"}}),
-        ("/config/ips/10.0.0.1", {"config": {"connection_creation_rate": "2"}}),
-        ("/kafka-acl/TransactionalId/x", {"acls": [{"principal": "User:u", "host": "*", "operation": "IdempotentWrite", "permissionType": "Allow"}]}),
-        ("/kafka-acl-extended/prefixed/Topic/a/b", {"acls": [{"principal": "User:u", "host": "*", "operation": "Read", "permissionType": "Deny"}]}),
-        ("/latest_producer_id_block", {"block_start": "0", "block_end": "999"}),
+        (
+            "/kafka-acl/TransactionalId/x",
+            {"version": 1, "acls": [{"principal": "User:u", "host": "*", "operation": "IdempotentWrite", "permissionType": "Allow"}]},
+        ),
+        (
+            "/kafka-acl-extended/prefixed/Topic/a/b",
+            {"version": 1, "acls": [{"principal": "User:u", "host": "*", "operation": "Read", "permissionType": "Deny"}]},
+        ),
+        ("/latest_producer_id_block", {"broker": 1, "block_start": "0", "block_end": "999"}),
         ("/cluster/id", {"id": "x"}),
         ("/brokers/ids/1", {"endpoints": ["PLAINTEXT://h:1"], "rack": "r"}),
         ("/controller", {"brokerid": 101, "kraftControllerEpoch": 3}),
     ],
 )
-def test_every_row_leads_back_to_its_znode(path: str, value: Any) -> None:
+def test_every_row_carries_its_znode_and_where_a_key_has_one_path_leads_back_to_it(path: str, value: Any) -> None:
     found = rows_of(path, json.dumps(value).encode(), DECODING)
     assert found
-    assert {path_of(row.kind, row.key) for row in found} == {path}
+    assert {path_of(row.kind, row.key) for row in found} == {row.path for row in found} == {path}
+
+
+def test_a_credential_is_of_the_name_as_it_stands_and_may_stand_below_clients() -> None:
+    znode = {"config": {"SCRAM-SHA-512": "salt=c2FsdA==,stored_key=YQ==,server_key=Yg==,iterations=4096"}}
+    (default,), (literal,), (client,) = (rows(f"/config/{path}", znode) for path in ("users/<default>", "users/%3Cdefault%3E", "clients/a+b"))
+    assert default[1] == literal[1] == '["<default>","SCRAM-SHA-512"]'
+    assert client[1] == '["a b","SCRAM-SHA-512"]'
 
 
 def test_acls_are_a_set_in_kafkas_own_names() -> None:
     entry = {"principal": "User:u", "host": "*", "operation": "DescribeConfigs", "permissionType": "Allow"}
     other = entry | {"operation": "All"}
     znode = {"version": 1, "acls": [entry, other, entry]}
-    assert sorted(rows("/kafka-acl/Cluster/kafka-cluster", znode)) == sorted(rows("/kafka-acl/Cluster/kafka-cluster", {"acls": [other, entry]}))
+    assert sorted(rows("/kafka-acl/Cluster/kafka-cluster", znode)) == sorted(rows("/kafka-acl/Cluster/kafka-cluster", {"version": 1, "acls": [other, entry]}))
     assert "DESCRIBE_CONFIGS" in rows("/kafka-acl/Cluster/kafka-cluster", znode)[0][1]
+    respelt = znode | {"acls": [entry | {"operation": "describeCONFIGS", "permissionType": "ALLOW"}, other]}
+    assert sorted(rows("/kafka-acl/Cluster/kafka-cluster", respelt)) == sorted(rows("/kafka-acl/Cluster/kafka-cluster", znode))
+    for wrong in ({"operation": "DESCRIBE_CONFIGS"}, {"permissionType": "yes"}, {"principal": "u"}):
+        ((kind, _, _),) = rows("/kafka-acl/Cluster/kafka-cluster", znode | {"acls": [entry | wrong]})
+        assert kind is Kind.UNREADABLE
+    assert rows("/kafka-acl/Group/a", b"") == [], "Kafka reads an empty znode as none"
 
 
 def test_a_token_without_a_requester_was_asked_for_by_its_owner() -> None:
-    token = {"owner": "User%3Abob", "renewers": [], "issueTimestamp": 1, "maxTimestamp": 3, "expiryTimestamp": 2, "tokenId": "the-token-id"}
+    token = {"version": 2, "owner": "User%3Abob", "renewers": [], "issueTimestamp": 1, "maxTimestamp": 3, "expiryTimestamp": 2, "tokenId": "the-token-id"}
     ((_, key, value),) = rows("/delegation_token/tokens/the-token-id", token)
     assert json.loads(value)["requester"] == json.loads(value)["owner"] == "User:bob"
     assert "the-token-id" not in key

@@ -10,9 +10,15 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from kraft_runbook.clients.observe_tree import Tally, _see_columns, _see_one_by_one, _Topics
+from kraft_runbook.clients import observe_tree
+from kraft_runbook.clients.observe_tree import _see_columns, _see_one_by_one, _see_what_lasts, _Topics
+from kraft_runbook.clients.znode_findings import PasswordSecrets, ZnodeFindings
 from kraft_runbook.clients.zookeeper import Znode, ZookeeperReader
+from kraft_runbook.metadata.entities import Fingerprints
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns
+from kraft_runbook.metadata.zookeeper_tree import Decoding
+
+CONFIGS: tuple[dict[str, str], ...] = ({}, {}, {"min.insync.replicas": "2"}, {"retention.ms": "abc"}, {"cleanup.policy": "compact,delete", "nonsense": "1"})
 
 
 class Znodes:
@@ -30,9 +36,11 @@ def test_both_ways_see_the_same(seed: int) -> None:
     draw = random.Random(seed)
     znodes: dict[str, bytes] = {}
     parts: list[dict[str, Any]] = []
+    ids: list[str] = []
+    configs: list[dict[str, str]] = []
     names = [f"t-{at}" for at in range(6)]
     for at, name in enumerate(names):
-        topic: dict[str, Any] = {"topic_id": "x", "partitions": {}, "adding_replicas": {}, "removing_replicas": {}}
+        topic: dict[str, Any] = {"topic_id": "B" * 21 + draw.choice("AQ"), "partitions": {}, "adding_replicas": {}, "removing_replicas": {}}
         for number in range(draw.randint(0, 12)):
             replicas = draw.sample(range(1, 9), draw.randint(1, 4))
             each = {
@@ -44,20 +52,47 @@ def test_both_ways_see_the_same(seed: int) -> None:
             }
             topic["partitions"][str(number)] = replicas
             topic["adding_replicas"][str(number)], topic["removing_replicas"][str(number)] = each["adding"], each["removing"]
-            znodes[f"/brokers/topics/{name}/partitions/{number}/state"] = json.dumps({"leader": each["leader"], "isr": each["isr"]}).encode()
+            znodes[f"/brokers/topics/{name}/partitions/{number}/state"] = json.dumps(
+                {"leader": each["leader"], "isr": each["isr"], "leader_epoch": 0, "controller_epoch": 1}
+            ).encode()
             parts.append(each | {"topic": at, "partition": number})
         znodes[f"/brokers/topics/{name}"] = json.dumps(topic).encode()
+        ids.append(topic["topic_id"])
+        configs.append(draw.choice(CONFIGS))
+        znodes[f"/config/topics/{name}"] = json.dumps({"version": 1, "config": configs[-1]}).encode()
     numbers = {key: np.array([each[key] for each in parts], np.int32) for key in ("topic", "partition", "leader")}
     lists = {key: Lists.of([each[key] for each in parts]) for key in ("replicas", "adding", "removing", "isr")}
     zeros = np.zeros(len(parts), np.int32)
-    columns = TopicColumns(
-        names, ["x"] * len(names), PartitionColumns(**numbers, **lists, leader_epoch=zeros, recovery=zeros), ConfigColumns(np.empty(0, np.int32), [], [])
-    )
-    in_bulk, one_by_one = _Topics(Tally()), _Topics(Tally())
+    held = [(at, name, value) for at, config in enumerate(configs) for name, value in config.items()]
+    of_configs = ConfigColumns(np.array([at for at, _, _ in held], np.int32), [name for _, name, _ in held], [value for _, _, value in held])
+    columns = TopicColumns(names, ids, PartitionColumns(**numbers, **lists, leader_epoch=zeros, recovery=zeros, epoch=zeros), of_configs)
+    in_bulk, one_by_one = (_Topics(ZnodeFindings(Decoding(Fingerprints(b"salt")), PasswordSecrets())) for _ in range(2))
     _see_columns(in_bulk, columns)
     _see_one_by_one(one_by_one, cast(ZookeeperReader, Znodes(znodes)), names)
     for seen in ("partitions", "assigned"):
         assert getattr(in_bulk, seen) == getattr(one_by_one, seen)
-    for tally in ("without_id", "without_state", "under_replicated", "offline", "reassigning", "unreadable"):
+    assert in_bulk.min_isr.groups == one_by_one.min_isr.groups
+    assert in_bulk.findings.faults == one_by_one.findings.faults
+    assert in_bulk.findings.unreadable.count == one_by_one.findings.unreadable.count == 0
+    for tally in ("without_id", "without_state", "under_replicated", "offline", "reassigning", "shared_ids"):
         mine, theirs = getattr(in_bulk, tally), getattr(one_by_one, tally)
         assert (mine.count, mine.samples) == (theirs.count, theirs.samples), tally
+
+
+@pytest.mark.parametrize(("then", "missing"), [("states come", ()), ("topic goes", ()), ("nothing", ("new-0", "new-1"))])
+def test_a_topic_that_is_being_made_or_deleted_lacks_no_state(monkeypatch: pytest.MonkeyPatch, then: str, missing: tuple[str, ...]) -> None:
+    znodes = {"/brokers/topics/new": json.dumps({"topic_id": "B" * 21 + "A", "partitions": {"0": [1], "1": [2]}}).encode()}
+
+    def a_moment_later(_: float) -> None:
+        if then == "topic goes":
+            znodes.clear()
+        elif then == "states come":
+            for number in (0, 1):
+                znodes[f"/brokers/topics/new/partitions/{number}/state"] = json.dumps(
+                    {"leader": number + 1, "isr": [number + 1], "leader_epoch": 0, "controller_epoch": 1}
+                ).encode()
+
+    monkeypatch.setattr(observe_tree.time, "sleep", a_moment_later)
+    seen = _Topics(ZnodeFindings(Decoding(Fingerprints(b"salt")), PasswordSecrets()))
+    _see_what_lasts(seen, cast(ZookeeperReader, Znodes(znodes)), ["new"])
+    assert tuple(seen.without_state.samples) == missing

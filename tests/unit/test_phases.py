@@ -44,11 +44,52 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         ("ZkMigrationState is 3 (POST_MIGRATION) in the metadata log",),
     ),
     "born in KRaft": (
-        Phase.DUAL_WRITE,
-        both(all_gauges(zk_migration_state=ZkMigrationState.NONE), UNSEEN),
+        Phase.FINALIZED,
+        both(all_gauges(zk_migration_state=ZkMigrationState.NONE), with_quorum(migration_state_record=ZkMigrationState.NONE)),
         Phase.UNKNOWN,
-        ("ZkMigrationState is 0 (NONE) on controller 101, 102, 103: this cluster was born in KRaft mode, there is nothing to migrate",),
+        (
+            "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: "
+            "this cluster was born in KRaft mode, there is nothing to migrate",
+        ),
     ),
+    "born in KRaft before the state was written to the log": (
+        Phase.FINALIZED,
+        both(all_gauges(zk_migration_state=ZkMigrationState.NONE), with_quorum(migration_state_record=None)),
+        Phase.UNKNOWN,
+        (
+            "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: "
+            "this cluster was born in KRaft mode, there is nothing to migrate",
+        ),
+    ),
+    "a quorum was formed without the flag beside brokers in ZooKeeper mode": (
+        Phase.PRE_MIGRATION,
+        both(all_gauges(zk_migration_state=ZkMigrationState.NONE), with_quorum(migration_state_record=ZkMigrationState.NONE)),
+        Phase.UNKNOWN,
+        (
+            "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: these controllers formed their quorum without the "
+            "migration flag, but broker 1 is in zookeeper mode, broker 2 is in zookeeper mode, broker 3 is in zookeeper mode. "
+            "Stop them, move their data away and provision them anew, before a broker registers with them",
+        ),
+    ),
+    "a quorum that has just formed shows 0 beside brokers in ZooKeeper mode": (
+        Phase.PRE_MIGRATION,
+        both(all_gauges(zk_migration_state=ZkMigrationState.NONE), UNSEEN),
+        Phase.PRE_MIGRATION,
+        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and no copy was made",),
+    ),
+    "a quorum that has just formed shows 0, its log is empty": (
+        Phase.PRE_MIGRATION,
+        both(all_gauges(zk_migration_state=ZkMigrationState.NONE), with_quorum(migration_state_record=None, metadata_version=None)),
+        Phase.PRE_MIGRATION,
+        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and no copy was made",),
+    ),
+    "a controller that has just joined shows 0, the log 2": (
+        Phase.PRE_MIGRATION,
+        all_gauges(zk_migration_state=ZkMigrationState.NONE),
+        Phase.PRE_MIGRATION,
+        ("ZkMigrationState is 2 (PRE_MIGRATION) in the metadata log",),
+    ),
+    "a controller that has just joined shows 0 after the copy": (Phase.HYBRID, gauges(103, zk_migration_state=ZkMigrationState.NONE), Phase.HYBRID, ()),
     "one gauge is behind the log": (
         Phase.HYBRID,
         all_gauges(zk_migration_state=ZkMigrationState.PRE_MIGRATION),
@@ -156,6 +197,35 @@ def test_detects(name: str) -> None:
     reading = detect_phase(spoil(observation(base)))
     assert reading.phase is phase
     assert not reasons or reading.reasons == reasons
+
+
+TRANSIENT: dict[str, tuple[Phase, Spoil]] = {
+    "gauges of 0 where neither the log nor ZooKeeper can be read": (
+        Phase.DUAL_WRITE,
+        both(all_gauges(zk_migration_state=ZkMigrationState.NONE), UNSEEN, part(zookeeper=WHY)),
+    ),
+    "a controller's gauges are not there yet": (Phase.PRE_MIGRATION, both(a_controller(101, metrics=WHY), UNSEEN)),
+    "a controller's port is open and it does not answer yet": (Phase.ZOOKEEPER, a_controller(102, running=True)),
+    "controllers restarted together hold /controller and have not published": (
+        Phase.PRE_MIGRATION,
+        both(all_gauges(zk_migration_state=ZkMigrationState.NOT_PUBLISHED), zookeeper(controller=ControllerZnode(101, 4)), UNSEEN),
+    ),
+    "a broker's port is open and it does not tell its mode yet": (Phase.HYBRID, both(broker(2, mode=WHY), UNSEEN)),
+}
+LASTING: dict[str, tuple[Phase, Spoil]] = {
+    "born in KRaft": CASES["born in KRaft"][:2],
+    "a quorum formed without the flag": CASES["a quorum was formed without the flag beside brokers in ZooKeeper mode"][:2],
+    "a controller without the flag": CASES["a controller without the flag was started"][:2],
+    "no controller runs, and they hold /controller": CASES["the controllers are gone but hold /controller"][:2],
+    "a broker is in KRaft mode and no controller runs": CASES["a broker is in KRaft mode and no controller runs"][:2],
+}
+
+
+@pytest.mark.parametrize("name", [*TRANSIENT, *LASTING])
+def test_what_may_be_a_start_is_told_from_what_lasts(name: str) -> None:
+    base, spoil = (TRANSIENT | LASTING)[name]
+    reading = detect_phase(spoil(observation(base)))
+    assert (reading.phase, reading.transient) == (Phase.UNKNOWN, name in TRANSIENT)
 
 
 @given(

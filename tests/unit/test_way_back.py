@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from observations import SPEC, WHY, a_controller, broker, observation, part
+from observations import SPEC, WHY, a_controller, broker, observation, on_host, part, zookeeper
 
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode
+from kraft_runbook.conditions import Condition, evaluate
+from kraft_runbook.leaving import FencePlan, fence_plan
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode, MigrationZnode, Unread
 from kraft_runbook.phases import Phase
 from kraft_runbook.way_back import quorum_is_lost, way_back
 
@@ -29,6 +31,15 @@ def test_until_finalization_there_is_a_way_with_its_time_and_window(phase: Phase
     assert plan.steps[0].startswith(first)
     assert plan.seconds > 0
     assert plan.window_seconds > 0
+
+
+@pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE])
+def test_partitions_that_lie_behind_are_named_with_the_step_that_mends_them(phase: Phase) -> None:
+    behind = "1 of 31 state znodes have a version behind their partition epoch: orders-1 (version 7, epoch 11)"
+    (step,) = [step for step in way_back(observation(phase), SPEC, lies_behind=behind).steps if step.startswith("leave_kraft: ")]
+    assert behind in step
+    assert "lies behind" in step.split(". Now: ")[0]
+    assert not any("Now: " in step for step in way_back(observation(phase), SPEC).steps)
 
 
 def test_finalized_says_no_and_what_remains() -> None:
@@ -92,3 +103,60 @@ def test_a_lost_quorum_is_brought_back_first() -> None:
     plan = way_back(all_controllers_down(observation(Phase.HYBRID)), SPEC)
     assert not plan.possible
     assert plan.steps[0].startswith("restore_quorum")
+
+
+def down(node_id: int) -> Spoil:
+    """Its port refuses connections; of its host nobody was asked."""
+    return lambda seen: a_controller(node_id, running=False, mode=WHY, metrics=WHY)(seen)
+
+
+def unexamined(seen: ClusterObservation) -> ClusterObservation:
+    return replace(seen, hosts=WHY)
+
+
+@pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE])
+def test_a_controller_that_is_down_counts_as_fenced_where_its_host_says_so(phase: Phase) -> None:
+    seen = down(103)(observation(phase))
+    assert way_back(unexamined(seen), SPEC).possible
+    assert way_back(on_host(103, service_state="stopped")(seen), SPEC).possible
+    silent = way_back(on_host(103, service_state=Unread("the host can't be reached: timed out"))(seen), SPEC)
+    assert not silent.possible
+    assert "its host can't be asked to keep it so (the host can't be reached: timed out)" in silent.why
+    assert "name the controller under 'Controllers whose hosts are gone'" in silent.why
+
+
+def test_what_leaving_waits_for_comes_with_a_controller_down() -> None:
+    """One of three stopped: the leave waited for a state that it could never show, after the brokers had been rolled back."""
+    earlier = down(103)(observation(Phase.HYBRID))
+    seen = zookeeper(migration=MigrationZnode(1200, 101, 4, 4))(earlier)
+    assert not evaluate(Condition.METADATA_COPIED, seen, SPEC, earlier=earlier).done
+    assert evaluate(Condition.READY_TO_LEAVE, seen, SPEC, earlier=earlier).done
+    behind = zookeeper(migration=MigrationZnode(900, 101, 4, 4))(earlier)
+    assert "/migration is at 900" in evaluate(Condition.READY_TO_LEAVE, behind, SPEC, earlier=earlier).waiting_for
+
+
+@pytest.mark.parametrize("spoil", [zookeeper(controller=ControllerZnode(102, 4)), zookeeper(migration=MigrationZnode(999, 102, 4, 4))])
+def test_two_controllers_on_the_two_sides_turn_it_to_no_before_a_broker_is_rolled(spoil: Spoil) -> None:
+    plan = way_back(spoil(observation(Phase.DUAL_WRITE)), SPEC)
+    assert not plan.possible
+    assert "the quorum's leader is 101" in plan.why
+
+
+def test_a_controller_whose_host_is_gone_counts_as_fenced_on_the_operators_word_and_the_risk_is_signed() -> None:
+    seen = a_controller(103, running=WHY, mode=WHY, metrics=WHY)(observation(Phase.HYBRID))
+    assert not way_back(seen, SPEC).possible
+    plan = way_back(seen, SPEC, gone=[103])
+    assert plan.possible
+    assert "controller 103 counts as stopped on the operator's word alone" in plan.risks[-1]
+    assert fence_plan(seen, gone=[103]) == FencePlan(101, (102,), (103,))
+    assert "controller 102, said to be gone, answers" in way_back(seen, SPEC, gone=[102]).why
+    assert "controller 7, said to be gone, is not in the cluster file" in way_back(seen, SPEC, gone=[7]).why
+
+
+def test_what_may_not_be_deleted_in_the_end_is_said_in_the_beginning() -> None:
+    said = "this tool may not delete /controller and /migration (NoAuth)"
+    for seen in (observation(Phase.HYBRID), observation(Phase.PRE_MIGRATION), all_controllers_down(observation(Phase.HYBRID))):
+        plan = way_back(seen, SPEC, not_deletable=said)
+        assert not plan.possible
+        assert plan.steps == ()
+        assert said in plan.why

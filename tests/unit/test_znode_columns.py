@@ -146,8 +146,8 @@ def test_a_usual_block_is_parsed_at_once() -> None:
 def test_states_of_several_layouts_are_parsed_at_once_each_by_its_own() -> None:
     texts = [
         b'{"controller_epoch":70,"leader":-1,"version":1,"leader_epoch":123456789,"isr":[2]}',
-        b'{"isr":[10,200,3000],"leader_recovery_state":1,"leader_epoch":4,"leader":200}',
-        b'{"isr":[],"leader":5,"leader_epoch":6}',
+        b'{"isr":[10,200,3000],"leader_recovery_state":1,"leader_epoch":4,"controller_epoch":1,"leader":200}',
+        b'{"isr":[],"leader":5,"leader_epoch":6,"controller_epoch":1}',
         STATE,
     ]
     states = _at_once([texts[0], texts[1], texts[3]])
@@ -168,6 +168,16 @@ def test_partitions_come_in_their_order_and_replicas_in_theirs() -> None:
     columns = columns_of(tree_of("a"), ["a"])
     assert columns.partitions.partition.tolist() == [0, 1]
     assert columns.partitions.replicas.values.tolist() == [1, 2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("written", "otherwise"),
+    [(b'"controller_epoch":1,', b""), (b'"controller_epoch":1,', b'"controller_epoch":"1",'), (b'"isr":', b'"leader_recovery_state":2,"isr":')],
+)
+def test_a_state_that_kafka_does_not_read_is_not_sure(written: bytes, otherwise: bytes) -> None:
+    assert written in STATE
+    for texts in ([STATE, STATE.replace(written, otherwise)], [STATE, STATE.replace(written, otherwise), b"x"]):
+        assert states_of(texts).sure.tolist()[:2] == [True, False]
 
 
 # -- what Kafka does not write ----------------------------------------------------------------------------------------------

@@ -1,0 +1,54 @@
+"""The topics' names as the metadata log has them: what was removed, is not committed yet or was replaced by a snapshot is not among them."""
+
+from __future__ import annotations
+
+import pytest
+from metadata_encoding import ABORT, BEGIN, END, TOPIC_A, TOPIC_B, log, record, topic
+
+from kraft_runbook.metadata.cluster_records import BrokersAndFeatures
+from kraft_runbook.metadata.log_chunks import Chunk, SnapshotId
+from kraft_runbook.metadata.record_schemas import RecordType
+from kraft_runbook.observation import ZkMigrationState
+
+GONE = record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A)
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ((topic("a"), topic("b", TOPIC_B)), {"a", "b"}),
+        ((topic("a"), GONE), set()),
+        ((topic("a"), GONE, topic("a", TOPIC_B)), {"a"}),
+        ((BEGIN, topic("a")), set()),
+        ((BEGIN, topic("a"), END), {"a"}),
+        ((topic("b", TOPIC_B), BEGIN, topic("a"), ABORT), {"b"}),
+    ],
+)
+def test_topics_are_known_by_name(values: tuple[bytes, ...], names: set[str]) -> None:
+    state = BrokersAndFeatures()
+    for at, value in enumerate(values):  # as it is kept between two looks
+        state = state.copy()
+        state.apply(Chunk(log(value, first=at), since=at, up_to=100))
+    assert set(state.topics.values()) == names
+
+
+def test_a_snapshot_replaces_all() -> None:
+    state = BrokersAndFeatures()
+    state.apply(Chunk(log(topic("a")), up_to=100))
+    state.apply(Chunk(log(topic("b", TOPIC_B)), snapshot=SnapshotId(6, 1)))
+    assert set(state.topics.values()) == {"b"}
+
+
+def test_the_records_that_form_a_quorum_count_together() -> None:
+    """Until they are all committed there is neither metadata.version nor a migration state: the quorum is not born in KRaft mode then."""
+    formed = (
+        record(RecordType.BEGIN_TRANSACTION, name="Bootstrap records"),
+        record(RecordType.FEATURE_LEVEL, name="metadata.version", feature_level=21),
+        record(RecordType.ZK_MIGRATION_STATE, zk_migration_state=2),
+        END,
+    )
+    state = BrokersAndFeatures()
+    state.apply(Chunk(log(*formed[:3]), up_to=100))
+    assert (state.features, state.migration_state) == ({}, None)
+    state.apply(Chunk(log(formed[3], first=3), since=3, up_to=100))
+    assert (state.features, state.migration_state) == ({"metadata.version": 21}, ZkMigrationState.PRE_MIGRATION)

@@ -1,0 +1,158 @@
+"""What Java and Kafka themselves make of what is rendered: files read back, configurations accepted, defaults. One JVM answers for all tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import subprocess
+from base64 import b64decode
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from observations import SPEC
+
+from kraft_runbook.cluster import ClusterSpec, Listener, is_sensitive
+from kraft_runbook.configuration import broker_properties, controller_properties
+from kraft_runbook.controller_settings import ENFORCED, Enforced
+from kraft_runbook.mode_settings import LEFT_OUT, LeftOut, Mode
+from kraft_runbook.observation import BrokerMode, ControllerMode
+from kraft_runbook.properties_file import parse_properties, render_properties
+
+ROOT = Path(__file__).resolve().parents[2]
+MODES: tuple[Mode, ...] = (*BrokerMode, *ControllerMode)
+PIECES = [*"ab=:#! \t\f\n\r\\é€𝄞\x00\x1f\x7f\x85", "\\n", "\\u00e9", "\\u", "\\\n  ", "\r\n", "key", "value", "\\ ", "\\\\", "  ", "\n#", "\n!", "\u2028", "ÿ"]
+
+
+def pieces(seed: str, most: int) -> str:
+    chosen = random.Random(seed)
+    return "".join(chosen.choice(PIECES) for _ in range(chosen.randrange(most)))
+
+
+PROPERTIES = {n: {pieces(f"key {n} {k}", 6): pieces(f"value {n} {k}", 12) for k in range(n % 6)} for n in range(300)}
+TEXTS = {n: pieces(f"text {n}", 40).encode("latin-1", "ignore").decode("latin-1") for n in range(700)}
+"""Any file that may lie on a host, in the characters that Latin-1 has."""
+
+
+def with_all_that_is_left_out() -> ClusterSpec:
+    """The lab with everything declared that some mode refuses or has no use for."""
+    odd = {
+        "control.plane.listener.name": "CONTROL_PLANE",
+        "group.coordinator.rebalance.protocols": "classic,consumer",
+        "zookeeper.set.acl": "true",
+        "zookeeper.ssl.client.enable": "false",
+        "authorizer.zookeeper.url": "acls:2181",
+    }
+    brokers = tuple(b.model_copy(update={"listeners": (*b.listeners, Listener(name="CONTROL_PLANE", port=9099))}) for b in SPEC.brokers)
+    return SPEC.model_copy(
+        update={"broker_properties": {**SPEC.broker_properties, **odd}, "brokers": brokers, "controller_properties": dict(list(odd.items())[:1])}
+    )
+
+
+def node_properties(spec: ClusterSpec, mode: Mode) -> dict[str, str]:
+    found = broker_properties(spec, spec.broker(1), mode) if isinstance(mode, BrokerMode) else controller_properties(spec, spec.controller(101), mode)
+    # Kafka asks a provider for these before it looks at them: any value will do.
+    return {key: "x" if is_sensitive(key) and value.startswith("${") else value for key, value in found.items() if not key.startswith("config.providers")}
+
+
+def with_it_left_in(rule: LeftOut, mode: Mode) -> dict[str, str]:
+    spec = with_all_that_is_left_out()
+    return {**node_properties(spec, mode), rule.key: spec.broker_properties[rule.key]}
+
+
+REFUSED = [(rule, mode) for rule in LEFT_OUT if rule.refused for mode in MODES if mode in rule.modes]
+
+
+class Answers:
+    """What the one run of AskKafka.java said."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.defaults: dict[str, str | None] = {}
+        self.malformed: set[str] = set()
+        self.read: dict[tuple[str, str], dict[str, str]] = {}
+        self.refusals: dict[str, str] = {}
+        for kind, name, *rest in (line.split() for line in lines):
+            texts = [b64decode(each[1:]).decode("utf-16-be", "surrogatepass") for each in rest if each.startswith("=")]
+            match kind:
+                case "default":
+                    self.defaults[name] = None if rest[1] == "true" else texts[0]
+                case "malformed":
+                    self.malformed.add(name)
+                case "config":
+                    self.refusals[name] = texts[0]
+                case _:
+                    self.read.setdefault((kind, name), {})[texts[0]] = texts[1]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    directory = tmp_path_factory.mktemp("asked")
+    for n, properties in PROPERTIES.items():
+        (directory / f"rendered-{n:03}.text").write_bytes(render_properties(properties, header="é\nsecond").encode("ascii"))
+    for n, text in TEXTS.items():
+        (directory / f"any-{n:03}.text").write_bytes(text.encode("latin-1"))
+
+    def lay_down(name: str, properties: Mapping[str, str]) -> None:
+        (directory / f"{name}.config").write_bytes(render_properties(properties, header="x").encode("ascii"))
+
+    for mode in MODES:
+        lay_down(f"{type(mode).__name__}-{mode.value}", node_properties(with_all_that_is_left_out(), mode))
+        lay_down(f"plain-{type(mode).__name__}-{mode.value}", node_properties(SPEC, mode))
+    for n, (rule, mode) in enumerate(REFUSED):
+        lay_down(f"refused-{n}", with_it_left_in(rule, mode))
+    command = ["java", "-cp", f"{ROOT}/build/jars/*", str(Path(__file__).with_name("AskKafka.java")), str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return Answers((directory / "answers.txt").read_text().splitlines())
+
+
+def host_side() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("properties_text", ROOT / "playbooks" / "module_utils" / "properties_text.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("way", ["bytes", "characters"])
+def test_java_reads_what_was_rendered_whatever_it_holds(answers: Answers, way: str) -> None:
+    assert sum(len(each) for each in PROPERTIES.values()) > 500
+    for n, properties in PROPERTIES.items():
+        assert answers.read.get((way, f"rendered-{n:03}.text"), {}) == properties
+
+
+def test_any_file_is_read_as_java_reads_it_here_and_on_the_host(answers: Answers) -> None:
+    on_the_host = host_side()
+    asked = {n: text for n, text in TEXTS.items() if f"any-{n:03}.text" not in answers.malformed}
+    assert len(asked) > 400
+    for n, text in asked.items():
+        by_java = answers.read.get(("bytes", f"any-{n:03}.text"), {})
+        for by_us in (parse_properties(text), on_the_host.properties_of(text)):
+            # A lone backslash at the file's end is an empty key to Java.
+            assert {"": "", **by_us} == {"": "", **by_java}, repr(text)
+
+
+def test_a_file_is_read_back_as_it_was_rendered() -> None:
+    for properties in PROPERTIES.values():
+        assert parse_properties(render_properties(properties, header="a\nb")) == properties
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: f"{type(mode).__name__}-{mode.value}")
+@pytest.mark.parametrize("which", ["", "plain-"])
+def test_kafka_takes_every_rendered_file_whatever_is_declared(answers: Answers, mode: Mode, which: str) -> None:
+    assert answers.refusals[f"{which}{type(mode).__name__}-{mode.value}.config"] == ""
+
+
+def test_kafka_refuses_what_is_left_out_as_refused(answers: Answers) -> None:
+    said = {f"{rule.key} {type(mode).__name__}": answers.refusals[f"refused-{n}.config"] for n, (rule, mode) in enumerate(REFUSED)}
+    assert said["control.plane.listener.name BrokerMode"].endswith("control.plane.listener.name is not supported in KRaft mode.")
+    assert "only supported in KRaft cluster" in said["group.coordinator.rebalance.protocols BrokerMode"]
+    assert all(said.values()), said
+
+
+# The authorizer's own setting is in no ConfigDef.
+@pytest.mark.parametrize("setting", [each for each in ENFORCED if each.reader != "StandardAuthorizer"], ids=lambda each: each.key)
+def test_each_setting_is_kafkas_with_kafkas_default(answers: Answers, setting: Enforced) -> None:
+    assert setting.key in answers.defaults
+    assert answers.defaults[setting.key] == setting.default

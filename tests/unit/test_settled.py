@@ -1,0 +1,82 @@
+"""An UNKNOWN phase is looked at again before it is believed: how often, how long, and what is said meanwhile."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from observations import SPEC, WHY, a_controller, both, gauges, observation, part, zookeeper
+
+from kraft_runbook.clients import settled
+from kraft_runbook.clients.observe import Scope
+from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.clients.settled import observe_settled
+from kraft_runbook.observation import ClusterObservation, ControllerMode, ControllerZnode, ZkMigrationState
+from kraft_runbook.phases import Phase, detect_phase
+
+CLEAR = observation(Phase.PRE_MIGRATION)
+NOT_PUBLISHED = both(*(gauges(i, zk_migration_state=ZkMigrationState.NOT_PUBLISHED) for i in (101, 102, 103)), part(quorum=WHY))
+STARTING = both(NOT_PUBLISHED, zookeeper(controller=ControllerZnode(101, 4)))(observation(Phase.PRE_MIGRATION))
+LASTING = both(NOT_PUBLISHED, a_controller(102, mode=ControllerMode.KRAFT))(observation(Phase.PRE_MIGRATION))
+N = SPEC.deadlines.healthy_in_a_row
+
+
+class Looks:
+    """In place of a cluster: the observations in their order, the last one again and again; and a clock that only sleeping moves."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *shown: ClusterObservation) -> None:
+        self.shown, self.deep, self.now, self.told = list(shown), [], 0.0, list[str]()
+        monkeypatch.setattr(settled, "observe", self.observe)
+        monkeypatch.setattr(settled, "time", SimpleNamespace(monotonic=lambda: self.now, sleep=self.sleep))
+
+    def observe(self, spec: object, *, secrets: object, scope: Scope = Scope.LIVE, with_hosts: bool = False) -> ClusterObservation:
+        self.deep.append(scope is Scope.FULL)
+        return self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def settle(self, **options: object) -> Phase:
+        seen = observe_settled(SPEC, secrets=environment_secrets({}), tell=self.told.append, **options)  # type: ignore[arg-type]
+        return detect_phase(seen).phase
+
+
+def test_a_clear_phase_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch, CLEAR)
+    assert looks.settle() is Phase.PRE_MIGRATION
+    assert (looks.deep, looks.told, looks.now) == ([False], [], 0.0)
+
+
+def test_a_node_that_starts_is_given_its_time_and_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch, *[STARTING] * 20, CLEAR)
+    assert looks.settle() is Phase.PRE_MIGRATION
+    assert len(looks.told) == 1 and "/controller is held by KRaft controller 101" in looks.told[0]
+
+
+def test_a_start_that_never_ends_is_refused_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch, STARTING)
+    assert looks.settle() is Phase.UNKNOWN
+    assert looks.now == pytest.approx(SPEC.deadlines.quorum, abs=2 * SPEC.deadlines.poll)
+    looks = Looks(monkeypatch, STARTING)
+    assert looks.settle(within=5.0) is Phase.UNKNOWN
+    assert looks.now == pytest.approx(5.0, abs=2 * SPEC.deadlines.poll)
+
+
+def test_a_contradiction_that_is_no_start_is_refused_after_a_few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch, LASTING)
+    assert looks.settle() is Phase.UNKNOWN
+    assert len(looks.deep) == N
+
+
+def test_only_what_lasts_in_a_row_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch, *[LASTING] * (N - 1), STARTING, *[LASTING] * (N - 1), CLEAR)
+    assert looks.settle() is Phase.PRE_MIGRATION
+
+
+def test_the_looks_in_between_are_quick_and_a_deep_one_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(monkeypatch, STARTING, STARTING, CLEAR)
+    assert looks.settle(scope=Scope.FULL, with_hosts=True) is Phase.PRE_MIGRATION
+    assert looks.deep == [True, False, False, True]
+    looks = Looks(monkeypatch, LASTING)
+    assert looks.settle(scope=Scope.FULL) is Phase.UNKNOWN
+    assert looks.deep == [True, *[False] * (N - 1), True]

@@ -1,0 +1,72 @@
+"""Each kind of znode that Kafka can't go on with is told, by its path and by what comes of it; no value is ever quoted."""
+
+from __future__ import annotations
+
+import pytest
+from bad_znodes import BAD, GOOD, Bad, config, data_of
+
+from kraft_runbook.clients.znode_findings import PasswordSecrets, ZnodeFindings
+from kraft_runbook.metadata.entities import Fingerprints
+from kraft_runbook.metadata.znode_faults import faults_of
+from kraft_runbook.metadata.zookeeper_tree import Decoding
+from kraft_runbook.observation import Unread
+
+# "correct horse", encoded by Kafka 3.9.2 (EncryptingPasswordEncoder) with the secrets "now" and "old".
+WITH_NOW = (
+    "initializationVector:BGGzcyGXd32D2PAQ8iu30A==,keyLength:128,salt:0SXiJ5g2mZjRJ+deUGnlSjIZnp4PrYRUkk/3SI4GvooJVc/V5a+pX7f9FrhrnYxNu"
+    "Cl4koqfuND0vZSc7PT5YXZ7ve0gXiJdq4ZBeAi9THLYHNuUHWxB1gLBuWhb0qbVZFvnTcMsdZFO4W5+8VSSn5nMW2CywjsrblmjZe/Am1zdfs7fXQeOHHRXZWNEyK6qkEq"
+    "jllsQyk1Gofp2oLlqhD7gOhKedG7F6vTXY4IMBJNfaIKDsJPpieCfm/SN8AJQGkxm6NKZocrNCt8HLtQc2/aUUBOCkdcJJkbT9hRGPCXx+yF/1GHq7Px+Cn8bzWR8keU5x"
+    "MMyoumGAYdfMWGigA==,keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,iterations:4096,passwordLength:1"
+    "3,encryptedPassword:CrgH42ddwVGqOUQzJFqVtw=="
+)
+WITH_OLD = (
+    "initializationVector:N7DfSBYjSOKXdAmJLp+OQg==,keyLength:128,salt:ANRMTtlwus9BPTQLbfHYX+cVqS2dqX8gt+tkfQAIIxo4qbRX3RkM8L01eH423ux+F"
+    "/B4eJHKYx3l4yABYxalyIw947lEbpWqd8uh6+qzDXGoFXOwwPVGWSpKGolxHmaWcc6H2L6ZKRcROZMlzp/nlW/X4LaZT/qTlfJGONyW5nQ0nAnyM5AqWbYyyrnyjOyGvj6"
+    "+r2Vb55yDmFWvmcF7SoqCaq8zJJrqAvTJHVGhSOWA76ee5cev3I4ZqbkkjJwTj4fvgA9+OESEW7lwHEYMP2AKUmuq+ilda7YVOQC6iS3KcaXxJ61ZuQeCubj5ZkcKpSL3t"
+    "S22z4LaVoHE5Hv7dQ==,keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,iterations:4096,passwordLength:1"
+    "3,encryptedPassword:5WSlxfZMAyrdKBjGzEHJdA=="
+)
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: f"{bad[0]} {data_of(bad[1])[:60]!r}")
+def test_a_bad_znode_is_told(bad: Bad) -> None:
+    path, content, expected = bad
+    found = faults_of(path, data_of(content))
+    assert {(each.consequence, each.problem) for each in found} == expected
+    assert {each.path for each in found} == {path}
+
+
+@pytest.mark.parametrize("good", GOOD, ids=lambda good: f"{good[0]} {data_of(good[1])[:60]!r}")
+def test_a_good_one_is_not(good: tuple[str, object]) -> None:
+    assert faults_of(good[0], data_of(good[1])) == ()
+
+
+NAME = "listener.name.sasl.scram-sha-256.sasl.jaas.config"
+
+
+@pytest.mark.parametrize(
+    ("encoded", "secrets", "problem"),
+    [
+        (WITH_NOW, PasswordSecrets("now"), None),
+        (WITH_NOW, PasswordSecrets("other", "old"), "password.encoder.secret does not decode it"),
+        (WITH_OLD, PasswordSecrets("now", "old"), "it is encoded with password.encoder.old.secret"),
+        ("plain text", PasswordSecrets("now"), "it is not encoded as Kafka encodes passwords"),
+        (WITH_NOW, PasswordSecrets(None, "old", "it is nowhere"), Unread("it is nowhere")),
+    ],
+)
+def test_a_stored_password_is_decoded_and_never_shown(encoded: str, secrets: PasswordSecrets, problem: str | Unread | None) -> None:
+    findings = ZnodeFindings(Decoding(Fingerprints(b"salt")), secrets)
+    assert findings.see("/config/brokers/1", data_of(config(**{NAME: encoded, "max.connections": "5"})))
+    (found,) = findings.passwords
+    assert (found.path, found.name, found.cipher) == ("/config/brokers/1", NAME, "AES/CBC/PKCS5Padding" if encoded != "plain text" else "")
+    assert found.problem == problem or (isinstance(problem, str) and isinstance(found.problem, str) and found.problem.startswith(problem))
+    assert not {"correct horse", encoded} & {str(found), str(findings.faults)} and "correct" not in str(found)
+
+
+def test_what_a_comparison_cannot_read_is_counted_beside_the_faults() -> None:
+    findings = ZnodeFindings(Decoding(Fingerprints(b"salt")), PasswordSecrets())
+    for path, content, _ in BAD:
+        findings.see(path, data_of(content))
+    assert findings.unreadable.count > len(findings.unreadable.samples) == 20
+    told = {each.consequence for path, content, _ in BAD for each in faults_of(path, data_of(content))}
+    assert findings.faults.keys() == told
