@@ -10,6 +10,7 @@ UV := build/uv/bin/uv
 BIN := .venv/bin
 VENV := .venv/.installed-from-lock
 JARS := build/jars/.complete
+LANES ?= 2
 ARCHIVE := .venv/share/kraft-runbook/spark.jsa
 export PYTHONPATH := include:plugins
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -67,8 +68,9 @@ check: $(VENV)
 	$(BIN)/lint-imports
 	$(BIN)/ansible-lint --profile production playbooks
 
+# Two files of tests at once, each with clusters of its own; LANES=0: one after the other, in this process.
 test: $(VENV) $(JARS) $(ARCHIVE)
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses $(LANES) --dist loadfile --no-loadscope-reorder
 
 # The whole fault matrix, with a table at the end (docs/reliability.md). One case or several: make faults CASES="zookeeper and hybrid"
 faults: $(VENV) $(JARS) $(ARCHIVE)

@@ -138,10 +138,10 @@ class Airflow:
 
     def stop(self, *, deadline: float = 60) -> None:
         """End all its processes: ask its group, wait, ask what is left (a playbook has a group of its own), then kill. No other process is touched."""
-        mine = self._processes()
+        mine = self.processes()
         group = self._group()
         end([each for each in mine if each.group == group], sign=signal.SIGTERM, within=deadline)
-        mine = list({each.pid: each for each in (*mine, *self._processes())}.values())
+        mine = list({each.pid: each for each in (*mine, *self.processes())}.values())
         end(mine, sign=signal.SIGTERM, within=10)
         end(mine, sign=signal.SIGKILL, within=10)
         if group is not None:
@@ -158,12 +158,13 @@ class Airflow:
         file = self.home / "standalone.pid"
         return int(file.read_text()) if file.exists() and file.read_text().strip() else None
 
-    def _processes(self) -> list[Process]:
+    def processes(self) -> list[Process]:
+        """Its own and all that descend from them, the playbooks of its tasks among them."""
         return processes_of(self.home, self._group(), f"airflow api_server -- host:{self.host} port:{self.port} ")
 
     def _components(self) -> set[str]:
         """Which of its components run."""
-        return {name for name, command in COMPONENTS.items() if any(command.search(each.command) for each in self._processes())}
+        return {name for name, command in COMPONENTS.items() if any(command.search(each.command) for each in self.processes())}
 
     def last_error(self) -> str:
         """The last line of its log that tells of an error, shortened; empty where none does."""

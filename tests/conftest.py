@@ -1,13 +1,69 @@
-"""For all tests: a generated example may take as long as a busy machine makes it take, a session that is terminated ends its clusters first, and nothing is said after pytest's last line."""
+"""For all tests: the order of the files, time for generated examples, and an end in which every cluster is ended first.
+
+``make test`` runs two files at once, each in a process of its own (pytest-xdist). Such a process ends its clusters when it is interrupted,
+before the session ends; xdist by itself gives it fifteen seconds, and then kills it.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
+from pathlib import Path
+from types import FrameType
 
+import psutil
+import pytest
 from hypothesis import settings
 
-settings.register_profile("patient", deadline=None)
+settings.register_profile("patient", deadline=None)  # a busy machine takes as long as it takes
 settings.load_profile("patient")
 logging.getLogger("py4j").setLevel(logging.WARNING)  # otherwise it speaks when the interpreter ends, to a stream that pytest has closed
-signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+ORDER = ("integration/test_migration.py", "playbooks", "integration/test_rollback.py", "faults", "integration", "airflow", "spark", "unit")
+"""Files and directories below tests/. What takes long begins early, so that no process is left alone with it at the end; what waits for
+much and computes little (playbooks) runs beside a whole cluster with its Airflow, not after it."""
+SECONDS_TO_END = 600.0
+"""How long an interrupted process may take to end its clusters."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _is_worker(config):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process: the first one tells the others
+    signal.signal(signal.SIGTERM, _interrupt)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    """As Ctrl-C, once: what ends the clusters must not be interrupted again."""
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    below = item.path.relative_to(Path(__file__).parent).as_posix()
+    return next(rank for rank, name in enumerate(ORDER) if below == name or below.startswith(f"{name}/"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """The first process of an interrupted session interrupts the others, and waits for them."""
+    if exitstatus == pytest.ExitCode.INTERRUPTED and session.config.getoption("numprocesses", None) and not _is_worker(session.config):
+        others = psutil.Process().children()
+        for each in others:
+            each.terminate()
+        psutil.wait_procs(others, timeout=SECONDS_TO_END)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """An interrupted process has ended its clusters by now: it goes, for otherwise it would wait for further tests."""
+    if _is_worker(config) and signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
+        os._exit(pytest.ExitCode.INTERRUPTED)
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")

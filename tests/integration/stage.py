@@ -114,11 +114,11 @@ def start_workload(lab: Lab, report: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "lab", "workload", "--report", str(report)], cwd=ROOT, env=lab.environment)
 
 
-def kill_worker_of_playbook(playbook: str, *, deadline: float = 60) -> None:
+def kill_worker_of_playbook(stage: Stage, playbook: str, *, deadline: float = 60) -> None:
     """SIGKILL the task process that runs a playbook, as soon as one does."""
     ends = time.monotonic() + deadline
     while time.monotonic() < ends:
-        worker = worker_of_playbook(playbook)
+        worker = worker_of_playbook(stage, playbook)
         if worker is not None:
             os.kill(worker, signal.SIGKILL)
             return
@@ -126,18 +126,11 @@ def kill_worker_of_playbook(playbook: str, *, deadline: float = 60) -> None:
     raise AssertionError(f"no {playbook} ran within {deadline:.0f} s")
 
 
-def worker_of_playbook(playbook: str) -> int | None:
+def worker_of_playbook(stage: Stage, playbook: str) -> int | None:
     """The task process that runs a playbook now: the parent of the first ansible-playbook (which forks copies of itself).
 
-    Only of this checkout: a test run of another one beside must not lose its worker.
+    Only of this Airflow: a test beside must not lose its worker.
     """
-    running: dict[int, int] = {}
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_text()
-            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError):
-            continue
-        if "ansible-playbook" in command and f"{ROOT}/playbooks/{playbook}" in command:
-            running[int(process.name)] = parent
+    command = f"/playbooks/{playbook}"
+    running = {each.pid: each.parent for each in stage.airflow.processes() if "ansible-playbook" in each.command and command in each.command}
     return next((parent for parent in running.values() if parent not in running and parent != 1), None)

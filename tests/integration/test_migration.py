@@ -107,7 +107,7 @@ def a_second_run_is_refused_by_name(stage: Stage, first: str) -> None:
 def a_killed_worker_costs_no_needless_restart(stage: Stage, run_id: str) -> None:
     restart = "roll_brokers_to_hybrid.broker_2.restart"
     stage.wait(MIGRATION, run_id, restart, {"running"})
-    kill_worker_of_playbook("restart_broker")
+    kill_worker_of_playbook(stage, "restart_broker")
     assert stage.wait(MIGRATION, run_id, restart, ENDED) == "failed"
     stage.resume(MIGRATION, run_id, restart)
 

@@ -93,7 +93,7 @@ def test_from_dual_write_with_a_broker_left_and_the_worker_killed_inside_the_fen
     stage.client.answer(ROLLBACK, run_id, "gate_rollback.approve", "Approve")
     stage.wait(ROLLBACK, run_id, "leave_kraft", {"running"})
     topics = create_topics(lab, [f"before-the-fence-{n}" for n in range(60)])
-    kill_the_task_inside_the_fence(lab)
+    kill_the_task_inside_the_fence(stage)
     assert stage.wait(ROLLBACK, run_id, "leave_kraft", ENDED) == "failed"
     told = stage.command("explain", "--cluster", "lab")
     assert "no quorum leads" in told.stdout or "which is no majority" in told.stdout
@@ -107,15 +107,16 @@ def test_from_dual_write_with_a_broker_left_and_the_worker_killed_inside_the_fen
     assert {b.id: after[b.service] - before[b.service] for b in lab.spec.brokers} == {1: 2, 2: 2, 3: 1}
 
 
-def kill_the_task_inside_the_fence(lab: Lab) -> None:
+def kill_the_task_inside_the_fence(stage: Stage) -> None:
     """SIGKILL the task's process as soon as two controllers are gone."""
+    controllers = stage.lab.spec.controllers
     ends = time.monotonic() + 120
     task = None
     while task is None:
         assert time.monotonic() < ends, "no leave_kraft ran"
-        task = worker_of_playbook("leave_kraft")
+        task = worker_of_playbook(stage, "leave_kraft")
         time.sleep(0.02)
-    while sum(accepts(c.host, c.port) is False for c in lab.spec.controllers) < 2:
+    while sum(accepts(c.host, c.port) is False for c in controllers) < 2:
         assert time.monotonic() < ends, "the quorum was not fenced"
         time.sleep(0.005)
     os.kill(task, signal.SIGKILL)
