@@ -17,6 +17,8 @@ JARS = ROOT / "build" / "jars"
 TEMPLATES = ROOT / "lab" / "templates"
 COMPLETE = ".complete"
 """Written after the last jar: a copy that was interrupted has none. `make jars` writes it too."""
+CLASS_ARCHIVE = JARS.with_name("kafka.jsa")
+"""The jars' classes as the JVM keeps them (``class_archive``), where they were made. Another Java or other jars ignore it."""
 MINIMUM_JAVA = 17
 _FETCH = "mvn -q -B -f lab/pom.xml dependency:copy-dependencies"
 
@@ -69,7 +71,7 @@ def _complete(jars: Path) -> bool:
     return (jars / COMPLETE).exists() and any(jars.glob("kafka_2.13-*.jar"))
 
 
-def install(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
+def install(spec: ClusterSpec, *, jars: Path, java_command: Path, class_archive: Path = CLASS_ARCHIVE) -> None:
     """Lay out ``spec.kafka.home``: ``libs`` (links), ``agent`` (the metrics exporter), ``config`` and ``bin``. Safe to repeat."""
     home = Path(spec.kafka.home)
     for name in ("libs", "agent", "config", "bin"):
@@ -84,5 +86,6 @@ def install(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
         shutil.copyfile(TEMPLATES / name, home / "config" / name)
     for name in ("kafka-run-class.sh", "kafka-storage.sh", "run-service.sh"):
         script = home / "bin" / name
-        script.write_text((TEMPLATES / name).read_text().replace("@JAVA@", shlex.quote(str(java_command))))
+        text = (TEMPLATES / name).read_text()
+        script.write_text(text.replace("@JAVA@", shlex.quote(str(java_command))).replace("@CLASS_ARCHIVE@", shlex.quote(str(class_archive))))
         script.chmod(0o755)
