@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -10,12 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka_jars import kafka_jar
 from observations import SPEC
 
 from kraft_runbook.copy_tuning import COPIES, HEAPS, LARGE, SIZES, SMALL, Settings, estimate, heap_mib, heap_needed, quieted, render_measurements, size_of, tune
+from lab.installation import java
 
 ROOT = Path(__file__).resolve().parents[2]
-JARS = sorted((ROOT / "build").rglob("kafka_2.13-3.9.*.jar"))
 COUNTS = st.integers(0, 5_000_000)
 
 
@@ -162,11 +162,10 @@ public class Ask {
 """
 
 
-@pytest.mark.skipif(not JARS or not shutil.which("java"), reason="Kafka's jars, or a java to ask them with, are not here: make jars")
 def test_kafka_3_9_defines_every_property_and_takes_its_value(tmp_path: Path) -> None:
     (tmp_path / "Ask.java").write_text(ASK)
     rendered = {f"{key}={value}" for size in SIZES for key, value in size.properties.items()}
-    command = ["java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{JARS[-1].parent}/*", str(tmp_path / "Ask.java"), *sorted(rendered)]
+    command = [str(java()), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jar('kafka_2.13').parent}/*", str(tmp_path / "Ask.java"), *sorted(rendered)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()

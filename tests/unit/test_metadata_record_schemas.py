@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kafka_jars import kafka_jar
 from metadata_encoding import batch, body, log, record, uvarint
 
 from kraft_runbook.metadata.frames import Garbled, records
 from kraft_runbook.metadata.record_schemas import SCHEMAS, Field, RecordType, decode
-
-ROOT = Path(__file__).resolve().parents[2]
-JARS = sorted((ROOT / "build").rglob("kafka-metadata-3.9.*.jar"))
 
 
 def _texts() -> st.SearchStrategy[str]:
@@ -87,10 +84,9 @@ def test_what_kafka_does_not_write_is_named_by_its_offset(value: bytes, says: st
         decode(found)
 
 
-@pytest.mark.skipif(not JARS, reason="Kafka's jars are not here yet: make jars")
 def test_the_tables_are_those_of_kafkas_own_jar() -> None:
     theirs = {}
-    with zipfile.ZipFile(JARS[-1]) as jar:
+    with zipfile.ZipFile(kafka_jar("kafka-metadata")) as jar:
         for name in jar.namelist():
             if re.fullmatch(r"common/metadata/\w+Record\.json", name):
                 schema = json.loads("\n".join(line for line in jar.read(name).decode().splitlines() if not line.strip().startswith("//")))
