@@ -106,6 +106,8 @@ class Proof:
     def objections(self) -> tuple[str, ...]:
         """Why this proof can't be put before a person at all. Empty: it can."""
         found = [f"{c.code} {c.title}: {c.verdict}. {c.evidence}" for c in self.checks if c.blocks]
+        if self.gate is not Gate.ROLLBACK and not self.checks:
+            found.append("nothing was checked")
         if self.gate is Gate.ROLLBACK and not self.rollback.possible and not self.rollback.steps:
             found.append(f"the way back is not open: {self.rollback.why}")
         if self.gate in NEEDS_PARITY:

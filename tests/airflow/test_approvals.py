@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from kraft_runbook.checks import CheckResult, Severity
+from kraft_runbook.checks import Verdict as CheckVerdict
 from kraft_runbook.cluster import Approvals
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.gates import Gate, ParitySummary, make_proof
@@ -25,6 +27,7 @@ from kraft_runbook_airflow.people import assigned_users, require_enough_people
 from tests.unit.observations import SPEC, observation
 
 SOON = datetime.now(UTC)
+PASSED = CheckResult("KRB-PRE-001", "the brokers are registered", Severity.BLOCKING, CheckVerdict.PASS, "3 of 3")
 PARITY = ParitySummary("MATCH", "p" * 64, 7, SOON.isoformat(), "", "soak")
 PHASE = {Gate.START: Phase.ZOOKEEPER, Gate.DUAL_WRITE: Phase.HYBRID, Gate.FINALIZE: Phase.DUAL_WRITE, Gate.ROLLBACK: Phase.DUAL_WRITE}
 DAG, RUN = "zk_to_kraft_rollback__lab", "one"
@@ -39,7 +42,7 @@ class Run:
         self.gate = gate
         seen = observation(PHASE[gate])
         parity = PARITY if gate in (Gate.DUAL_WRITE, Gate.FINALIZE) else None
-        proof = make_proof(gate, seen, SPEC, checks=(), parity=parity, rollback=way_back(seen, SPEC), made_at=datetime.now(UTC))
+        proof = make_proof(gate, seen, SPEC, checks=(PASSED,), parity=parity, rollback=way_back(seen, SPEC), made_at=datetime.now(UTC))
         store_proof(proof)
         self.digest = proof.digest
         now = datetime.now(UTC).isoformat()

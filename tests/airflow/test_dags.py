@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from airflow.sdk import DAG
 
+from kraft_runbook.gates import Gate
+from kraft_runbook.signatures import APPROVE_TASKS
+from kraft_runbook_airflow.gates import ApprovalGate
 from lab.demo_report import FORWARD
 
 ROOT = Path(__file__).parents[2]
@@ -86,11 +89,16 @@ def test_the_active_controller_is_finalized_last(migration):
     assert {f"finalize_controllers.controller_{c}.caught_up" for c in (101, 102, 103)} <= before
 
 
-def test_no_gate_has_a_default_or_a_time_out(migration):
-    for gate in ("start", "dual_write", "finalize"):
-        for task in ("approve", "approve_second"):
-            approval = migration.get_task(f"gate_{gate}.{task}")
-            assert [approval.partial_kwargs.get(name) for name in ("defaults", "response_timeout", "execution_timeout")] == [None] * 3
+WITHOUT_AN_ANSWER = ("defaults", "response_timeout", "execution_timeout")
+"""What Airflow does with a gate that nobody answers."""
+
+
+def test_no_gate_has_a_default_or_a_time_out(migration, rollback):
+    approvals = [task for dag in (migration, rollback) for task in dag.tasks if task.task_id.rpartition(".")[2] in APPROVE_TASKS]
+    assert {task.task_id for task in approvals} == {f"gate_{gate.value}.{task}" for gate in Gate for task in APPROVE_TASKS}
+    for given in (approval.partial_kwargs for approval in approvals):
+        made = ApprovalGate(task_id="asked", **{name: given[name] for name in {"cluster", "gate", "number", *WITHOUT_AN_ANSWER} & given.keys()})
+        assert [getattr(made, name) for name in WITHOUT_AN_ANSWER] == [None] * 3
 
 
 def test_the_trigger_form_asks_for_no_fewer_signatures_than_the_cluster_file(monkeypatch, tmp_path):

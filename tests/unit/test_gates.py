@@ -15,7 +15,7 @@ from kraft_runbook.cluster import Approvals
 from kraft_runbook.evidence import make_record
 from kraft_runbook.gates import Gate, ParitySummary, Proof, digest_of, digest_of_file, make_proof
 from kraft_runbook.observation import BrokerMode, Unread, ZkMigrationState, was_read
-from kraft_runbook.phases import Phase, rollback_plan
+from kraft_runbook.phases import Phase, RollbackPlan, rollback_plan
 from kraft_runbook.signatures import By, changes_since, concluded, proven_again, refusal, standing, too_old
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -366,6 +366,32 @@ def test_a_blocking_check_that_failed_or_was_not_answered_is_an_objection(verdic
 @pytest.mark.parametrize("parity", [None, replace(MATCH, verdict="MISMATCH"), replace(MATCH, verdict="INCONCLUSIVE")])
 def test_no_gate_behind_the_copy_holds_without_a_parity_match(gate, parity):
     assert proof_of(HYBRID, gate=gate, parity=parity).objections
+
+
+@pytest.mark.parametrize("gate", [Gate.START, Gate.DUAL_WRITE, Gate.FINALIZE])
+def test_a_proof_without_checks_proves_nothing(gate):
+    proof = proof_of(HYBRID, gate=gate, checks=())
+    assert proof.objections == ("nothing was checked",)
+    assert "does not hold" in why(proof, signed(proof, "ann"), HYBRID)
+
+
+def back_proof(possible, steps, checks=()):
+    plan = RollbackPlan(possible, "controller 102 runs without the migration flag", steps)
+    return make_proof(Gate.ROLLBACK, HYBRID, ANYONE, checks=checks, parity=None, rollback=plan, made_at=NOW)
+
+
+def test_the_rollback_gate_objects_where_the_way_back_is_closed_and_not_where_the_rollback_opens_it():
+    assert back_proof(True, ("leave_kraft: …",)).objections == ()
+    assert back_proof(False, ("restore_quorum: …",)).objections == (), "the rollback brings the quorum back first"
+    closed = back_proof(False, ())
+    assert closed.objections == ("the way back is not open: controller 102 runs without the migration flag",)
+    assert "does not hold" in why(closed, signed(closed, "ann"), HYBRID)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.UNKNOWN])
+def test_the_rollback_gate_objects_where_dual_write_is_not_seen_alive(verdict):
+    dead = CheckResult("KRB-DW-001", "dual write is alive", Severity.BLOCKING, verdict, "/migration stands still")
+    assert "/migration stands still" in " ".join(back_proof(True, ("leave_kraft: …",), (dead,)).objections)
 
 
 def test_a_warning_is_no_objection():
