@@ -14,7 +14,7 @@ from kraft_runbook.clients.observe_tree import read_tree
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.clients.znode_findings import PasswordSecrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_handover import NothingDeleted, Office, leave_office, why_not_deletable
+from kraft_runbook.clients.zookeeper_handover import NothingDeleted, Office, leave_office, read_office, why_not_deletable
 from kraft_runbook.cluster import ZooKeeper
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.metadata.entities import Fingerprints
@@ -69,6 +69,32 @@ def test_the_right_to_delete_is_the_parents_and_needs_no_right_to_create(tree: Z
     finally:
         zookeeper.set_acls("/reader-test", [ACL(Permissions.ALL, anyone)])
         zookeeper.delete("/reader-test/brokers", recursive=True)
+
+
+OFFICE = {
+    "/controller": b'{"version":2,"brokerid":101,"timestamp":"1","kraftControllerEpoch":4}',
+    "/migration": b'{"version":0,"kraft_metadata_offset":7,"kraft_controller_id":101,"kraft_metadata_epoch":4,"kraft_controller_epoch":4}',
+    "/admin/reassign_partitions": b'{"version":1,"partitions":[]}',
+}
+
+
+@pytest.mark.parametrize("changed", OFFICE)
+def test_what_kraft_holds_is_deleted_only_at_the_versions_that_were_read_all_of_it_or_none(own_lab: Lab, zookeeper: KazooClient, changed: str) -> None:
+    for path, data in OFFICE.items():
+        zookeeper.create(f"/office{path}", data, makepath=True)
+    here = ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/office")
+    try:
+        with ZookeeperReader(here, secrets=environment_secrets({})) as reader:
+            office = read_office(reader)
+            assert office.held_by_kraft and office.written_to is not None
+            zookeeper.set(f"/office{changed}", OFFICE[changed])
+            with pytest.raises(NothingDeleted, match="one of them changed after the quorum was fenced"):
+                leave_office(reader, office)
+            assert [path for path in OFFICE if not zookeeper.exists(f"/office{path}")] == []
+            assert set(leave_office(reader, read_office(reader))) == {*OFFICE}
+            assert [path for path in OFFICE if zookeeper.exists(f"/office{path}")] == []
+    finally:
+        zookeeper.delete("/office", recursive=True)
 
 
 def test_an_ensemble_that_does_not_answer_is_named_in_time() -> None:

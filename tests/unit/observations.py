@@ -241,3 +241,13 @@ def both(*spoils: Spoil) -> Spoil:
 
 def later(seen: ClusterObservation, seconds: float) -> ClusterObservation:
     return replace(seen, observed_at=seen.observed_at + timedelta(seconds=seconds))
+
+
+def dual_writing(seen: ClusterObservation, seconds: float, *, dead: bool = False) -> ClusterObservation:
+    """So many seconds later: two records a second were committed, and ZooKeeper was written up to the last of them; ``dead``: it was not."""
+    assert not isinstance(seen.quorum, Unread) and not isinstance(seen.zookeeper, Unread) and seen.zookeeper.migration is not None
+    more = int(2 * seconds)
+    on = with_quorum(high_watermark=seen.quorum.high_watermark + more)(later(seen, seconds))
+    return (
+        on if dead else zookeeper(migration=replace(seen.zookeeper.migration, kraft_metadata_offset=seen.zookeeper.migration.kraft_metadata_offset + more))(on)
+    )

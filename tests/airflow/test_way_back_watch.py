@@ -1,0 +1,99 @@
+"""The scheduled question whether the cluster can still go back: its run fails when it can't, or soon can't, and says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from kraft_runbook.clients.evidence_store import read_records
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode
+from kraft_runbook.phases import Phase
+from kraft_runbook_airflow import way_back_watch
+from kraft_runbook_airflow.journal import run_file_name
+from kraft_runbook_airflow.way_back_watch import WayBackWatch
+from tests.unit.observations import SPEC, WHY, Spoil, a_controller, both, broker, config, dual_writing, observation, part, zookeeper
+
+COPIED = [Phase.HYBRID, Phase.DUAL_WRITE]
+
+
+class Watch:
+    """One run of the watch. What its two looks see is given; what it makes of that is the project's own."""
+
+    def __init__(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.state = state
+        self.looks: list[ClusterObservation] = []
+        monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(state))
+        monkeypatch.setattr(way_back_watch, "observe_settled", lambda *_, **__: self.looks.pop(0))
+        monkeypatch.setattr(way_back_watch, "airflow_secrets", lambda: None)
+        monkeypatch.setattr(way_back_watch, "what_lies_behind", lambda *_, **__: None)
+        monkeypatch.setattr(way_back_watch, "time", SimpleNamespace(sleep=lambda _: None))
+
+    def run(self, *looks: ClusterObservation) -> Any:
+        self.looks[:] = looks
+        return WayBackWatch(task_id="can_it_go_back", cluster="lab").act({"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="t")}, SPEC)
+
+    def recorded(self) -> dict[str, Any]:
+        (record,) = read_records(self.state / "evidence", run_file_name("d", "r"))
+        return dict(record.body)
+
+
+@pytest.fixture
+def watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
+    return Watch(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("phase", COPIED)
+def test_a_cluster_that_can_go_back_is_told_the_steps(watch: Watch, phase: Phase) -> None:
+    seen = observation(phase)
+    said = watch.run(seen, dual_writing(seen, 3))
+    assert (said["possible"], said["threats"]) == (True, [])
+    assert any(step.startswith("leave_kraft: ") for step in said["steps"])
+    assert watch.recorded()["possible"] is True
+
+
+def no_quorum(seen: ClusterObservation) -> ClusterObservation:
+    down = [a_controller(i, running=False, mode=WHY, metrics=WHY) for i in SPEC.controller_ids]
+    return both(part(quorum=WHY), *down)(seen)
+
+
+CLOSED: dict[str, tuple[Spoil, str]] = {
+    "ZooKeeper can't be read": (part(zookeeper=WHY), r"no: ZooKeeper can't be read \(a test did not read it\)"),
+    "a controller without the flag": (a_controller(102, mode=ControllerMode.KRAFT), "no: controller 102 runs without the migration flag"),
+    "a file without the flag": (config(102, zookeeper__metadata__migration__enable=None), "KRB-PRE-047 .*zookeeper.metadata.migration.enable is missing"),
+    "two controllers": (zookeeper(controller=ControllerZnode(102, 4)), "no: /controller names 102, the quorum's leader is 101"),
+    "no quorum": (no_quorum, "no: /controller is held by KRaft controller 101, and no quorum leads"),
+}
+
+
+@pytest.mark.parametrize("why", CLOSED)
+@pytest.mark.parametrize("phase", COPIED)
+def test_its_run_fails_when_the_way_back_is_closed_or_about_to_be(watch: Watch, phase: Phase, why: str) -> None:
+    spoil, said = CLOSED[why]
+    seen = observation(phase)
+    with pytest.raises(AirflowFailException, match=said):
+        watch.run(seen, spoil(dual_writing(seen, 3)))
+    assert (watch.recorded()["possible"] and not watch.recorded()["threats"]) is False
+
+
+@pytest.mark.parametrize("phase", COPIED)
+def test_its_run_fails_when_dual_write_has_died(watch: Watch, phase: Phase) -> None:
+    seen = observation(phase)
+    with pytest.raises(AirflowFailException, match=r"would be lost: /migration has stood at offset 999 for 3\.0 s.*(?s:.*)KRB-DW-001"):
+        watch.run(seen, dual_writing(seen, 3, dead=True))
+    assert watch.recorded()["threats"] == ["KRB-DW-001"]
+
+
+def test_its_run_fails_when_a_finalization_left_a_broker_behind(watch: Watch) -> None:
+    seen = broker(2, mode=BrokerMode.HYBRID)(observation(Phase.FINALIZED))
+    with pytest.raises(AirflowFailException, match=r"KRB-GATE-007 .*THE MIGRATION WAS FINALIZED TOO EARLY"):
+        watch.run(seen, seen)
+
+
+@pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.FINALIZED])
+def test_where_nothing_is_at_stake_the_run_is_skipped(watch: Watch, phase: Phase) -> None:
+    with pytest.raises(AirflowSkipException):
+        watch.run(observation(phase), observation(phase))
