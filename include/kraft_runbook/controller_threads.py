@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from kraft_runbook.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.thread_names import CUTS
 
 PREFIX = "zk-broker-"
-"""How the names of these threads begin on the host."""
-_SHOWN = 15
-"""Characters of a thread's name that Linux keeps."""
+"""How the names of these threads begin."""
 _NAMES = (
     "to-controller-forwarding-channel-manager",
     "to-controller-alter-partition-channel-manager",
@@ -28,8 +27,8 @@ _NAMES = (
 
 def dead_threads(broker_id: int, threads: Iterable[str]) -> int:
     """How many of the threads are missing that a broker in migration mode has; ``threads``: the names as Linux shows them."""
-    expected = Counter(f"{PREFIX}{broker_id}-{name}"[:_SHOWN] for name in _NAMES)
-    return (expected - Counter(threads)).total()
+    names, seen = [f"{PREFIX}{broker_id}-{name}" for name in _NAMES], Counter(threads)
+    return min((Counter(map(cut, names)) - seen).total() for cut in CUTS)
 
 
 def cut_off(seen: ClusterObservation, hosts: Mapping[int, HostState]) -> dict[int, int | Unread]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from kraft_runbook.configuration import ZOOKEEPER_AUTHORIZER
 from kraft_runbook.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.thread_names import CUTS
 
 _THREAD = "{}-event-process-thread"
 CONFIGS, ACLS, EXTENDED_ACLS, TOKENS = "/config/changes", "/kafka-acl-changes", "/kafka-acl-extended-changes", "/delegation_token/token_changes"
@@ -54,13 +55,12 @@ def _missing(host: HostState) -> tuple[str, ...] | Unread:
 def missing_threads(paths: Iterable[str], names: Iterable[str]) -> list[str]:
     """Those of the paths that no thread listens for. ``names``: the process's threads as Linux shows them.
 
-    Linux keeps 15 characters. Java 17 gives the first 15; newer ones the first 7, two dots and the last 6, which two paths may share: then
-    the first of them counts as missing.
+    Two paths may look the same there; then the first of them counts as missing.
     """
     seen, missing = Counter(names), []
     for path in reversed(list(paths)):
         thread = _THREAD.format(path)
-        short = next((each for each in (thread[:15], f"{thread[:7]}..{thread[-6:]}") if seen[each]), None)
+        short = next((each for cut in CUTS if seen[each := cut(thread)]), None)
         if short is None:
             missing.append(path)
         else:

@@ -39,10 +39,10 @@ options:
 
 CALL_SECONDS = 10.0
 CONNECT_SECONDS = 3.0
-CONTROLLER_THREADS = ("zk-broker-",)
-"""Through which a ZooKeeper-based broker speaks to its controller."""
+CONTROLLER_THREADS = ("zk-broker-", "zk-brok..")
+"""Through which a ZooKeeper-based broker speaks to its controller; newer Javas keep both ends of a long name."""
 LISTENER_THREADS = ("/config/changes", "/kafka-acl-", "/delegation_tok", "/config..", "/kafka-..", "/delega..")
-"""Through which it hears of changes in ZooKeeper; newer Javas keep both ends of a long name."""
+"""Through which it hears of changes in ZooKeeper."""
 JAVA_VERSION = re.compile(r'version "([^"]+)"')
 
 

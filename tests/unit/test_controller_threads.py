@@ -22,6 +22,8 @@ from kraft_runbook.phases import Phase
         (1001, ["zk-broker-1001-"] * 3, 1),
         (123456, ["zk-broker-12345"] * 4, 0),
         (3, [], 4),
+        (3, ["zk-brok..anager"] * 3 + ["zk-brok..andler"], 0),
+        (3, ["zk-brok..anager"] * 2 + ["zk-brok..andler"], 1),
     ],
 )
 def test_missing_threads_are_counted_however_long_the_id(broker_id: int, threads: list[str], missing: int) -> None:
