@@ -41,12 +41,16 @@ class ClusterOperator(BaseOperator):
 
     def execute(self, context: Any) -> Any:
         with told_to_a_person(context, self.cluster):
-            if self.upstream_task_ids and not is_dry_run():
+            if not is_dry_run() and self.follows_a_record(context):
                 require_shared_state(context)
             return self.act(context, cluster_spec(self.cluster))
 
     def act(self, context: Any, spec: ClusterSpec) -> Any:
         raise NotImplementedError
+
+    def follows_a_record(self, context: Any) -> bool:
+        """Whether an earlier task of the run has left a record for certain: what runs behind others runs because they succeeded."""
+        return bool(self.upstream_task_ids)
 
     def claim(self, context: Any) -> None:
         """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone, whether or not this try plays anything."""

@@ -31,9 +31,13 @@ class ClosingReport(ClusterOperator):
         super().__init__(**kwargs)
         self.goal = goal
 
+    def follows_a_record(self, context: Any) -> bool:
+        """Not where the run's first task failed, which may have been before its first line: the report comes in any case."""
+        states = _states(context)
+        return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
+
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        ti = context["ti"]
-        states = ti.get_task_states(ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {})
+        states = _states(context)
         failed = sorted(task for task, state in states.items() if state == "failed")
         unfinished = sorted(task for task, state in states.items() if state in BAD)
         if is_dry_run() and not unfinished:
@@ -69,6 +73,12 @@ class ClosingReport(ClusterOperator):
         lines += ["To go on: correct what is named above and clear the failed task.", f"To go back (trigger zk_to_kraft_rollback__{self.cluster}): {plan.why}."]
         lines += [f"{n}. {step}" for n, step in enumerate(plan.steps, 1)]
         return "\n".join(lines)
+
+
+def _states(context: Any) -> dict[str, str]:
+    """task -> its state in this run."""
+    ti = context["ti"]
+    return dict(ti.get_task_states(ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {}))
 
 
 def _back_in_zookeeper(spec: ClusterSpec) -> str:

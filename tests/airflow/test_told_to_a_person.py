@@ -11,11 +11,14 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.clients.evidence_store import append_record, evidence_directory, read_records
-from kraft_runbook_airflow import operators, parity, soak
+from kraft_runbook.phases import Phase
+from kraft_runbook_airflow import operators, parity, report, soak
 from kraft_runbook_airflow.journal import run_file_name
 from kraft_runbook_airflow.operators import ClusterOperator
 from kraft_runbook_airflow.parity import ParityOperator
+from kraft_runbook_airflow.report import ClosingReport
 from kraft_runbook_airflow.soak import SoakOperator
+from tests.unit.observations import SPEC, observation
 
 DAG_ID, RUN_ID = "zk_to_kraft_migration__lab", "manual__2026-03-04T10:00:00+00:00"
 CONTEXT: dict[str, Any] = {
@@ -84,3 +87,19 @@ def test_a_worker_without_the_runs_state_directory_refuses_before_it_looks_at_th
 def test_the_first_task_of_a_run_needs_no_record(state: Path) -> None:
     with pytest.raises(AirflowFailException, match=r"lab\.yaml has"), DAG("d", schedule=None):
         Looks(task_id="task", cluster="lab").execute(CONTEXT)
+
+
+@pytest.mark.parametrize(("first", "said"), [("failed", "the run stopped in HYBRID"), ("success", "the state directory is not shared by all workers")])
+def test_the_report_of_a_run_whose_first_task_died_does_not_blame_the_state_directory(
+    first: str, said: str, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with DAG("d", schedule=None) as dag:
+        task = ClosingReport(task_id="task", cluster="lab", goal=Phase.FINALIZED, trigger_rule="all_done")
+        BaseOperator(task_id="first") >> task
+    for name, found in {"airflow_secrets": None, "observe_settled": observation(Phase.HYBRID), "give_back": None}.items():
+        monkeypatch.setattr(report, name, lambda *_, given=found, **__: given)
+    monkeypatch.setattr(report, "is_dry_run", lambda: False)
+    monkeypatch.setattr(operators, "cluster_spec", lambda _: SPEC)
+    ti = SimpleNamespace(**vars(CONTEXT["ti"]), get_task_states=lambda *_, **__: {RUN_ID: {"first": first, "task": "running"}})
+    with pytest.raises(AirflowFailException, match=said):
+        task.execute({**CONTEXT, "ti": ti, "dag": dag})
