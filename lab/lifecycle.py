@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,29 +27,34 @@ from lab.secret_files import make_secrets
 Say = Callable[[str], None]
 
 
-def up(spec: ClusterSpec, *, say: Say = print) -> None:
+def up(spec: ClusterSpec, *, only: Collection[str] = (), say: Say = print) -> None:
     """Bring the lab up: a new one in ZooKeeper mode, an existing one in whatever mode its configuration files say.
 
     Returns when every broker is registered and every partition in sync. Raises RunbookError; then nothing that this call
     started still runs (logs and data stay for a look); a broker that runs half dead is named, and is left as it is.
+    ``only``: of what the configuration calls for, these services alone; whether the cluster is healthy is not asked then.
     """
     here = layout(spec)
-    require_free({name: sockets for name, sockets in addresses(spec).items() if name not in _running(here)})
+    asked = {name: sockets for name, sockets in addresses(spec).items() if not only or name in only}
+    require_free({name: sockets for name, sockets in asked.items() if name not in _running(here)})
     java_command, jars = java(), fetch_jars(spec.kafka.version)
     with _alone(here):
         _prepare(spec, jars=jars, java_command=java_command)
         launched = not supervision.answers(here)
         if launched:
             supervision.launch(here)
-        wanted = [service for service in _wanted(spec) if service not in _running(here)]
+        wanted = [service for service in _wanted(spec) if service in asked and service not in _running(here)]
         try:
             for service in wanted:
                 say(f"starting {service}")
                 _start(spec, service)
-            wait_until_healthy(spec, say=say)
+            if not only:
+                wait_until_healthy(spec, say=say)
         except BaseException:
             _undo(spec, wanted, launched=launched)
             raise
+    if only:
+        return
     require_well(spec)
     say(f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.zookeeper.connect}, files in {here.directory}")
 
