@@ -6,7 +6,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +50,20 @@ def wait_until(what: str, done: Callable[[], bool], *, within: float = 120) -> N
 
 
 def provision_controllers(spec: ClusterSpec, cluster_id: str, *, secrets: Secrets, only: tuple[int, ...] = ()) -> None:
-    """Format and start every controller in migration mode, then wait for a leader that all follow. ``only``: these alone, without a leader."""
-    for controller in (c for c in spec.controllers if not only or c.id in only):
-        _write(controller, controller_properties(spec, controller, ControllerMode.MIGRATION))
+    """Format every controller (side by side) and start it in migration mode, then wait for a leader that all follow. ``only``: these alone, without a leader."""
+
+    def format_storage(controller: Controller) -> None:
+        write(controller, controller_properties(spec, controller, ControllerMode.MIGRATION))
         subprocess.run(
             [f"{spec.kafka.home}/bin/kafka-storage.sh", "format", f"--cluster-id={cluster_id}", "-c", controller.config_file],
             check=True,
             capture_output=True,
         )
+
+    wanted = [c for c in spec.controllers if not only or c.id in only]
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        list(pool.map(format_storage, wanted))
+    for controller in wanted:
         supervision.start(layout(spec), controller.service)
 
     def quorum_stands() -> bool:
@@ -73,7 +79,7 @@ def roll_brokers(spec: ClusterSpec, mode: BrokerMode, *, secrets: Secrets, only:
     here = layout(spec)
     for broker in (b for b in spec.brokers if not only or b.id in only):
         before = read_cluster_records(spec, secrets=secrets).registrations.get(broker.id)
-        _write(broker, broker_properties(spec, broker, mode))
+        write(broker, broker_properties(spec, broker, mode))
         _restart(here, broker.service)
 
         def registered(broker: Broker = broker, old: str | None = before.incarnation_id if before else None) -> bool:
@@ -113,7 +119,7 @@ def die_in_the_copy(spec: ClusterSpec, zookeeper: KazooClient, *, last: tuple[in
     zookeeper.create(UNREADABLE, b'{"version":1,"config":{"log.cleaner.threads":[5]}}', makepath=True)
     here = layout(spec)
     for broker in (spec.broker(each) for each in last):
-        _write(broker, broker_properties(spec, broker, BrokerMode.HYBRID))
+        write(broker, broker_properties(spec, broker, BrokerMode.HYBRID))
         _restart(here, broker.service)
 
     def no_majority_runs() -> bool:
@@ -137,7 +143,7 @@ def finalize(spec: ClusterSpec, *, secrets: Secrets) -> None:
     here = layout(spec)
     leader = describe_quorum(spec, secrets=secrets).leader_id
     for controller in sorted(spec.controllers, key=lambda c: c.id == leader):
-        _write(controller, controller_properties(spec, controller, ControllerMode.KRAFT))
+        write(controller, controller_properties(spec, controller, ControllerMode.KRAFT))
         _restart(here, controller.service)
 
         def without_the_flag(controller: Controller = controller) -> bool:
@@ -208,5 +214,6 @@ def _restart(here: Layout, service: str) -> None:
     supervision.start(here, service)
 
 
-def _write(node: Broker | Controller, properties: dict[str, str]) -> None:
+def write(node: Broker | Controller, properties: dict[str, str]) -> None:
+    """Write one node's configuration file."""
     Path(node.config_file).write_text(render_properties(properties, header="written by a test"))
