@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import by_hand
+import kept_states
 import pytest
 from kazoo.client import KazooClient
 from labs import Lab, describe_new_lab
 from pyspark.sql import SparkSession
 
+from kraft_runbook.phases import Phase
 from kraft_runbook.spark.session import session
 from lab import lifecycle
-from lab.seed import seed
+from lab.layout import ZOOKEEPER
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,28 +26,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def own_lab() -> Iterator[Lab]:
-    """A seeded lab in ZooKeeper mode for the tests of one file, to do with as they please; ended and removed afterwards, also when it never came up.
+    """A seeded lab in ZooKeeper mode for the tests of one file, to do with as they please. A file that needs another one overrides this.
 
     Not one for the session: what runs on idly takes a tenth of two cores from every test that follows.
     """
-    lab = describe_new_lab()
-    try:
-        lifecycle.up(lab.spec)
-        seed(lab.spec)
+    with kept_states.lab_in(Phase.ZOOKEEPER) as lab:
         yield lab
-    finally:
-        lifecycle.down(lab.spec, purge=True)
 
 
 @pytest.fixture(scope="module")
-def dual_write(own_lab: Lab) -> Lab:
-    """The lab in dual write, every broker in migration mode, to do with as they please."""
-    by_hand.to_dual_write(own_lab.spec, secrets=own_lab.secrets)
-    return own_lab
+def dual_write() -> Iterator[Lab]:
+    """A seeded lab in dual write, every broker in migration mode (phase HYBRID), to do with as they please."""
+    with kept_states.lab_in(Phase.HYBRID) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def zookeeper_alone() -> Iterator[Lab]:
+    """A seeded lab in ZooKeeper mode of which only ZooKeeper runs."""
+    with kept_states.lab_in(Phase.ZOOKEEPER, only=[ZOOKEEPER]) as lab:
+        yield lab
 
 
 @pytest.fixture(scope="module")
 def zookeeper(own_lab: Lab) -> Iterator[KazooClient]:
+    """A client of the ZooKeeper of ``own_lab``."""
     client = KazooClient(hosts=own_lab.spec.zookeeper.connect)
     client.start()
     yield client

@@ -52,9 +52,13 @@ class Lab:
         return done.returncode, done.stdout + done.stderr
 
 
+def describe_lab(directory: Path, network: str) -> Lab:
+    """The lab in that directory, or the one that is to be made there."""
+    return Lab(load({**os.environ, "KRB_LAB_DIR": str(directory), "KRB_LAB_NET": network}), directory, network)
+
+
 def describe_new_lab() -> Lab:
     """A lab that does not exist yet, where nothing else is."""
     directory = Path(tempfile.mkdtemp(prefix="krb-"))
     directory.rmdir()
-    network = free_network()
-    return Lab(load({**os.environ, "KRB_LAB_DIR": str(directory), "KRB_LAB_NET": network}), directory, network)
+    return describe_lab(directory, free_network())

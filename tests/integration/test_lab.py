@@ -20,7 +20,7 @@ import pytest
 from confluent_kafka.admin import ScramCredentialInfo, UserScramCredentialUpsertion
 from fault_threads import end_thread_of
 from kazoo.client import KazooClient
-from labs import Lab
+from labs import Lab, describe_new_lab
 
 from kraft_runbook.errors import Refused, StepFailed
 from lab import ROOT, lifecycle, supervision
@@ -33,6 +33,18 @@ from lab.seed.configs import alter_broker as alter
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
 MakeLab = Callable[[], Lab]
+
+
+@pytest.fixture(scope="module")
+def own_lab() -> Iterator[Lab]:
+    """One that is made by ``up`` and ``seed``: these are tested here."""
+    lab = describe_new_lab()
+    try:
+        lifecycle.up(lab.spec)
+        seed(lab.spec)
+        yield lab
+    finally:
+        lifecycle.down(lab.spec, purge=True)
 
 
 @contextmanager

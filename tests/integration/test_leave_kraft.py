@@ -37,6 +37,11 @@ AHEAD = ("orders", 3)
 """One whose version lies ahead, as it does after an election among controllers of brokers in KRaft mode."""
 
 
+@pytest.fixture(scope="module")
+def own_lab(dual_write: Lab) -> Lab:
+    return dual_write
+
+
 def leave(lab: Lab, zookeeper: KazooClient, *, just_before=None, plan: FencePlan | None = None, tell=print) -> Departure:
     since = json.loads(zookeeper.get("/migration")[0])["kraft_metadata_offset"]
     plan = plan or fence_plan(observe(lab.spec, secrets=lab.secrets))

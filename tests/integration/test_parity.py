@@ -40,6 +40,11 @@ Edit = Callable[[bytes], bytes | None]
 
 
 @pytest.fixture(scope="module")
+def own_lab(dual_write: Lab) -> Lab:
+    return dual_write
+
+
+@pytest.fixture(scope="module")
 def baseline(dual_write: Lab, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("baseline") / "lab"
     report = run_parity(dual_write.spec, secrets=dual_write.secrets, spark=spark, save_baseline=path)

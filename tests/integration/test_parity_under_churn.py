@@ -15,6 +15,11 @@ RUNS = 100
 PLANT_EVERY = 10
 
 
+@pytest.fixture(scope="module")
+def own_lab(dual_write: Lab) -> Lab:
+    return dual_write
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_a_hundred_runs_under_churn_give_no_false_mismatch_and_find_every_plant(dual_write: Lab, zookeeper: KazooClient, spark: SparkSession) -> None:

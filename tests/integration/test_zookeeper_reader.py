@@ -26,6 +26,11 @@ SIZES = [*range(0, 3000, 3), 900_000, 900_000, 900_000]
 
 
 @pytest.fixture(scope="module")
+def own_lab(zookeeper_alone: Lab) -> Lab:
+    return zookeeper_alone
+
+
+@pytest.fixture(scope="module")
 def tree(own_lab: Lab, zookeeper: KazooClient) -> ZooKeeper:
     """A chroot of its own, with znodes from nothing to almost a megabyte."""
     zookeeper.ensure_path("/reader-test/n")

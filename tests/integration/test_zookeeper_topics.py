@@ -43,6 +43,11 @@ def rows_in(columns: TopicColumns) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
+def own_lab(zookeeper_alone: Lab) -> Lab:
+    return zookeeper_alone
+
+
+@pytest.fixture(scope="module")
 def tree(own_lab: Lab, zookeeper: KazooClient) -> ZooKeeper:
     """A chroot of its own: plain topics of 1 to 120 partitions, one of 3,000, and an odd one of each sort."""
     zookeeper.ensure_path("/columns-test/config/topics")
