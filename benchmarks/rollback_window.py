@@ -2,8 +2,8 @@
 
     python -m benchmarks.rollback_window --runs 10
 
-A real cluster (three brokers, three controllers, 50 topics of 10 partitions) is brought to dual write, every broker in migration mode, and stopped
-cleanly; each run begins with a copy of it, started anew. Topics are created through each broker, one after the other; then it leaves KRaft. The window
+A real cluster (three brokers, three controllers, the lab's seed and 50 topics of 10 partitions) is brought to dual write, every broker in migration
+mode, and stopped cleanly; each run begins with a copy of it, started anew. Topics are created through each broker, one after the other; then it leaves KRaft. The window
 is the time from the last topic acknowledged by the quorum until one was acknowledged through every broker afterwards. Afterwards every acknowledged
 topic and each of its partitions' states must be in ZooKeeper.
 
@@ -15,12 +15,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
+import signal
 import statistics
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -34,7 +31,7 @@ from kraft_runbook.clients.kafka_connection import KafkaConnection
 from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.clients.observe import accepts, observe
 from kraft_runbook.clients.playbooks import gather_host_facts
-from kraft_runbook.clients.secrets import Secrets, environment_secrets
+from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.clients.zookeeper_handover import await_election, leave_office, read_office
 from kraft_runbook.cluster import Broker, ClusterSpec
@@ -42,14 +39,16 @@ from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import RunbookError, StepFailed, Unreachable
 from kraft_runbook.leaving import fence_plan
 from kraft_runbook.observation import was_read
+from kraft_runbook.phases import Phase
 from lab import ROOT, lifecycle, supervision
-from lab.layout import environment, layout, load
+from lab.layout import layout
 
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
 import by_hand
+import kept_states
 
 THERE = 50
-THERE_PARTITIONS = 10
+"""Topics of 10 partitions besides the seeded ones."""
 BURST = 300
 PARTITIONS = 3
 EVERY = 0.25
@@ -105,19 +104,13 @@ class Probes:
                 time.sleep(EVERY)
 
 
-def controller_of(spec: ClusterSpec, secrets: Secrets) -> Broker:
-    """The broker that ZooKeeper elected."""
-    with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
-        return spec.broker(await_election(zookeeper, spec, within=30))
-
-
-def create(connection: KafkaConnection, names: list[str], *, partitions: int = PARTITIONS) -> list[str]:
+def create(connection: KafkaConnection, names: list[str]) -> list[str]:
     """The topics of these names that were acknowledged.
 
     Patient: a broker forwards one request at a time, so one that is given up and sent again would only queue behind itself.
     """
     topic = CreateTopicsRequest.CreatableTopic
-    asked = [topic(name=name, num_partitions=partitions, replication_factor=3, assignments=[], configs=[]) for name in names]
+    asked = [topic(name=name, num_partitions=PARTITIONS, replication_factor=3, assignments=[], configs=[]) for name in names]
     answer = connection.send(CreateTopicsRequest(version=5, topics=asked, timeout_ms=WITHIN_MS, validate_only=False), timeout=WITHIN_MS / 1000 + 5)
     return [each.name for each in answer.topics if each.error_code == 0]
 
@@ -139,52 +132,15 @@ class Outcome:
     stages: dict[str, float] = field(default_factory=dict)
 
 
-class Ground:
-    """A cluster in dual write, every broker in migration mode: made once, stopped cleanly, kept as a copy that each run begins with."""
-
-    def __init__(self) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="krb-window-"))
-        self._directory.rmdir()
-        self._kept = Path(f"{self._directory}-kept")
-        self.spec = load({**os.environ, "KRB_LAB_DIR": str(self._directory), "KRB_LAB_NET": os.environ.get("KRB_LAB_NET", "127.60.0")})
-        self.secrets: Secrets = environment_secrets({})
-
-    def __enter__(self) -> Ground:
-        spec = self.spec
+def run(way: str, burst: bool) -> Outcome:
+    """One run, on a cluster of its own in dual write."""
+    with kept_states.lab_in(Phase.HYBRID, topics=THERE) as lab:
         try:
-            lifecycle.up(spec)
-            self.secrets = environment_secrets({**os.environ, **environment(spec)})
-            with KafkaConnection(
-                spec.broker_address(controller_of(spec, self.secrets)), "the controller", spec.broker_security, secrets=self.secrets, timeout=60
-            ) as connection:
-                create(connection, [f"there-{n}" for n in range(THERE)], partitions=THERE_PARTITIONS)
-            by_hand.to_dual_write(spec, secrets=self.secrets)
-            lifecycle.down(spec)
-            self._copy(self._directory, self._kept)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        lifecycle.down(self.spec, purge=True)
-        shutil.rmtree(self._kept, ignore_errors=True)
-
-    def run(self, way: str, burst: bool) -> Outcome:
-        lifecycle.down(self.spec, purge=True)
-        self._copy(self._kept, self._directory)
-        lifecycle.up(self.spec)
-        by_hand.await_dual_write(self.spec, secrets=self.secrets)
-        try:
-            return measure(self.spec, self.secrets, way, burst)
+            return measure(lab.spec, lab.secrets, way, burst)
         except RunbookError:
-            lifecycle.down(self.spec)
-            print(f"the run's files are kept in {self._directory.rename(f'{self._directory}-failed-{time.time():.0f}')}", file=sys.stderr)
+            lifecycle.down(lab.spec)
+            print(f"the run's files are kept in {lab.directory.rename(f'{lab.directory}-failed')}", file=sys.stderr)
             raise
-
-    @staticmethod
-    def _copy(source: Path, target: Path) -> None:
-        subprocess.run(["cp", "-a", "--sparse=always", "--", str(source), str(target)], check=True)
 
 
 def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outcome:
@@ -282,15 +238,15 @@ def main() -> None:
     parser.add_argument("--ways", default="ours,documented")
     parser.add_argument("--json", type=Path, help="also write the runs here, after each")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it: its cluster is ended first
     outcomes: list[Outcome] = []
-    with Ground() as ground:
-        for number in range(asked.runs):
-            for way in asked.ways.split(","):
-                for burst in (False, True):
-                    outcomes.append(ground.run(way, burst))
-                    print(f"{number + 1}/{asked.runs} {outcomes[-1]}", flush=True)
-                    if asked.json:
-                        asked.json.write_text(json.dumps([vars(each) for each in outcomes], indent=1))
+    for number in range(asked.runs):
+        for way in asked.ways.split(","):
+            for burst in (False, True):
+                outcomes.append(run(way, burst))
+                print(f"{number + 1}/{asked.runs} {outcomes[-1]}", flush=True)
+                if asked.json:
+                    asked.json.write_text(json.dumps([vars(each) for each in outcomes], indent=1))
     print(table(outcomes))
 
 

@@ -29,7 +29,7 @@ RESULTS = pytest.StashKey[list[Result]]()
 
 @pytest.fixture(scope="module")
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    """``KRB_FAULTS_KEEP``: a directory that outlives the session, for whoever writes cases: the next session finds the lab and its copies there."""
+    """``KRB_FAULTS_KEEP``: a directory that outlives the session with all that Airflow left in it, for whoever writes cases; the lab runs on, too."""
     kept = os.environ.get("KRB_FAULTS_KEEP")
     directory = Path(kept or tempfile.mkdtemp(prefix="krb-f-"))
     lab = Lab(load(), Path(os.environ["KRB_LAB_DIR"]), os.environ["KRB_LAB_NET"]) if "KRB_LAB_DIR" in os.environ else describe_new_lab()

@@ -1,16 +1,15 @@
-"""The one lab of all cases: brought to where a case starts, by hand, and kept in copies so that the next case gets there fast."""
+"""The one lab of all cases: put where a case starts from the nearest copy that is kept, and brought on by hand from there."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import by_hand
+import kept_states
 import yaml
 from fault_case import Start
 from fault_proxy import Proxy
@@ -23,22 +22,17 @@ from kraft_runbook.observation import BrokerMode, ControllerMode, was_read
 from kraft_runbook.phases import Phase, detect_phase
 from lab import ROOT, lifecycle
 from lab.layout import zookeeper_address
-from lab.seed import seed
-
-KEPT = ("ZOOKEEPER", "HYBRID", "DUAL_WRITE")
-"""The phases that are kept as copies of the lab's directory, taken after a clean stop."""
 
 
 @dataclass
 class Ground:
-    """The lab, its cluster file (a copy of the project's, which cases may change) and its copies."""
+    """The lab and its cluster file (a copy of the project's, which cases may change)."""
 
     lab: Lab
     directory: Path
     topics: int = 0
     proxied: bool = False
     proxy: Proxy | None = None
-    _stands: Start | None = field(default=None, repr=False)
 
     @property
     def clusters(self) -> Path:
@@ -51,21 +45,16 @@ class Ground:
         return load_cluster("lab", directory=self.clusters, environment={**os.environ, "PROJECT_ROOT": str(ROOT), **self.lab.place})
 
     def open(self) -> None:
-        """A fresh lab, seeded, in ZooKeeper mode, with its first copy."""
+        """A lab in ZooKeeper mode that does not run yet: Airflow asks for its secrets alone."""
         self.write_cluster_file({})
-        if self._copy("ZOOKEEPER").exists():
-            return
-        lifecycle.up(self.lab.spec)
-        seed(self.lab.spec)
-        self._keep("ZOOKEEPER")
+        lifecycle.down(self.lab.spec, purge=True)
+        kept_states.put(Phase.ZOOKEEPER, self.spec)
 
     def close(self) -> None:
-        """End the lab and remove it with its copies."""
+        """End the lab and remove it."""
         if self.proxy is not None:
             self.proxy.close()
         lifecycle.down(self.lab.spec, purge=True)
-        for phase in KEPT:
-            shutil.rmtree(self._copy(phase), ignore_errors=True)
 
     def write_cluster_file(self, changes: Mapping[str, Any]) -> None:
         """The project's lab.yaml with these keys on top; ``brokers`` and ``controllers``: changes by id."""
@@ -85,9 +74,14 @@ class Ground:
         """Bring the lab to where a case starts; returns how, in words."""
         if self._stands_at(start):
             return "as the case before left it"
-        how = self._restore(start)
-        self._go_on(start)
-        return how
+        lifecycle.down(self.lab.spec, purge=True)
+        self._use_proxy(start.proxied)
+        phase = Phase.ZOOKEEPER if start.phase == "PRE_MIGRATION" else Phase(start.phase)
+        kept_states.put(phase, self.spec, topics=start.topics)
+        self.topics = start.topics
+        kept_states.start(phase, self.lab)
+        self._go_on(phase, start)
+        return f"from the copy in {phase}"
 
     def _stands_at(self, start: Start) -> bool:
         """Whether the lab is there already, whole and healthy, with the configuration that the runbook would write."""
@@ -106,43 +100,15 @@ class Ground:
             return detect_phase(seen).phase is Phase.ZOOKEEPER and not any(Path(c.log_dir).exists() for c in self.spec.controllers)
         return all(c.running is True and c.mode == flagged for c in seen.controllers.values()) and detect_phase(seen).phase in _MAY_BE[start.phase]
 
-    def _restore(self, start: Start) -> str:
-        """Put the nearest copy in the lab's place and start it."""
-        lifecycle.down(self.lab.spec, purge=True)
-        self._use_proxy(start.proxied)
-        usable = KEPT[:1] if start.proxied or start.topics else KEPT[: _RANK[start.phase] + 1]
-        kept = next(phase for phase in reversed(usable) if self._copy(phase).exists())
-        subprocess.run(["cp", "-a", "--sparse=always", "--", str(self._copy(kept)), str(self.lab.directory)], check=True)
-        lifecycle.up(self.lab.spec)
-        self._at = kept
-        if start.topics:
-            seed(self.lab.spec, extra_topics=start.topics)
-        self.topics = start.topics
-        return f"from the copy in {kept}"
-
-    def _go_on(self, start: Start) -> None:
-        """From the copy on by hand, keeping further copies on the way."""
+    def _go_on(self, phase: Phase, start: Start) -> None:
+        """From that copy on by hand."""
         spec, secrets = self.spec, self.lab.secrets
-        at, may_keep = self._at, not (start.proxied or start.topics)
-        if at == "ZOOKEEPER" and start.phase != "ZOOKEEPER":
+        if start.phase == Phase.PRE_MIGRATION:
             by_hand.provision_controllers(spec, by_hand.cluster_id(spec, secrets=secrets), secrets=secrets)
-            at = "PRE_MIGRATION"
-        if at == "PRE_MIGRATION" and start.phase in ("HYBRID", "DUAL_WRITE"):
-            by_hand.roll_brokers(spec, BrokerMode.HYBRID, secrets=secrets)
-            at = "HYBRID"
-            by_hand.await_dual_write(spec, secrets=secrets)
-            if may_keep:
-                self._keep(at)
-        if at == "HYBRID" and start.phase == "DUAL_WRITE":
-            by_hand.roll_brokers(spec, BrokerMode.KRAFT, secrets=secrets)
-            at = "DUAL_WRITE"
-            if may_keep:
-                self._keep(at)
         if start.rolled:
-            part = spec.model_copy(update={"brokers": tuple(b for b in spec.brokers if b.id in start.rolled)})
-            by_hand.roll_brokers(part, _MODES[start.phase][1], secrets=secrets)
-        if start.phase in ("HYBRID", "DUAL_WRITE"):
-            by_hand.await_dual_write(spec, secrets=secrets)
+            by_hand.roll_brokers(spec, _MODES[start.phase][1], secrets=secrets, only=start.rolled)
+            if phase is not Phase.ZOOKEEPER:
+                by_hand.await_dual_write(spec, secrets=secrets)
         by_hand.wait_until("every partition is in sync", self.in_sync)
 
     def in_sync(self) -> bool:
@@ -152,25 +118,12 @@ class Ground:
             was_read(topics) and not topics.under_replicated_count and not topics.offline_count and len(topics.topics_known_by_broker) == len(self.spec.brokers)
         )
 
-    def _keep(self, phase: str) -> None:
-        """Stop the lab cleanly, copy it, and start it again."""
-        if self._copy(phase).exists():
-            return
-        lifecycle.down(self.lab.spec)
-        subprocess.run(["cp", "-a", "--sparse=always", "--", str(self.lab.directory), str(self._copy(phase))], check=True)
-        lifecycle.up(self.lab.spec)
-
-    def _copy(self, phase: str) -> Path:
-        return self.directory / f"kept-{phase}"
-
     def _use_proxy(self, proxied: bool) -> None:
         if proxied and self.proxy is None:
             host, port = zookeeper_address(self.lab.spec)
             self.proxy = Proxy((f"{host.rpartition('.')[0]}.2", port), (host, port))
         self.proxied = proxied
         self.write_cluster_file({})
-
-    _at: str = "ZOOKEEPER"
 
 
 _MODES = {
@@ -181,5 +134,4 @@ _MODES = {
 }
 """The brokers' mode in a phase before and after the next roll has reached them."""
 
-_RANK = {"ZOOKEEPER": 0, "PRE_MIGRATION": 0, "HYBRID": 1, "DUAL_WRITE": 2}
 _MAY_BE = {"PRE_MIGRATION": {Phase.PRE_MIGRATION}, "HYBRID": {Phase.HYBRID, Phase.DUAL_WRITE}, "DUAL_WRITE": {Phase.DUAL_WRITE}}
