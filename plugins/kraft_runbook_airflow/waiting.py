@@ -33,7 +33,7 @@ class Wait:
     deadline: float
     say: Callable[[str], object]
     node_id: int | None = None
-    began: float = field(default_factory=time.time)
+    began: float = field(default_factory=lambda: time.time())
     seen: ClusterObservation | None = None
     _before: list[ClusterObservation] = field(default_factory=list)
     _healthy: int = 0

@@ -138,6 +138,7 @@ def scene(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         {
             "AIRFLOW__CORE__DAGS_FOLDER": str(HERE / "dags"),
             "KRB_TEST_SCENE": str(made.file),
+            "KRB_TEST_FILES": str(directory),
             "KRB_TEST_ZOOKEEPER": zookeeper,
             "KRAFT_RUNBOOK_CLUSTERS": str(HERE / "clusters"),
             "PYTHONPATH": f"{HERE.parents[1] / 'include'}:{HERE.parents[1] / 'plugins'}:{HERE / 'dags'}",

@@ -1,9 +1,12 @@
-"""The wait for the copy keeps its span, the closing report tells it, and provisioning renders the size that was settled."""
+"""The wait for the copy keeps its span in the evidence, the closing report tells it from there, and provisioning renders the size that was settled.
+
+What is seen of the cluster is given; waits, records and reports are the project's own.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,19 +16,25 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from kraft_runbook.clients import copy_size, playbooks
+from kraft_runbook.clients.evidence_store import append_record, read_records
+from kraft_runbook.clients.playbooks import PlaybookResult
+from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition
-from kraft_runbook.copy_tuning import LARGE
-from kraft_runbook.evidence import make_record
-from kraft_runbook.observation import ClusterObservation, CopySpan, was_read
+from kraft_runbook.configuration import controller_properties
+from kraft_runbook.copy_tuning import LARGE, SMALL, Size
+from kraft_runbook.observation import ClusterObservation, ControllerMode, CopySpan, was_read
 from kraft_runbook.phases import Phase
-from kraft_runbook_airflow import operators, report, triggers
+from kraft_runbook_airflow import operators, report, triggers, waiting
+from kraft_runbook_airflow.journal import run_file_name
 from kraft_runbook_airflow.operators import ProvisionController
 from kraft_runbook_airflow.report import ClosingReport
 from kraft_runbook_airflow.triggers import ClusterConditionTrigger
-from tests.unit.observations import SPEC, observation
+from tests.unit.observations import SPEC, dual_writing, host, observation, tree
 
 BEGAN = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)
 SPAN = CopySpan(BEGAN, BEGAN + timedelta(seconds=36.9), 260_000)
+DAG, RUN = "d", "r"
 
 
 def copied(span: CopySpan | None) -> ClusterObservation:
@@ -34,72 +43,101 @@ def copied(span: CopySpan | None) -> ClusterObservation:
     return replace(seen, quorum=replace(seen.quorum, copy=span))
 
 
-def waited(condition: Condition, seen: ClusterObservation, directory: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What a wait that ends at its first look leaves in the evidence."""
-    kept: list[Mapping[str, Any]] = []
-    monkeypatch.setattr(triggers, "cluster_spec", lambda _: SPEC)
-    monkeypatch.setattr(triggers, "state_directory", lambda: directory)
-    monkeypatch.setattr(triggers, "require_shared", lambda *_: None)
-    monkeypatch.setattr(triggers, "Wait", lambda *_: SimpleNamespace(look=lambda: True, seen=seen))
-    monkeypatch.setattr(triggers, "record_for", lambda *given: kept.append({"outcome": given[4], **given[5]}))
-    trigger = ClusterConditionTrigger("lab", condition.value, None, 60.0)
-    trigger.task_instance = SimpleNamespace(id="1", dag_id="d", run_id="r", task_id="t")  # type: ignore[assignment]
+class Evidence:
+    """One run's, in a state directory of its own."""
 
-    async def run() -> None:
-        async for _ in trigger.run():
-            pass
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.directory = directory
+        self.patch = monkeypatch
+        monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(directory))
+        monkeypatch.delenv("KRAFT_RUNBOOK_EVIDENCE", raising=False)
+        append_record(directory / "evidence", run_file_name(DAG, RUN), {"outcome": "began"})
 
-    asyncio.run(run())
-    (body,) = kept
-    return dict(body)
+    def last(self) -> dict[str, Any]:
+        return dict(read_records(self.directory / "evidence", run_file_name(DAG, RUN))[-1].body)
 
+    def wait(self, condition: Condition, seen: ClusterObservation) -> dict[str, Any]:
+        """The record of a wait that the triggerer makes on a cluster which looks so, and goes on."""
+        spec = SPEC.model_copy(update={"deadlines": SPEC.deadlines.model_copy(update={"poll": 0.0})})
+        looks = (dual_writing(seen, 4 * number) for number in range(100))
+        self.patch.setattr(triggers, "cluster_spec", lambda _: spec)
+        self.patch.setattr(waiting, "airflow_secrets", lambda: None)
+        self.patch.setattr(waiting, "observe", lambda *_, **__: next(looks))
+        trigger = ClusterConditionTrigger("lab", condition.value, None, 60.0)
+        trigger.task_instance = SimpleNamespace(id="1", dag_id=DAG, run_id=RUN, task_id="t")  # type: ignore[assignment]
 
-def test_the_wait_for_the_copy_keeps_its_span_and_no_other_wait_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = waited(Condition.METADATA_COPIED, copied(SPAN), tmp_path, monkeypatch)
-    assert (body["outcome"], body["copy"]["seconds"], body["copy"]["records"]) == ("reached", 36.9, 260_000)
-    assert "copy" not in waited(Condition.METADATA_COPIED, copied(None), tmp_path, monkeypatch)
-    assert "copy" not in waited(Condition.QUORUM_READY, copied(SPAN), tmp_path, monkeypatch)
+        async def run() -> None:
+            async for _ in trigger.run():
+                pass
 
+        asyncio.run(run())
+        assert self.last()["outcome"] == "reached"
+        return self.last()
 
-def closing(body: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Mapping[str, Any], str]:
-    """What a closing report of a run that stopped in HYBRID records and says, this body being in its evidence."""
-    closed: list[Mapping[str, Any]] = []
-    said: list[str] = []
-
-    def keep(_: Any, __: str, ___: str, what: Mapping[str, Any]) -> Any:
-        closed.append(what)
-        return make_record(None, what, at=BEGAN)
-
-    monkeypatch.setattr(report, "is_dry_run", lambda: False)
-    monkeypatch.setattr(report, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(report, "observe_settled", lambda *_, **__: observation(Phase.HYBRID))
-    monkeypatch.setattr(report, "records_of", lambda _: (make_record(None, body, at=BEGAN),))
-    monkeypatch.setattr(report, "record", keep)
-    monkeypatch.setattr(report, "require_mirrored", lambda _: None)
-    monkeypatch.setattr(report, "give_back", lambda *_: None)
-    task = ClosingReport(task_id="closing_report", cluster="lab", goal=Phase.FINALIZED)
-    monkeypatch.setattr(type(task), "log", SimpleNamespace(info=lambda *given: said.append(str(given[-1]))))
-    ti = SimpleNamespace(dag_id="d", run_id="r", get_task_states=lambda *_, **__: {"r": {}})
-    with pytest.raises(AirflowFailException):
-        task.act({"ti": ti, "params": {}}, SPEC)
-    return closed[0], "\n".join(said)
+    def close(self) -> tuple[dict[str, Any], str]:
+        """What the closing report of a run that stopped in HYBRID records and says."""
+        said: list[str] = []
+        self.patch.setattr(report, "is_dry_run", lambda: False)
+        self.patch.setattr(report, "airflow_secrets", lambda: None)
+        self.patch.setattr(report, "observe_settled", lambda *_, **__: observation(Phase.HYBRID))
+        self.patch.setattr(report, "give_back", lambda *_: None)
+        task = ClosingReport(task_id="closing_report", cluster="lab", goal=Phase.FINALIZED)
+        self.patch.setattr(type(task), "log", SimpleNamespace(info=lambda *given: said.append(str(given[-1]))))
+        ti = SimpleNamespace(dag_id=DAG, run_id=RUN, task_id="closing_report", get_task_states=lambda *_, **__: {RUN: {}})
+        with pytest.raises(AirflowFailException):
+            task.act({"ti": ti, "params": {}}, SPEC)
+        return self.last(), "\n".join(said)
 
 
-def test_the_closing_report_says_how_long_the_copy_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    closed, said = closing(waited(Condition.METADATA_COPIED, copied(SPAN), tmp_path, monkeypatch), monkeypatch)
-    assert "The metadata's copy took 36.9 s (260,000 records" in said
+@pytest.fixture
+def evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evidence:
+    return Evidence(tmp_path, monkeypatch)
+
+
+def test_the_wait_for_the_copy_keeps_its_span_and_no_other_wait_does(evidence: Evidence) -> None:
+    kept = evidence.wait(Condition.METADATA_COPIED, copied(SPAN))["copy"]
+    assert (kept["seconds"], kept["records"], kept["began_at"], kept["ended_at"]) == (36.9, 260_000, str(SPAN.began_at), str(SPAN.ended_at))
+    assert "copy" not in evidence.wait(Condition.METADATA_COPIED, copied(None))
+    assert "copy" not in evidence.wait(Condition.QUORUM_READY, copied(SPAN))
+
+
+def test_the_closing_report_says_how_long_the_copy_took(evidence: Evidence) -> None:
+    evidence.wait(Condition.METADATA_COPIED, copied(SPAN))
+    closed, said = evidence.close()
+    assert "The metadata's copy took 36.9 s (260,000 records, 7,046 a second, 2026-03-04 10:00:00 to 10:00:36 UTC" in said
     assert closed["copy"] in said
 
 
-def test_a_run_that_copied_nothing_does_not_speak_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    closed, said = closing(waited(Condition.QUORUM_READY, copied(SPAN), tmp_path, monkeypatch), monkeypatch)
+def test_a_run_that_copied_nothing_does_not_speak_of_it(evidence: Evidence) -> None:
+    evidence.wait(Condition.QUORUM_READY, copied(SPAN))
+    closed, said = evidence.close()
     assert "copy" not in closed and "The metadata's copy" not in said
 
 
-def test_provisioning_renders_the_size_that_was_settled_for_this_controller(monkeypatch: pytest.MonkeyPatch) -> None:
-    played: list[tuple[int, Any]] = []
+def lay_files(size: Size, controllers: Iterable[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hosts of these controllers hold a file of this size; the others none."""
+    files = {i: controller_properties(SPEC, SPEC.controller(i), ControllerMode.MIGRATION, size) if i in controllers else None for i in SPEC.controller_ids}
+    hosts = {i: replace(host(SPEC, i, None), config=files[i]) for i in SPEC.controller_ids}
+    monkeypatch.setattr(copy_size, "gather_host_facts", lambda *_, **__: hosts)
+
+
+@pytest.mark.parametrize(
+    ("settled", "partitions", "size"),
+    [((LARGE, (101,)), 44, LARGE), ((SMALL, (101, 103)), 200_000, SMALL), ((SMALL, ()), 200_000, LARGE), ((SMALL, ()), 44, SMALL)],
+)
+def test_provisioning_renders_the_size_that_was_settled_or_else_is_counted(
+    monkeypatch: pytest.MonkeyPatch, settled: tuple[Size, tuple[int, ...]], partitions: int, size: Size
+) -> None:
+    """Down to the file that ansible is told to write."""
+    written: list[tuple[str, int, dict[str, str]]] = []
+
+    def play(_: ClusterSpec, playbook: str, *, node_id: int, variables: dict[str, Any], **__: object) -> PlaybookResult:
+        written.append((playbook, node_id, variables["properties"]))
+        return PlaybookResult(playbook, node_id, (), (), 1, {}, BEGAN, BEGAN)
+
     monkeypatch.setattr(operators, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(operators, "provisioning_size", lambda _, node, **__: LARGE if node == 102 else None)
-    monkeypatch.setattr(operators.playbooks, "provision_controller", lambda _, node, **given: played.append((node, given["size"])))
+    monkeypatch.setattr(copy_size, "observe", lambda *_, **__: tree(partitions=partitions)(observation(Phase.ZOOKEEPER)))
+    monkeypatch.setattr(playbooks, "run_playbook", play)
+    lay_files(*settled, monkeypatch)
     ProvisionController(task_id="provision", cluster="lab", node=102).play(SPEC, observation(Phase.ZOOKEEPER), check=False)
-    assert played == [(102, LARGE)]
+    assert written == [("provision_controller", 102, controller_properties(SPEC, SPEC.controller(102), ControllerMode.MIGRATION, size))]

@@ -1,25 +1,31 @@
-"""After the cluster left KRaft: which brokers are restarted before the others, and which are left alone."""
+"""After the cluster left KRaft: which brokers are restarted before the others, and which are left alone. The cluster is a fake; task and waits are real."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kraft_runbook.conditions import Condition
+from kraft_runbook.clients.evidence_store import read_records
+from kraft_runbook.clients.playbooks import PlaybookResult
+from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.phases import Phase, Step, detect_phase
-from kraft_runbook_airflow import cut_off_brokers
+from kraft_runbook_airflow import cut_off_brokers, operators, rollback, waiting
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
+from kraft_runbook_airflow.journal import run_file_name
 from kraft_runbook_airflow.rollback import RestartBrokerBack
-from tests.unit.observations import SPEC, broker, observation
+from tests.unit.observations import SPEC, broker, later, observation
 
-LEFT = {"elected_at": (datetime.now(UTC) - timedelta(minutes=1)).isoformat()}
+BEGAN = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
+LONG_AGO = {"elected_at": (BEGAN - timedelta(minutes=1)).isoformat()}
+THREADS = ("lif", "to-", "to-", "to-")
 
 
 def left_kraft(*hybrid: int) -> ClusterObservation:
@@ -31,104 +37,155 @@ def left_kraft(*hybrid: int) -> ClusterObservation:
     return seen
 
 
-def threads(*dead: int) -> dict[int, HostState]:
-    hosts = observation(Phase.HYBRID).hosts
-    assert was_read(hosts)
-    found: Mapping[int, HostState] = hosts
-    return {i: replace(found[i], controller_threads=(f"zk-broker-{i}-lif", *(f"zk-broker-{i}-to-",) * (2 if i in dead else 3))) for i in SPEC.broker_ids}
+class Cluster:
+    """A cluster that has left KRaft. A broker's restart brings it into ZooKeeper mode with all its threads.
+
+    ``hybrid``: the brokers still in migration mode; ``dead``: those of them that lack a thread; ``unseen``: those whose threads can't be looked at.
+    ``held_by``: a restarted broker is out of sync until the one that leads its partitions was restarted too. Its clock runs with its sleepers.
+    """
+
+    def __init__(self, hybrid: Iterable[int], *, dead: Iterable[int] = (), unseen: Iterable[int] = (), held_by: dict[int, int] | None = None) -> None:
+        self.hybrid, self.dead, self.unseen, self.held_by = set(hybrid), set(dead), set(unseen), held_by or {}
+        self.restarted: list[int] = []
+        self.out_of_sync: dict[int, int] = {}
+        self.clock = 0.0
+
+    def observe(self, *_: object, **__: object) -> ClusterObservation:
+        seen = later(left_kraft(*self.hybrid), self.clock)
+        assert was_read(seen.topics)
+        return replace(seen, topics=replace(seen.topics, out_of_sync_by_broker=dict(self.out_of_sync)))
+
+    def threads(self, _: ClusterSpec, brokers: Iterable[int]) -> dict[int, HostState]:
+        hosts = observation(Phase.HYBRID).hosts
+        assert was_read(hosts)
+        names = {i: tuple(f"zk-broker-{i}-{name}" for name in (THREADS[:-1] if i in self.dead else THREADS)) for i in brokers}
+        return {i: replace(hosts[i], controller_threads=Unread("no such host") if i in self.unseen else names[i]) for i in brokers}
+
+    def restart(self, _: ClusterSpec, node: int, mode: BrokerMode, **__: object) -> PlaybookResult:
+        assert mode is BrokerMode.ZOOKEEPER
+        self.restarted.append(node)
+        self.hybrid.discard(node)
+        self.dead.discard(node)
+        self.out_of_sync = {each: 7 for each in self.restarted if self.held_by.get(each) not in (None, *self.restarted)}
+        return PlaybookResult("restart_broker", node, ("Restart",), (), 1, {}, BEGAN, BEGAN)
+
+    def sleep(self, seconds: float) -> None:
+        self.clock += seconds
+
+
+class Now(datetime):
+    """The clock of the task's own module."""
+
+    cluster: Cluster
+
+    @classmethod
+    def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+        return BEGAN + timedelta(seconds=cls.cluster.clock)
+
+
+Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs the task against what is given; returns its answer, whom it restarted, what it awaited, and how long it slept."""
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the task against a cluster; gives its answer, with the nodes that the evidence names."""
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
 
-    def go(
-        seen: ClusterObservation,
-        hosts: Mapping[int, HostState],
-        *,
-        left: Any = LEFT,
-        goal: str = "ZOOKEEPER",
-        lags: tuple[int, ...] = (),
-        properties: Mapping[str, str] = {},
-    ) -> Any:
-        restarted: list[int] = []
-        awaited: list[tuple[str, int]] = []
-        slept: list[float] = []
-        recorded: list[int] = []
-
-        def wait_for(spec, condition, *, node_id, **_):
-            awaited.append((condition.name, node_id))
-            if condition is Condition.BROKER_IN_SYNC and node_id in lags:
-                raise StepFailed("out of sync", way_out="")
-
-        monkeypatch.setattr(cut_off_brokers, "wait_for", wait_for)
-        monkeypatch.setattr(cut_off_brokers, "is_dry_run", lambda: False)
-        monkeypatch.setattr(cut_off_brokers, "airflow_secrets", lambda: None)
-        for name in ("observe", "observe_settled"):
-            monkeypatch.setattr(cut_off_brokers, name, lambda spec, **_: seen)
-        monkeypatch.setattr(cut_off_brokers, "gather_host_facts", lambda spec, ids: {i: hosts[i] for i in ids})
-        monkeypatch.setattr(cut_off_brokers, "record", lambda context, cluster, outcome, what: recorded.append(what["node_id"]))
-        monkeypatch.setattr(cut_off_brokers.time, "sleep", slept.append)
-        monkeypatch.setattr(RestartBrokerBack, "act", lambda self, context, spec: restarted.append(self.node))
-        spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **properties}})
+    def go(cluster: Cluster, *, left: Any = LONG_AGO, goal: str = "ZOOKEEPER", properties: dict[str, str] | None = None) -> dict[str, Any]:
+        clock = SimpleNamespace(sleep=cluster.sleep, time=lambda: cluster.clock)
+        for module in (cut_off_brokers, operators, waiting):
+            monkeypatch.setattr(module, "observe", cluster.observe)
+            monkeypatch.setattr(module, "airflow_secrets", lambda: None)
+        for module in (cut_off_brokers, operators):
+            monkeypatch.setattr(module, "observe_settled", cluster.observe)
+            monkeypatch.setattr(module, "is_dry_run", lambda: False)
+        for module in (cut_off_brokers, waiting):
+            monkeypatch.setattr(module, "time", clock)
+        monkeypatch.setattr(cut_off_brokers, "datetime", type("At", (Now,), {"cluster": cluster}))
+        monkeypatch.setattr(cut_off_brokers, "gather_host_facts", cluster.threads)
+        monkeypatch.setattr(rollback, "airflow_secrets", lambda: None)
+        monkeypatch.setattr(rollback, "knows_controller", lambda *_, **__: None)
+        monkeypatch.setattr(rollback.playbooks, "restart_broker", cluster.restart)
+        for name in ("claim_cluster", "require_confirmation", "begins"):  # these have tests of their own (test_approvals, test_claims)
+            monkeypatch.setattr(operators, name, lambda *_, **__: None)
+        spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **(properties or {})}})
         task = RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster="lab", left_task="leave_kraft")
-        answer = task.act({"params": {"goal": goal}, "ti": SimpleNamespace(xcom_pull=lambda task_ids: left)}, spec)
-        return SimpleNamespace(
-            answer=answer["restarted"], unread=answer.get("not_looked_at"), restarted=restarted, recorded=recorded, awaited=awaited, slept=slept
-        )
+        ti = SimpleNamespace(dag_id="d", run_id="r", task_id="restart_cut_off_brokers", xcom_pull=lambda task_ids: left)
+        answer = task.act({"params": {"goal": goal}, "ti": ti}, spec)
+        records = [record.body for record in read_records(tmp_path / "evidence", run_file_name("d", "r"))]
+        for outcome in ("cut_off", "played"):
+            assert [body["node_id"] for body in records if body["outcome"] == outcome] == cluster.restarted
+        return dict(answer)
 
     return go
 
 
-BACK, IN_SYNC = Condition.BROKER_IN_ZOOKEEPER_MODE.name, Condition.BROKER_IN_SYNC.name
+def test_brokers_that_lost_a_thread_are_restarted_one_after_the_other_and_no_other_is(run: Run) -> None:
+    cluster = Cluster((1, 2, 3), dead=(3, 2))
+    assert run(cluster) == {"restarted": [2, 3], "not_looked_at": []}
+    assert (cluster.restarted, cluster.hybrid) == ([2, 3], {1})
 
 
-def test_brokers_that_lost_a_thread_are_restarted_one_after_the_other(run) -> None:
-    done = run(left_kraft(1, 2, 3), threads(3, 2))
-    assert done.answer == done.restarted == done.recorded == [2, 3]
-    assert done.awaited == [(BACK, 2), (IN_SYNC, 2), (BACK, 3)]
-    assert done.slept == []
+def test_one_that_only_the_next_takes_back_into_sync_holds_up_nothing(run: Run) -> None:
+    cluster = Cluster((1, 2, 3), dead=(2, 3), held_by={2: 3})
+    assert run(cluster)["restarted"] == [2, 3]
+    assert cluster.out_of_sync == {}
+    assert cluster.clock >= cut_off_brokers.SOON, "it was given its time"
 
 
-def test_one_that_the_next_does_not_take_back_into_sync_holds_up_nothing(run) -> None:
-    assert run(left_kraft(1, 2, 3), threads(2, 3), lags=(2,)).restarted == [2, 3]
+def test_one_that_nobody_takes_back_into_sync_fails_the_task_at_the_end(run: Run) -> None:
+    cluster = Cluster((1, 2, 3), dead=(2,), held_by={2: 1})
+    with pytest.raises(StepFailed, match="broker 2 to be in sync: out of the ISR of 7 partitions"):
+        run(cluster)
+    assert cluster.restarted == [2]
 
 
-def test_what_is_not_in_sync_keeps_other_brokers_from_a_restart_but_not_one_that_is_cut_off() -> None:
-    seen = left_kraft(1, 2)
-    assert was_read(seen.topics)
-    seen = replace(seen, topics=replace(seen.topics, out_of_sync_by_broker={3: 7}))
-    RestartCutOffBrokers(task_id="first", cluster="lab", left_task="leave_kraft").require_others_in_sync(seen)
+def test_what_is_not_in_sync_keeps_other_brokers_from_a_restart_but_not_one_that_is_cut_off(run: Run) -> None:
+    cluster = Cluster((1, 2), dead=(1,), held_by={3: 1})
+    cluster.restarted, cluster.out_of_sync = [], {3: 7}
     usual = RestartBrokerBack(task_id="back", cluster="lab", node=1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER)
     with pytest.raises(Refused, match="broker 3: 7"):
-        usual.require_others_in_sync(seen)
+        usual.require_others_in_sync(cluster.observe())
+    assert run(cluster)["restarted"] == [1]
 
 
-def test_those_that_an_earlier_try_restarted_are_awaited_again(run) -> None:
-    done = run(left_kraft(1), threads())
-    assert done.awaited == [(IN_SYNC, 2), (IN_SYNC, 3)]
+def test_those_that_an_earlier_try_restarted_are_awaited_again(run: Run) -> None:
+    cluster = Cluster((1,))
+    cluster.out_of_sync = {2: 7}
+    with pytest.raises(StepFailed, match="broker 2 to be in sync"):
+        run(cluster)
 
 
-def test_healthy_brokers_and_those_in_zookeeper_mode_are_left_alone(run) -> None:
-    assert run(left_kraft(1, 2, 3), threads()).restarted == []
-    assert run(left_kraft(1), threads(2, 3)).restarted == []
+def test_healthy_brokers_and_those_in_zookeeper_mode_are_left_alone(run: Run) -> None:
+    assert run(Cluster((1, 2, 3)))["restarted"] == []
+    assert run(Cluster((1,), dead=(2, 3)))["restarted"] == []
 
 
-def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run) -> None:
-    hosts = threads()
-    hosts[2] = replace(hosts[2], controller_threads=Unread("no such host"))
-    done = run(left_kraft(1, 2, 3), hosts)
-    assert (done.restarted, done.unread) == ([], [2])
+def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run: Run) -> None:
+    assert run(Cluster((1, 2, 3), dead=(2, 3), unseen=(2,))) == {"restarted": [3], "not_looked_at": [2]}
 
 
-def test_the_threads_are_given_the_time_to_notice_their_new_controller(run) -> None:
-    just_now = {"elected_at": datetime.now(UTC).isoformat()}
-    assert 30 < sum(run(left_kraft(1), threads(), left=just_now).slept) <= 35
-    slow = {"controller.socket.timeout.ms": "60000"}
-    assert 60 < sum(run(left_kraft(1), threads(), left=just_now, properties=slow).slept) <= 65
-    assert sum(run(left_kraft(1), threads(), left={"already_done": "ZooKeeper holds the office"}).slept) == pytest.approx(35, abs=1)
+@pytest.mark.parametrize(
+    ("left", "properties", "seconds"),
+    [
+        ({"elected_at": BEGAN.isoformat()}, {}, 35),
+        ({"elected_at": (BEGAN - timedelta(seconds=20)).isoformat()}, {}, 15),
+        ({"elected_at": BEGAN.isoformat()}, {"controller.socket.timeout.ms": "60000"}, 65),
+        ({"already_done": "ZooKeeper holds the office"}, {}, 35),
+        (LONG_AGO, {}, 0),
+    ],
+)
+def test_the_threads_are_given_the_time_to_notice_their_new_controller(run: Run, left: Any, properties: dict[str, str], seconds: float) -> None:
+    """Looked at before, a thread that is about to die still lives."""
+    cluster = Cluster((1,))
+    looked_at: list[float] = []
+    threads = cluster.threads
+    cluster.threads = lambda *given: looked_at.append(cluster.clock) or threads(*given)  # type: ignore[func-returns-value,method-assign]
+    run(cluster, left=left, properties=properties)
+    assert looked_at == [seconds]
 
 
-def test_nothing_is_waited_for_where_no_broker_is_in_migration_mode_or_the_goal_is_hybrid(run) -> None:
-    assert run(left_kraft(), {}, left=None).slept == []
-    assert run(observation(Phase.HYBRID), threads(1), left=None, goal="HYBRID").slept == []
+def test_nothing_is_waited_for_where_no_broker_is_in_migration_mode_or_the_goal_is_hybrid(run: Run) -> None:
+    for cluster, goal in ((Cluster(()), "ZOOKEEPER"), (Cluster((1, 2, 3), dead=(1,)), "HYBRID")):
+        assert run(cluster, left=None, goal=goal) == {"restarted": []}
+        assert cluster.clock == 0

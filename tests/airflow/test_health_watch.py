@@ -1,73 +1,106 @@
-"""The soak's watch in the triggerer: it comes back at once when a controller's file lost its flag, and well when nothing broke."""
+"""The soak's watch: what it makes of what it sees. Its looks and what lies on the hosts are given, and time is a number; checks and their counting are real."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
-from kraft_runbook.checks import CheckResult, ChecksReport, Severity, Verdict
-from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.cluster_file import parse_cluster
-from kraft_runbook.observation import ClusterObservation, HostState, Unread
+from kraft_runbook.observation import ClusterObservation, ControllerZnode, Unread
+from kraft_runbook.phases import Phase
 from kraft_runbook_airflow import disk_watch, triggers
+from kraft_runbook_airflow.disk_watch import Hosts
 from kraft_runbook_airflow.triggers import HealthWatchTrigger
+from tests.unit.observations import SPEC, Spoil, broker, config, dual_writing, observation, part, zookeeper
 
-CONTROLLERS = """
-name: watched
-kafka: {version: 3.9.2, home: /opt/kafka}
-zookeeper: {servers: ["127.0.0.1:2181"]}
-reach: {kind: local}
-service_manager: {kind: supervisor, socket: "unix:///s.sock"}
-brokers:
-  - {id: 1, host: 127.0.0.1, listeners: [{name: PLAINTEXT, port: 9092}], log_dirs: [/d], config_file: /b, service: b, metrics_port: 1}
-controllers:
-  - {id: 101, host: 127.0.0.1, port: 9093, log_dir: /c, config_file: /etc/controller.properties, service: c, metrics_port: 2}
-"""
-FLAGGED = {"zookeeper.metadata.migration.enable": "true", "zookeeper.connect": "127.0.0.1:2181", "process.roles": "controller"}
+HEALTHY = observation(Phase.DUAL_WRITE)
+FINE = HEALTHY.hosts
+UNFLAGGED = config(102, zookeeper__metadata__migration__enable=None)(HEALTHY).hosts
+NOT_ASKED = part(hosts=Unread("not asked for"))
+Watch = Callable[..., str | None]
 
 
 @pytest.fixture
-def spec(monkeypatch: pytest.MonkeyPatch) -> ClusterSpec:
-    found = parse_cluster(CONTROLLERS, source="watched.yaml", environment={})
-    seen = ClusterObservation("watched", datetime.now(UTC), 0.1, Unread("not here"), {}, Unread("not here"), {}, Unread("not here"))
-    monkeypatch.setattr(triggers, "cluster_spec", lambda name: found)
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Watches dual write, look by look; ``spoil``: what is wrong at which look, from 0. Returns what broke; ``watch.ended_at``: when, of how many seconds."""
+    now = [1_000_000.0]
+
+    async def sleep(seconds: float) -> None:
+        now[0] += seconds
+        while len(asyncio.all_tasks()) > 1:  # a reading of the hosts takes less than a look
+            await asyncio.sleep(0.001)
+
+    monkeypatch.setattr(triggers, "cluster_spec", lambda _: SPEC)
     monkeypatch.setattr(triggers, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(triggers, "observe", lambda spec, **_: replace(seen, observed_at=datetime.now(UTC)))
-    monkeypatch.setattr(triggers, "run_checks", lambda *_, **__: ChecksReport(()))
-    fine = CheckResult("KRB-DW-001", "alive", Severity.BLOCKING, Verdict.PASS, "it is")
-    monkeypatch.setattr(triggers, "dual_write_liveness", lambda *_: fine)
-    return found
+    monkeypatch.setattr(triggers, "time", SimpleNamespace(time=lambda: now[0]))
+    monkeypatch.setattr(triggers, "asyncio", SimpleNamespace(sleep=sleep, to_thread=asyncio.to_thread))
+    monkeypatch.setattr(disk_watch, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def looks(spoil: dict[int, Spoil], dead_from: float) -> Iterator[ClusterObservation]:
+        began, number = now[0], 0
+        while True:
+            seconds = now[0] - began
+            seen = dual_writing(HEALTHY, min(seconds, dead_from))
+            if seconds > dead_from:
+                seen = dual_writing(seen, seconds - dead_from, dead=True)
+            yield spoil.get(number, lambda each: each)(NOT_ASKED(seen))
+            number += 1
+
+    def go(seconds: float, *, spoil: dict[int, Spoil] | None = None, hosts: Hosts = FINE, dead_from: float = 1e9) -> str | None:
+        began, seen = now[0], looks(spoil or {}, dead_from)
+        monkeypatch.setattr(triggers, "observe", lambda *_, **__: next(seen))
+        monkeypatch.setattr(disk_watch, "read_controllers", lambda _: hosts)
+
+        async def first() -> str | None:
+            async for event in HealthWatchTrigger("lab", now[0] + seconds).run():
+                return str(event.payload["broken"]) if event.payload["broken"] else None
+            raise AssertionError("the watch said nothing")
+
+        found = asyncio.run(first())
+        go.ended_at = now[0] - began  # type: ignore[attr-defined]
+        return found
+
+    return go
 
 
-def watch(monkeypatch: pytest.MonkeyPatch, config: dict[str, str] | Unread, seconds: float) -> tuple[str | None, float]:
-    """What the watch says, with this configuration on the controller's disk, and how long it took."""
-    unread = dict.fromkeys((f for f in HostState.__dataclass_fields__ if f != "node_id"), Unread("not asked for"))
-    monkeypatch.setattr(disk_watch, "read_controllers", lambda spec: {101: HostState(101, **{**unread, "config": config})})
-
-    async def first() -> str | None:
-        async for event in HealthWatchTrigger("watched", time.time() + seconds).run():
-            return event.payload["broken"]
-        raise AssertionError("the watch said nothing")
-
-    began = time.monotonic()
-    return asyncio.run(first()), time.monotonic() - began
+def test_a_healthy_watch_lasts_its_time_and_ends_well(watch: Watch) -> None:
+    assert watch(60) is None
+    assert 60 <= watch.ended_at < 64
 
 
-def test_a_file_without_the_flag_ends_the_watch_long_before_its_time(spec: ClusterSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken, took = watch(monkeypatch, {k: v for k, v in FLAGGED.items() if "migration" not in k}, 60.0)
-    assert broken is not None and broken.startswith("KRB-PRE-047") and "/etc/controller.properties" in broken and "What to do: put back" in broken
-    assert took < 20
+def test_a_file_without_the_flag_ends_the_watch_at_its_first_reading(watch: Watch) -> None:
+    broken = watch(3600, hosts=UNFLAGGED)
+    assert broken is not None and broken.startswith("KRB-PRE-047") and SPEC.controller(102).config_file in broken and "What to do: put back" in broken
+    assert watch.ended_at < 10
 
 
-def test_a_healthy_watch_lasts_its_time_and_ends_well(spec: ClusterSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken, took = watch(monkeypatch, FLAGGED, 1.0)
-    assert broken is None and took >= 1
+def test_a_watch_that_could_not_read_any_file_does_not_end_well(watch: Watch) -> None:
+    broken = watch(20, hosts=Unread("permission denied"))
+    assert broken is not None and "permission denied" in broken
+    assert watch.ended_at >= 20
 
 
-def test_a_watch_that_could_not_read_any_file_does_not_end_well(spec: ClusterSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken, _ = watch(monkeypatch, Unread("permission denied"), 1.0)
-    assert broken is not None and "controller 101: permission denied" in broken
+def test_dual_write_that_dies_ends_the_watch_and_is_named(watch: Watch) -> None:
+    broken = watch(3600, dead_from=30)
+    assert broken is not None and "KRB-DW-001" in broken and "ZooKeeper is no longer written" in broken
+    assert 30 < watch.ended_at < 60
+
+
+def test_what_is_wrong_for_two_looks_is_no_outage_and_for_three_it_is(watch: Watch) -> None:
+    down = broker(2, running=False, mode=Unread("it does not run"))
+    assert watch(60, spoil=dict.fromkeys((4, 5, 8, 9), down)) is None
+    broken = watch(60, spoil=dict.fromkeys((4, 5, 6), down))
+    assert broken is not None and "broker 2 does not run" in broken
+    assert watch.ended_at < 30
+
+
+def test_what_can_not_be_read_counts_as_broken(watch: Watch) -> None:
+    broken = watch(60, spoil=dict.fromkeys(range(3, 30), part(zookeeper=Unread("no answer in 2 s"))))
+    assert broken is not None and "no answer in 2 s" in broken
+
+
+def test_two_controllers_at_work_end_the_watch(watch: Watch) -> None:
+    broken = watch(60, spoil=dict.fromkeys(range(3, 30), zookeeper(controller=ControllerZnode(102, 4))))
+    assert broken is not None and "KRB-GATE-006" in broken

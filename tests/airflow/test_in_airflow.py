@@ -101,16 +101,25 @@ def test_an_xcom_written_by_hand_signs_nothing(scene):
 
 
 def test_a_cluster_that_changed_after_the_proof_is_refused(scene):
+    """Also where it changed as the step behind the gate would have changed it: nobody signed for that."""
+    for now in ({"brokers": "hybrid"}, {"state": 2, "controllers_run": True, "brokers": "hybrid"}):
+        scene.see()
+        run_id = reach_gate(scene, "gate_anyone")
+        scene.see(**now)
+        scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
+        assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) == "failed"
+        assert "the cluster changed since the proof" in scene.log("gate_anyone", run_id, CONFIRM)
+        assert scene.wait("gate_anyone", run_id, "step", ENDED) == "upstream_failed"
+
+
+def test_a_cluster_that_has_come_beyond_the_gate_meanwhile_is_not_refused_and_nothing_is_confirmed(scene):
     run_id = reach_gate(scene, "gate_anyone")
-    scene.see(state=2, controllers_run=True, brokers="hybrid")
+    scene.see(state=1, controllers_run=True, brokers="hybrid")
     scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
-    assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) in {"failed", "success"}
-    scene.see(brokers="kraft")
-    run_id = reach_gate(scene, "gate_anyone")
-    scene.see(brokers="zookeeper")
-    scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Approve")
-    assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) == "failed"
-    assert "the cluster changed since the proof" in scene.log("gate_anyone", run_id, CONFIRM)
+    assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) == "success"
+    assert "already done: the cluster is in HYBRID" in scene.log("gate_anyone", run_id, CONFIRM)
+    with pytest.raises(StopIteration):
+        scene.record("gate_anyone", run_id, "confirmed")
 
 
 def test_a_stale_proof_is_refused(scene):
@@ -249,3 +258,19 @@ def test_a_dry_run_says_what_it_would_wait_for(scene):
     run_id = scene.start("wait", dry_run=True)
     assert scene.wait("wait", run_id, "quorum_ready", ENDED) == "success"
     assert "Not waiting (a dry run, or a step that this run leaves out): up to 3 s" in scene.log("wait", run_id, "quorum_ready")
+
+
+# -- the soak ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_triggerer_ends_the_soak_as_soon_as_it_reads_that_a_controllers_file_lost_its_flag(scene, zookeeper):
+    """The file is read on its host, by ansible, in the triggerer; the soak was to last an hour."""
+    scene.see(state=1, controllers_run=True, brokers="kraft")
+    file = scene.file.with_name("101.properties")
+    file.write_text(f"process.roles=controller\nzookeeper.connect={zookeeper}\n")
+    run_id = scene.start("soaking", soak_minutes=60)
+    assert scene.wait("soaking", run_id, "soak", {"deferred", *ENDED}) == "deferred"
+    assert scene.wait("soaking", run_id, "soak", ENDED) == "failed"
+    broken = scene.record("soaking", run_id, "failed")["error"]
+    assert broken.startswith("the soak found the cluster unhealthy: KRB-PRE-047")
+    assert f"in controller 101's file {file}: zookeeper.metadata.migration.enable is missing" in broken

@@ -247,7 +247,8 @@ def dual_writing(seen: ClusterObservation, seconds: float, *, dead: bool = False
     """So many seconds later: two records a second were committed, and ZooKeeper was written up to the last of them; ``dead``: it was not."""
     assert not isinstance(seen.quorum, Unread) and not isinstance(seen.zookeeper, Unread) and seen.zookeeper.migration is not None
     more = int(2 * seconds)
-    on = with_quorum(high_watermark=seen.quorum.high_watermark + more)(later(seen, seconds))
+    voters = tuple(replace(each, log_end_offset=each.log_end_offset + more) for each in seen.quorum.voters)
+    on = with_quorum(high_watermark=seen.quorum.high_watermark + more, voters=voters)(later(seen, seconds))
     return (
         on if dead else zookeeper(migration=replace(seen.zookeeper.migration, kraft_metadata_offset=seen.zookeeper.migration.kraft_metadata_offset + more))(on)
     )

@@ -1,0 +1,10 @@
+"""A soak alone, watched by the real triggerer."""
+
+import watched_scene  # noqa: F401 - what the soak sees comes from the scene file
+from airflow.sdk import DAG, Param
+
+from kraft_runbook_airflow.operators import ClaimOperator
+from kraft_runbook_airflow.soak import SoakOperator
+
+with DAG("soaking", schedule=None, params={"dry_run": Param(False, type="boolean"), "soak_minutes": Param(60, type="number")}):
+    ClaimOperator(task_id="claim", cluster="soaking") >> SoakOperator(task_id="soak", cluster="soaking")
