@@ -1,29 +1,23 @@
-"""Gathers what a case left, for the invariants to judge: evidence, proofs, the workload's account, process starts, things left behind."""
+"""Gathers what a case left, for the invariants to judge: evidence, proofs, process starts, things left behind."""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka.admin import AdminClient, ConfigResource
 from fault_invariants import Aftermath
-from fault_processes import MutatorWatch, playbooks, soon
+from fault_processes import MutatorWatch, jvms, playbooks, until_gone
 from fault_scene import Scene
+from fault_workload import Workload
 
 from kraft_runbook.clients.evidence_store import read_records
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook_airflow.journal import run_file_name
-from lab import ROOT, supervision
+from lab import supervision
 from lab.layout import layout, nodes, starts
 
 THROTTLES = (
@@ -34,37 +28,7 @@ THROTTLES = (
 )
 
 
-@dataclass
-class Workload:
-    """The workload of one case; ``account`` is there once it has ended."""
-
-    process: subprocess.Popen[bytes]
-    report: Path
-    account: dict[str, Any] | None = None
-
-    def settle(self) -> None:
-        """Stop producing, and let it read everything back."""
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=240)
-        self.account = json.loads(self.report.read_text()) if self.report.exists() else None
-
-
-@contextmanager
-def workload(scene: Scene, directory: Path) -> Iterator[Workload]:
-    """Producers and consumers all through a case."""
-    report, status = directory / "account.json", directory / "status"
-    command = [sys.executable, "-m", "lab", "workload", "--report", str(report), "--status", str(status)]
-    running = Workload(subprocess.Popen(command, cwd=ROOT, env=scene.ground.lab.environment), report)
-    try:
-        soon(lambda: (status.exists() and re.search(r"acknowledged [1-9]", status.read_text())) or None, "the workload's first record", every=0.5)
-        yield running
-    finally:
-        if running.process.poll() is None:
-            running.process.kill()
-            running.process.wait()
-
-
-def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWatch, account: dict[str, Any] | None, outcome: str) -> Aftermath:
+def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWatch, work: Workload, outcome: str) -> Aftermath:
     """Everything the invariants look at."""
     spec, state = scene.ground.spec, scene.stage.airflow.home / "kraft-runbook"
     runs = [(dag, run) for dag, run in [(scene.dag, scene.run_id), *scene.other_runs] if run]
@@ -72,13 +36,18 @@ def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWat
     return Aftermath(
         evidence={run: read_records(state / "evidence", run_file_name(dag, run)) for dag, run in runs},
         proofs={file.stem: json.loads(file.read_text()) for file in (state / "proofs").glob("*.json")},
-        account=account,
+        account=work.account,
+        samples=work.samples,
+        serves=scene.case.expected.serves,
+        faults=scene.faults,
         starts={service: count - started_before[service] for service, count in started.items()},
         expected_starts=scene.case.expected.starts,
         mutators=watch.seen,
         left_behind=list(left_behind(spec, state, scene.temporary)),
         outcome=outcome,
+        run=scene.run_id,
         states=scene.task_states() if scene.run_id else {},
+        by_hand=frozenset(scene.by_hand),
         valid_for=spec.approvals.valid_for,
         allowed=frozenset(each.name for each in spec.approvals.users),
     )
@@ -87,6 +56,7 @@ def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWat
 def left_behind(spec: ClusterSpec, state: Path, temporary: Path) -> Iterator[str]:
     """What should be gone once a run has ended."""
     yield from (f"playbook {name} still runs (pid {p.pid})" for p, name in playbooks(temporary))
+    yield from (f"a JVM of Airflow's still runs (pid {p.pid}): {p.what_runs()}" for p in until_gone(lambda: jvms(temporary)))
     yield from (f"temporary directory {path}" for path in temporary.glob("kraft-runbook-run-*"))
     for directory in {Path(node.config_file).parent for node in nodes(spec)}:
         for path in directory.glob("*") if directory.exists() else ():

@@ -41,15 +41,13 @@ class When(Strict):
 
     ``playbook``: before the task's playbook runs; during it, once it has written the node's configuration; or right after its
     end, before the task has recorded it. ``stopped``: the service that the task stops is down (``a-controller``, ``every-controller``:
-    whichever). ``log``: a service's log has
-    gained this text.
+    whichever).
     """
 
     task: str | None = None
     state: TaskState = "running"
     playbook: Literal["before", "during", "after"] | None = None
     stopped: str | None = None
-    log: tuple[str, str] | None = None
 
 
 class Fault(Strict):
@@ -74,13 +72,16 @@ class Expected(Strict):
     ``fails``: the one task that fails (none: no task may fail). ``says``: words of its log or the closing report.
     ``explain``: words of ``kraft-runbook explain`` while the fault lasts. ``<active>`` in a word is the controller that was active when
     the fault was meant for it. ``resumes``: after the repair the failed task is cleared
-    and the run goes on to ``until``; otherwise the refusal is the end.
+    and the run goes on to ``until``; otherwise the refusal is the end. ``serves``: producers and readers go on while the fault lasts.
+    ``transactions``: the marks of the copy's transactions in the metadata log, in their order, where the case is about the copy.
     """
 
     fails: str | None = None
     says: tuple[str, ...] = ()
     explain: tuple[str, ...] = ()
     resumes: bool = True
+    serves: bool = True
+    transactions: tuple[Literal["begin", "end", "abort"], ...] = ()
     until: Until | None = None
     phase: Phase
     starts: dict[str, int] = Field(default_factory=dict)

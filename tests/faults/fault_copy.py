@@ -1,4 +1,4 @@
-"""Killing every controller by the copy itself: a znode that Kafka's copy can't read, while the last broker registers."""
+"""Faults of Kafka's copy from ZooKeeper: it kills every controller, it is held in its middle, or its controller is killed there."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ from contextlib import contextmanager
 
 import by_hand
 from fault_case import Fault
+from fault_copy_log import CopyLog, read_copy_log
 from fault_injectors import injector
-from fault_scene import Scene, Undo
+from fault_processes import soon
+from fault_proxy import Proxy
+from fault_scene import Scene, Undo, Unexpected
 from kazoo.client import KazooClient
+
+from kraft_runbook.clients.metadata_quorum import describe_quorum
+from kraft_runbook.observation import BrokerMode
+
+PAUSE = 0.05
+"""Seconds that each of ZooKeeper's replies to a controller takes longer, so that a copy of some hundred topics lasts and can be met in its middle."""
+MIDDLE = 400
+"""Records of the copy that must lie in the log: two of its batches."""
 
 
 @injector("die_in_the_copy")
@@ -27,6 +38,56 @@ def die_in_the_copy(scene: Scene, fault: Fault) -> Undo:
             client.delete(by_hand.UNREADABLE)
 
     return undo
+
+
+@injector("hold_the_copy")
+def hold_the_copy(scene: Scene, fault: Fault) -> Undo:
+    """The remaining brokers (``target``: their ids) come into migration mode by hand; in the middle of the copy the controllers lose ZooKeeper."""
+    proxy, spec = _slowed(scene), scene.ground.spec
+    by_hand.roll_brokers(spec, BrokerMode.HYBRID, secrets=scene.ground.lab.secrets, only=tuple(int(each) for each in fault.target))
+    held = _in_the_middle(scene)
+    proxy.cut(_controllers(scene))
+    _require_unfinished(scene, held)
+    return proxy.mend
+
+
+@injector("kill_in_the_copy")
+def kill_in_the_copy(scene: Scene, fault: Fault) -> Undo:
+    """The active controller is killed in the middle of its copy; the next one's is not slowed."""
+    proxy, spec = _slowed(scene), scene.ground.spec
+    met = _in_the_middle(scene)
+    active = spec.controller(describe_quorum(spec, secrets=scene.ground.lab.secrets).leader_id)
+    scene.kill_service(active.service)
+    _require_unfinished(scene, met)
+    proxy.mend()
+    return lambda: scene.start_service(active.service)
+
+
+def _slowed(scene: Scene) -> Proxy:
+    assert scene.ground.proxy is not None, "the case must start proxied"
+    scene.ground.proxy.slow(_controllers(scene), PAUSE)
+    return scene.ground.proxy
+
+
+def _controllers(scene: Scene) -> list[int]:
+    return [scene.process(each.service).pid for each in scene.ground.spec.controllers]
+
+
+def _in_the_middle(scene: Scene) -> CopyLog:
+    """The metadata log, once the copy's first batches lie in it."""
+
+    def met() -> CopyLog | None:
+        log = read_copy_log(scene.ground.spec)
+        return log if log.copied >= MIDDLE else None
+
+    return soon(met, "the middle of the copy", within=300, every=0.1)
+
+
+def _require_unfinished(scene: Scene, met: CopyLog) -> None:
+    """Raise Unexpected where the copy came to its end before the fault did."""
+    now = read_copy_log(scene.ground.spec)
+    if now.marks != met.marks or met.marks != ("begin",):
+        raise Unexpected(f"the fault did not fall into the copy: its transactions are {', '.join(now.marks)}")
 
 
 @contextmanager

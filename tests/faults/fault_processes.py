@@ -1,4 +1,4 @@
-"""Airflow's processes and the playbooks they run, found in /proc: each by what it was started as."""
+"""Airflow's processes, and the playbooks and JVMs they run, found in /proc: each by what it was started as."""
 
 from __future__ import annotations
 
@@ -34,6 +34,13 @@ class Process:
             return None
         return next((Path(word).stem for word in self.words if word.endswith(".yml") and "/playbooks/" in word), None)
 
+    def is_jvm(self) -> bool:
+        return Path(self.words[0]).name == "java"
+
+    def what_runs(self) -> str:
+        """The main class and what follows it, of a JVM."""
+        return " ".join(self.words[next((n for n, word in enumerate(self.words) if word.startswith("org.apache.")), 0) :])[:120]
+
 
 def processes() -> Iterator[Process]:
     for directory in Path("/proc").glob("[0-9]*"):
@@ -51,6 +58,27 @@ def playbooks(below: Path) -> list[tuple[Process, str]]:
     found = [(p, name) for p in processes() if (name := p.playbook(below))]
     pids = {p.pid for p, _ in found}
     return [(p, name) for p, name in found if p.parent not in pids]
+
+
+def jvms(temporary: Path) -> list[Process]:
+    """Every JVM (Spark's, that is) that was started by whoever has this directory as TMPDIR. The cluster's own have another."""
+    return [p for p in processes() if p.is_jvm() and f"TMPDIR={temporary}\0".encode() in environment(p.pid)]
+
+
+def environment(pid: int) -> bytes:
+    """What a process was started with; nothing where it is gone, or another user's."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def until_gone(find: Callable[[], list[T]], *, within: float = 10) -> list[T]:
+    """What is still found after this time: a process that was told to end needs a moment."""
+    ends = time.monotonic() + within
+    while (found := find()) and time.monotonic() < ends:
+        time.sleep(0.3)
+    return found
 
 
 def soon(find: Callable[[], T | None], what: str, *, within: float = 60, every: float = 0.05) -> T:
@@ -131,10 +159,7 @@ class Components:
                 process.wait(timeout=5)
 
     def _is_ours(self, pid: int) -> bool:
-        try:
-            return f"AIRFLOW_HOME={self.airflow.home}\0".encode() in Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            return False
+        return f"AIRFLOW_HOME={self.airflow.home}\0".encode() in environment(pid)
 
 
 class MutatorWatch:

@@ -1,10 +1,11 @@
-"""A TCP proxy that can be cut for some processes: what stands behind it is silent to them then, as behind a network that drops everything."""
+"""A TCP proxy that can be cut, or slow, for some processes: what stands behind it is silent to them then, as behind a network that drops everything."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Collection
 
 import psutil
@@ -20,6 +21,8 @@ class Proxy:
         self._behind = behind
         self._changed = threading.Condition()
         self._cut_off: frozenset[int] = frozenset()
+        self._slowed: frozenset[int] = frozenset()
+        self._pause = 0.0
         self._listener = socket.create_server(address)
         threading.Thread(target=self._accept, name="proxy", daemon=True).start()
 
@@ -27,8 +30,13 @@ class Proxy:
         """From now on nothing gets through to or from these processes, on old connections and new ones; none is closed."""
         self._set(frozenset(pids))
 
+    def slow(self, pids: Collection[int], pause: float) -> None:
+        """From now on each reply, or what comes of it at once, reaches these processes so many seconds later."""
+        self._slowed, self._pause = frozenset(pids), pause
+
     def mend(self) -> None:
-        """What was held back is passed on."""
+        """What was held back is passed on, and nothing is slow any more."""
+        self.slow((), 0.0)
         self._set(frozenset())
 
     def close(self) -> None:
@@ -57,9 +65,9 @@ class Proxy:
         self._wait(pid)
         with client, contextlib.suppress(OSError), socket.create_connection(self._behind, timeout=10) as server:
             server.settimeout(None)
-            back = threading.Thread(target=self._pass, args=(server, client, pid), daemon=True)
+            back = threading.Thread(target=self._pass, args=(server, client, pid), kwargs={"replies": True}, daemon=True)
             back.start()
-            self._pass(client, server, pid)
+            self._pass(client, server, pid, replies=False)
             back.join()
 
     def _process_behind(self, client: socket.socket) -> int | None:
@@ -67,10 +75,12 @@ class Proxy:
         ports = (client.getpeername()[1], self.address[1])
         return next((each.pid for each in psutil.net_connections("tcp") if each.raddr and (each.laddr.port, each.raddr.port) == ports), None)
 
-    def _pass(self, source: socket.socket, target: socket.socket, pid: int | None) -> None:
+    def _pass(self, source: socket.socket, target: socket.socket, pid: int | None, *, replies: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 self._wait(pid)
+                if replies and pid in self._slowed:
+                    time.sleep(self._pause)
                 target.sendall(data)
         for each in (source, target):
             with contextlib.suppress(OSError):

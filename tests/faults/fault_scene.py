@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fault_case import Case, Fault, Until, When
 from fault_ground import Ground
+from fault_invariants import Span
 from fault_processes import Components, task_process
 from stage import MIGRATION, Stage
 
@@ -46,9 +47,12 @@ class Scene:
     run_id: str = ""
     other_runs: list[tuple[str, str]] = field(default_factory=list)
     repairs: list[Undo] = field(default_factory=list)
+    faults: list[Span] = field(default_factory=list)
+    """The faults that are over: undone, or done where nothing undoes them."""
+    by_hand: set[str] = field(default_factory=set)
+    """The tasks that were marked by hand."""
     active: str = ""
     """The active controller at the time of the fault, in words, where the fault was meant for it."""
-    _log_sizes: dict[str, int] = field(default_factory=dict)
     _marked: bool = False
     _stops: tuple[str, ...] = ()
     _parked: dict[str, float] = field(default_factory=dict)
@@ -70,7 +74,6 @@ class Scene:
     def play(self, inject: Injector, *, within: float = 480) -> str:
         """Play the case to its expected outcome; returns it in words. Raises Unexpected."""
         pending = list(self.case.faults)
-        self._remember_logs(pending)
         for fault in [f for f in pending if f.when == When()]:
             self._inject(fault, inject)
             pending.remove(fault)
@@ -132,17 +135,23 @@ class Scene:
     # -- its parts ------------------------------------------------------------------------------------------------------
 
     def _inject(self, fault: Fault, inject: Injector) -> None:
-        began = time.monotonic()
+        began, began_at = time.monotonic(), time.time()
         undo = inject(self, fault)
         if undo is None:
+            self.faults.append(Span(fault.kind, began_at, time.time()))
             return
-        self.repairs.append(undo)
+
+        def undone() -> None:
+            undo()
+            self.faults.append(Span(fault.kind, began_at, time.time()))
+
+        self.repairs.append(undone)
         if fault.seconds is not None:
             if self.case.expected.explain and not self.case.expected.fails:
                 self._check_the_explanation()
             time.sleep(max(0.0, fault.seconds - (time.monotonic() - began)))
-            self.repairs.remove(undo)
-            undo()
+            self.repairs.remove(undone)
+            undone()
 
     def _is_due(self, when: When, states: dict[str, str | None]) -> bool:
         if when == When():
@@ -152,29 +161,7 @@ class Scene:
             wanted = UNDER_WAY if when.playbook or when.stopped else {when.state}
             if state not in wanted:
                 return False
-        if when.log:
-            service, text = when.log
-            return text in self._new_log(service)
         return True
-
-    def _new_log(self, services: str) -> str:
-        """What the logs of these services have gained since the case began; ``controllers``: of all of them."""
-        text = []
-        for file in self._logs(services):
-            if file.exists():
-                with file.open("rb") as log:
-                    log.seek(self._log_sizes.get(file.stem, 0))
-                    text.append(log.read().decode(errors="replace"))
-        return "\n".join(text)
-
-    def _logs(self, services: str) -> list[Path]:
-        names = [c.service for c in self.ground.lab.spec.controllers] if services == "controllers" else [services]
-        return [layout(self.ground.lab.spec).logs / f"{name}.log" for name in names]
-
-    def _remember_logs(self, faults: list[Fault]) -> None:
-        for fault in faults:
-            for file in self._logs(fault.when.log[0]) if fault.when.log else ():
-                self._log_sizes[file.stem] = file.stat().st_size if file.exists() else 0
 
     def _mark_what_lies_behind(self, states: dict[str, str | None]) -> dict[str, str | None]:
         """Once the run has come to its first step: the tasks whose work is done are marked so, which saves their time."""
@@ -248,6 +235,7 @@ class Scene:
 
     def mark(self, task: str, state: str) -> None:
         """Mark a task by hand; again where SQLite was locked at that moment (Airflow then answers 500). One that is there already is left so."""
+        self.by_hand.add(task)
         for left in (3, 2, 1, 0):
             try:
                 return self.stage.client.mark(self.dag, self.run_id, task, state)

@@ -9,13 +9,15 @@ import fault_copy  # noqa: F401 - its kind of fault is known by it
 import fault_epochs  # noqa: F401 - as above
 import fault_threads  # noqa: F401 - as above
 import pytest
-from fault_aftermath import gather, workload
+from fault_aftermath import gather
 from fault_case import Case, load_cases
+from fault_copy_log import read_copy_log
 from fault_injectors import INJECTORS, inject
 from fault_invariants import violations
 from fault_processes import MutatorWatch
 from fault_scene import Scene, Unexpected
 from fault_table import Result, keep
+from fault_workload import workload
 from fault_world import World
 
 from kraft_runbook.clients.observe import observe
@@ -44,6 +46,9 @@ def test_fault(name: str, case: Case, world: World, tmp_path: Path) -> None:
             phase = detect_phase(observe(world.ground.spec, secrets=world.ground.lab.secrets)).phase
             if phase is not case.expected.phase:
                 wrong = f"the cluster is in {phase}, not {case.expected.phase}"
+            marks = read_copy_log(world.ground.spec).marks if case.expected.transactions else ()
+            if marks != case.expected.transactions:
+                wrong = f"the copy's transactions are {', '.join(marks)}, not {', '.join(case.expected.transactions)}"
         except Unexpected as error:
             wrong = str(error)
         except Exception as error:  # an injector's client, say: the cluster must be repaired and the invariants judged all the same
@@ -51,8 +56,8 @@ def test_fault(name: str, case: Case, world: World, tmp_path: Path) -> None:
         finally:
             scene.repair()
             scene.finish()
-        work.settle()
-    after = gather(scene, started_before=before, watch=watch, account=work.account, outcome=wrong)
+        work.settle(max((fault.ended for fault in scene.faults), default=time.time()))
+    after = gather(scene, started_before=before, watch=watch, work=work, outcome=wrong)
     broken = violations(after)
     account = after.account or {}
     result = Result(
@@ -66,7 +71,7 @@ def test_fault(name: str, case: Case, world: World, tmp_path: Path) -> None:
         account.get("longest_producer_stall_seconds", 0.0),
     )
     world.results.append(result)
-    keep(result)
+    keep(result, load_cases())
     print(f"\n{name}: {result.outcome} in {result.seconds:.0f} s (set up in {result.setup_seconds:.0f} s, {how}): {result.verdict}")
     told = "\n".join(f"{invariant}: {found}" for invariant, each in broken.items() for found in each)
     print(told)

@@ -1,0 +1,42 @@
+"""What the fault matrix finds in /proc: a JVM that a task left behind, and none of another's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fault_processes import Process, jvms, until_gone
+
+
+@contextmanager
+def running(command: str, tmpdir: Path) -> Iterator[int]:
+    """A process of this name that does nothing."""
+    process = subprocess.Popen([command, "60"], executable="/bin/sleep", env={**os.environ, "TMPDIR": str(tmpdir)})
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_jvm_of_airflows_tasks_is_found_while_it_runs_and_no_other(tmp_path: Path) -> None:
+    ours, other = tmp_path / "ours", tmp_path / "other"
+    with running("/usr/bin/java", other), running("/usr/bin/python", ours):
+        assert jvms(ours) == []
+        with running("/usr/bin/java", ours) as pid:
+            assert [each.pid for each in until_gone(lambda: jvms(ours), within=0.5)] == [pid]
+        assert jvms(ours) == []
+
+
+def test_what_is_going_is_given_a_moment() -> None:
+    found = [["a", "b"], ["a"], []]
+    assert until_gone(lambda: found.pop(0)) == []
+
+
+def test_a_jvm_is_named_by_what_it_runs() -> None:
+    assert Process(1, 0, ("/opt/java", "-Xmx1g", "-cp", "x", "org.apache.spark.deploy.SparkSubmit", "--name", "parity")).what_runs() == (
+        "org.apache.spark.deploy.SparkSubmit --name parity"
+    )
