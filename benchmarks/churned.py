@@ -30,6 +30,7 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.metadata.comparison import ParityReport, Verdict
 from kraft_runbook.spark.parity import run_parity
 from kraft_runbook.spark.session import session
+from lab.checkout import commit
 
 PLANT_EVERY = 10
 UNTOUCHED = 9
@@ -103,7 +104,7 @@ def main() -> int:
     right = sum(each.right for each in found)
     silent = sum(each.report.verdict is Verdict.INCONCLUSIVE for each in found)
     print(
-        f"{plan.partitions} partitions, {asked.runs} runs, {asked.runs // PLANT_EVERY} of them with a plant; {sum(churned.changes.values())} changes at {churned.rate:.0f} a second\n"
+        f"benchmarks.churned at {commit()}: {plan.partitions} partitions, {asked.runs} runs, {asked.runs // PLANT_EVERY} of them with a plant; {sum(churned.changes.values())} changes at {churned.rate:.0f} a second\n"
         f"right: {right}; wrong: {len(found) - right - silent}; without a verdict: {silent}; seconds: median {statistics.median(seconds):.1f}, most {max(seconds):.1f}"
     )
     return 0 if right == len(found) else 1

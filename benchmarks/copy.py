@@ -20,6 +20,7 @@ from benchmarks.scale import measure
 from benchmarks.scale.__main__ import add_up_options, plan_of
 from benchmarks.scale.measure import CopyFigures
 from kraft_runbook.errors import RunbookError
+from lab.checkout import commit
 
 BATCH = "zookeeper.metadata.migration.min.batch.size"
 """Records that a batch of the copy has at least; default 200."""
@@ -151,7 +152,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 3
     finally:
-        print(table(outcomes))
+        print(f"benchmarks.copy at {commit()}\n{table(outcomes)}")
     return 1 if any(each.figures is None for each in outcomes) else 0
 
 

@@ -39,6 +39,15 @@ class Summary:
     sample: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """``seconds``: of the work itself, imports and connecting left out; ``note``: what must be said beside the figure. ``summary`` None: not whole (sampled)."""
+
+    seconds: float
+    summary: Summary | None
+    note: str = ""
+
+
 def is_sampled(topic: str, topics: int) -> bool:
     """Whether this topic's facts are compared one by one: about 20 of all, by their names alone."""
     return zlib.crc32(topic.encode()) % max(1, topics // SAMPLED_TOPICS) == 0

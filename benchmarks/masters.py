@@ -24,6 +24,7 @@ from benchmarks.scale.cluster import DEFAULT_DIRECTORY, NAME, Plan, saved_plan
 from benchmarks.scale.processes import Processes
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.spark.settings import SETTINGS
+from lab.checkout import commit
 from lab.layout import ROOT
 
 SPARK = Path(pyspark.__file__).parent
@@ -106,7 +107,9 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 3
     first = statistics.median(times[FORMS[0]])
-    print(f"\n{plan.partitions} partitions, {asked.runs} runs of each, by turns\n\n| master | s | ratio to {FORMS[0]} |\n|---|---|---|")
+    print(
+        f"\nbenchmarks.masters at {commit()}: {plan.partitions} partitions, {asked.runs} runs of each, by turns\n\n| master | s | ratio to {FORMS[0]} |\n|---|---|---|"
+    )
     for master, seconds in times.items():
         print(
             f"| {master if master in FORMS else f'standalone, {WORKERS} workers'} | {statistics.median(seconds):.1f} | {first / statistics.median(seconds):.2f} |"

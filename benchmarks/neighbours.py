@@ -25,6 +25,7 @@ from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.clients.zookeeper_topics import read_topic_columns
 from kraft_runbook.clients.zookeeper_tree import topic_names
 from kraft_runbook.errors import RunbookError
+from lab.checkout import commit
 
 EVERY = 0.01
 """Seconds between two reads of the neighbour."""
@@ -76,7 +77,9 @@ def main() -> int:
     except RunbookError as error:
         print(f"error: {error}", file=sys.stderr)
         return 3
-    print(f"{plan.partitions} partitions\n\n| beside | reads | median ms | 99 % ms | worst ms | s |\n|---|---|---|---|---|---|")
+    print(
+        f"benchmarks.neighbours at {commit()}: {plan.partitions} partitions\n\n| beside | reads | median ms | 99 % ms | worst ms | s |\n|---|---|---|---|---|---|"
+    )
     for what, found, took in lines:
         median, high, worst = np.percentile(found, [50, 99, 100])
         print(f"| {what} | {len(found)} | {median:.2f} | {high:.2f} | {worst:.2f} | {took:.1f} |")

@@ -25,16 +25,21 @@ import psutil  # type: ignore[import-untyped]
 
 from benchmarks.scale.cluster import DEFAULT_DIRECTORY, Plan, saved_plan
 from kraft_runbook.errors import RunbookError, StepFailed
+from lab.checkout import commit
 from lab.layout import ROOT
 
 LARGE = 1_000_000
 """From so many partitions on kazoo's loop is sampled: it would take half an hour and more."""
 LOOP_SAMPLE = 20_000
+SAMPLED = ("loop", "loop_in_two", "dict_diff_gate", "dict_diff_gate_in_two")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: ours against one peer. ``seconds``: the aims by partitions; ``ratio``: how many times faster ours is to be; None: shown, no aim."""
+    """One line: ours against one peer. ``seconds``: the aims by partitions; ``ratio``: how many times faster ours is to be; None: shown, no aim.
+
+    ``alike`` False: the two differ in what a ratio would be read for (a start, the number of processes), which ``peer_title`` says; none is printed then.
+    """
 
     what: str
     title: str
@@ -43,19 +48,24 @@ class Line:
     peer_title: str
     seconds: Mapping[int, float]
     ratio: float | None
+    alike: bool = True
 
 
+ONE, TWO, GATE = "read the whole tree, one process", "read the whole tree, two processes", "the whole gate, cold, two readers"
 LINES = (
-    Line("zookeeper", "read the whole tree", "ours.zookeeper", "peers.kazoo_loop", "kazoo get loop", {2_000_000: 8}, 100),
-    Line("zookeeper", "read the whole tree", "ours.zookeeper", "peers.kazoo_async", "kazoo get_async, window 1000", {2_000_000: 8}, 20),
+    Line("zookeeper", ONE, "ours.zookeeper", "kazoo_peers.loop", "kazoo get loop", {}, None),
+    Line("zookeeper", ONE, "ours.zookeeper", "kazoo_peers.windowed", "kazoo get_async, window 1000", {}, None),
+    Line("zookeeper", TWO, "ours.zookeeper_in_two", "kazoo_peers.loop_in_two", "kazoo get loop, in two", {2_000_000: 8}, 100),
+    Line("zookeeper", TWO, "ours.zookeeper_in_two", "kazoo_peers.windowed_in_two", "kazoo get_async, window 1000, in two", {2_000_000: 8}, 20),
     Line("log", "read and replay the log", "ours.log", "peers.dump_log", "kafka-dump-log, output parsed", {2_000_000: 6}, 10),
     Line("log", "read and replay the log", "ours.log", "peers.generic_decoder", "kafka-python's generic decoder", {2_000_000: 6}, 5),
-    Line("compare", "compare, warm", "compare.ours", "compare.datacompy", "datacompy's Spark compare", {2_000_000: 5}, 4),
-    Line("compare", "compare, warm", "compare.ours", "compare.duckdb", "DuckDB full outer join", {2_000_000: 5}, None),
-    Line("recheck", "what changed since a proof, a process's start included", "ours.recheck", "ours.gate_and_proven", "the whole gate", {2_000_000: 3}, None),
-    Line("recheck", "what changed since a proof", "ours.recheck_warm", "ours.gate_and_proven", "the whole gate", {2_000_000: 3}, None),
-    Line("gate", "the whole gate, cold", "ours.gate", "peers.dict_diff_gate", "kazoo loop + dump-log + dict diff", {200_000: 15, 2_000_000: 35}, 25),
-    Line("gate", "the whole gate, cold", "ours.gate", "ours.spark_alone", "Spark's part of it alone, nothing read", {}, None),
+    Line("compare", "compare, warm", "compare.ours", "compare.datacompy", "datacompy's Spark compare, warm", {2_000_000: 5}, 4),
+    Line("compare", "compare, warm", "compare.ours", "compare.duckdb", "DuckDB full outer join, warm", {2_000_000: 5}, None),
+    Line("recheck", "what changed since a proof, cold", "ours.recheck", "ours.gate_and_proven", "the whole gate, cold, its proof saved", {2_000_000: 3}, None),
+    Line("recheck", "what changed since a proof, warm", "ours.recheck_warm", "ours.gate_warm", "the whole gate, warm", {2_000_000: 3}, None),
+    Line("gate", GATE, "ours.gate", "peers.dict_diff_gate_in_two", "kazoo loop in two + dump-log + dict diff", {200_000: 15, 2_000_000: 35}, 25),
+    Line("gate", GATE, "ours.gate", "peers.dict_diff_gate", "kazoo loop in one + dump-log + dict diff", {}, None, alike=False),
+    Line("gate", GATE, "ours.gate", "ours.spark_alone", "Spark's part of it alone, nothing read", {}, None, alike=False),
 )
 
 
@@ -86,10 +96,10 @@ def work(name: str, plan: Plan, asked: argparse.Namespace) -> None:
         times = compare.measure(plan, runs=asked.runs, driver_memory=asked.driver_memory, master=asked.master)
         print(json.dumps({"times": times}))
         return
-    from benchmarks import ours, peers
+    from benchmarks import kazoo_peers, ours, peers
 
-    call = getattr({"ours": ours, "peers": peers}[module], function)
-    sampled = function in ("kazoo_loop", "dict_diff_gate") and plan.partitions >= LARGE
+    call = getattr({"ours": ours, "peers": peers, "kazoo_peers": kazoo_peers}[module], function)
+    sampled = function in SAMPLED and plan.partitions >= LARGE
     done = call(plan, sample=LOOP_SAMPLE) if sampled else call(plan)
     print(json.dumps(asdict(done)))
 
@@ -154,7 +164,7 @@ def _require_same(runs: Sequence[Run]) -> None:
 
 
 def table(lines: Sequence[Line], runs: Sequence[Run], partitions: int) -> str:
-    """Markdown. A ratio is peer / ours; an aim in seconds stands only at the sizes that have one."""
+    """Markdown. A ratio is peer / ours, of two that are alike; an aim in seconds stands only at the sizes that have one."""
     shown = ["| what | peer | ours s | peer s | ratio | aim | reached | peak MiB, ours / peer | note |", "|---|---|---|---|---|---|---|---|---|"]
     for line in lines:
         mine, theirs = ([each for each in runs if each.name == name] for name in (line.ours, line.peer))
@@ -165,7 +175,7 @@ def table(lines: Sequence[Line], runs: Sequence[Run], partitions: int) -> str:
         reached = seconds <= line.seconds.get(partitions, seconds) and peer / seconds >= (line.ratio or 0)
         memory = f"{max(each.peak_rss for each in mine)} / {max(each.peak_rss for each in theirs)}"
         shown.append(
-            f"| {line.title} | {line.peer_title} | {seconds:.2f} | {peer:.2f} | {peer / seconds:.1f} | {', '.join(aims) or '-'} "
+            f"| {line.title} | {line.peer_title} | {seconds:.2f} | {peer:.2f} | {f'{peer / seconds:.1f}' if line.alike else '-'} | {', '.join(aims) or '-'} "
             f"| {('yes' if reached else 'no') if aims else '-'} | {memory} | {theirs[-1].note} |"
         )
     return "\n".join(shown)
@@ -197,7 +207,7 @@ def main() -> int:
     if asked.json:
         asked.json.write_text(json.dumps([asdict(each) for each in runs], indent=1) + "\n")
     print(
-        f"\n{plan.partitions} partitions, {asked.runs} runs of each, by turns; load average at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n\n{table(lines, runs, plan.partitions)}"
+        f"\nbenchmarks.parity at {commit()}: {plan.partitions} partitions, {asked.runs} runs of each, by turns; load average at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n\n{table(lines, runs, plan.partitions)}"
     )
     return 0
 

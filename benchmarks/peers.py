@@ -12,18 +12,16 @@ import re
 import subprocess
 import time
 import zipfile
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from kafka.protocol.schemas import StructField
 from kafka.record import MemoryRecords
-from kazoo.client import KazooClient
 
-from benchmarks.facts import CAMEL, SNAKE, Facts, LogScript, Summary, differences, summary_of_facts
+from benchmarks.facts import CAMEL, SNAKE, Done, Facts, LogScript, differences, summary_of_facts
+from benchmarks.kazoo_peers import loop_facts, loop_facts_in_two
 from benchmarks.scale.cluster import Plan, load_spec
 from benchmarks.scale.processes import JVM
 from kraft_runbook.clients.metadata_log_reader import MetadataLogReader
@@ -33,103 +31,6 @@ from kraft_runbook.errors import StepFailed
 from kraft_runbook.metadata.entities import kafka_uuid
 from kraft_runbook.metadata.log_chunks import Chunk
 from lab.installation import JARS, TEMPLATES, java
-
-WINDOW = 1000
-"""Reads that the asynchronous peer keeps in flight."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """``seconds``: of the work itself, imports and connecting left out; ``note``: what must be said beside the figure. ``summary`` None: not whole (sampled)."""
-
-    seconds: float
-    summary: Summary | None
-    note: str = ""
-
-
-# -- ZooKeeper ------------------------------------------------------------------------------------------------------------
-
-
-def kazoo_loop(plan: Plan, *, sample: int | None = None) -> Done:
-    """kazoo's ``get`` in a loop: the topics' names, then znode by znode. What a first script does.
-
-    ``sample``: only so many znodes, of topics spread over all, and the time extrapolated to the rest; said in the note. Only for sizes where the loop takes hours.
-    """
-    return _extrapolated(plan, *_kazoo(plan, _get_one_by_one, sample))
-
-
-def kazoo_async(plan: Plan) -> Done:
-    """kazoo's ``get_async`` with a window of 1000 requests in flight: what a good script does."""
-    return _extrapolated(plan, *_kazoo(plan, _get_windowed, None))
-
-
-Getter = Callable[[KazooClient, Iterator[str]], Iterator[tuple[str, bytes]]]
-
-
-def _kazoo(plan: Plan, get: Getter, sample: int | None) -> tuple[Facts, float, int, int]:
-    """The facts, the seconds, how many znodes were read, and how many the whole tree has."""
-    client = KazooClient(hosts=load_spec(plan).zookeeper.connect, timeout=30)
-    client.start(30)
-    try:
-        began = time.perf_counter()
-        names = sorted(client.get_children("/brokers/topics"))
-        listed = time.perf_counter() - began
-        a_topic = plan.shape.a_topic + 2
-        chosen = names if sample is None else names[:: max(1, len(names) * a_topic // sample)]
-        facts, read = Facts(), 0
-        topics = {path.rpartition("/")[2]: json.loads(data) for path, data in get(client, (f"/brokers/topics/{name}" for name in chosen))}
-        read += len(topics)
-        facts.ids = {name: topic["topic_id"] for name, topic in topics.items()}
-        states = (f"/brokers/topics/{name}/partitions/{number}/state" for name, topic in topics.items() for number in topic["partitions"])
-        for path, data in get(client, states):
-            _, _, _, name, _, number, _ = path.split("/")
-            facts.partition(name, int(number), _partition(topics[name], number, json.loads(data)))
-            read += 1
-        for path, data in get(client, (f"/config/topics/{name}" for name in chosen)):
-            facts.configs[path.rpartition("/")[2]] = json.loads(data)["config"]
-            read += 1
-        took = time.perf_counter() - began
-    finally:
-        client.stop()
-        client.close()
-    whole = round(read * len(names) / len(chosen))
-    return facts, listed + (took - listed) * whole / read, read, whole
-
-
-def _extrapolated(plan: Plan, facts: Facts, seconds: float, read: int, whole: int) -> Done:
-    if read < whole:
-        return Done(seconds, None, f"extrapolated from {read} of {whole} znodes")
-    return Done(seconds, summary_of_facts(facts, plan.shape.topics), f"{read} znodes")
-
-
-def _partition(topic: Any, number: str, state: Any) -> tuple[Any, ...]:
-    return (
-        tuple(topic["partitions"][number]),
-        tuple(sorted(topic["adding_replicas"].get(number, ()))),
-        tuple(sorted(topic["removing_replicas"].get(number, ()))),
-        state["leader"],
-        state["leader_epoch"],
-        tuple(sorted(state["isr"])),
-        state.get("leader_recovery_state", 0),
-    )
-
-
-def _get_one_by_one(client: KazooClient, paths: Iterator[str]) -> Iterator[tuple[str, bytes]]:
-    for path in paths:
-        yield path, client.get(path)[0]
-
-
-def _get_windowed(client: KazooClient, paths: Iterator[str]) -> Iterator[tuple[str, bytes]]:
-    flying: deque[tuple[str, Any]] = deque()
-    for path in paths:
-        if len(flying) >= WINDOW:
-            first, answer = flying.popleft()
-            yield first, answer.get()[0]
-        flying.append((path, client.get_async(path)))
-    while flying:
-        first, answer = flying.popleft()
-        yield first, answer.get()[0]
-
 
 # -- the metadata log -----------------------------------------------------------------------------------------------------
 
@@ -245,7 +146,15 @@ def _uvarint(value: io.BytesIO) -> int:
 
 def dict_diff_gate(plan: Plan, *, sample: int | None = None) -> Done:
     """The whole gate by script: kazoo's loop, kafka-dump-log, and a diff of two dicts. Only its loop may be extrapolated (``sample``)."""
-    tree, loop, read, whole = _kazoo(plan, _get_one_by_one, sample)
+    return _dict_diff_gate(plan, *loop_facts(plan, sample))
+
+
+def dict_diff_gate_in_two(plan: Plan, *, sample: int | None = None) -> Done:
+    """The same, its loop in two processes, which send their dicts to the one that compares."""
+    return _dict_diff_gate(plan, *loop_facts_in_two(plan, sample))
+
+
+def _dict_diff_gate(plan: Plan, tree: Facts, loop: float, read: int, whole: int) -> Done:
     log, dump, _ = read_dump(plan)
     began = time.perf_counter()
     if read < whole:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from fault_case import Case, Start
 
-ROOT = Path(__file__).resolve().parents[2]
+from lab.checkout import commit
+from lab.layout import ROOT
+
 FIGURES = ROOT / "build" / "faults.json"
 TABLE = "KRB_FAULTS_TABLE"
 """Names the page whose table is to be written; ``make faults`` sets it. ``make test``, which plays one case, changes no file."""
@@ -43,10 +43,10 @@ class Result:
         wrong = [name for name, found in self.broken.items() if found]
         return "I1-I7 hold" if not wrong else f"BROKEN: {', '.join(wrong)}"
 
-    def played(self, date: str, commit: str) -> Played:
-        """Its cells in the page's table. ``commit``: of the code that was played."""
+    def played(self, date: str, at_commit: str) -> Played:
+        """Its cells in the page's table. ``at_commit``: of the code that was played."""
         outcome = self.verdict if self.verdict.startswith("BROKEN") else self.outcome
-        return (outcome, f"{self.seconds:.0f}", f"{self.acknowledged:,}", f"{self.longest_stall:.1f}", date, commit)
+        return (outcome, f"{self.seconds:.0f}", f"{self.acknowledged:,}", f"{self.longest_stall:.1f}", date, at_commit)
 
 
 def table(results: list[Result]) -> list[str]:
@@ -69,18 +69,7 @@ def keep(result: Result, cases: Mapping[str, Case]) -> None:
     if os.environ.get(TABLE):
         page = ROOT / os.environ[TABLE]
         today = datetime.now(UTC).date().isoformat()
-        page.write_text(with_rows(page.read_text(), cases, {result.case: result.played(today, commit_here(page))}))
-
-
-def commit_here(page: Path) -> str:
-    """The commit of this checkout; with a ``+`` where a file differs from it, the page itself aside."""
-    commit = _git("rev-parse", "--short=7", "HEAD")
-    changed = [line[3:] for line in _git("status", "--porcelain", "--untracked-files=no").splitlines()]
-    return commit + ("+" if [each for each in changed if ROOT / each != page] else "")
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.rstrip("\n")
+        page.write_text(with_rows(page.read_text(), cases, {result.case: result.played(today, commit(but=[page]))}))
 
 
 # -- the page -----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from labs import describe_new_lab
 
-from benchmarks import peers
+from benchmarks import kazoo_peers, ours, peers
 from benchmarks.facts import Facts, summary_of_facts
 from benchmarks.scale import churn, measure
 from benchmarks.scale.cluster import Plan
@@ -33,7 +33,9 @@ def test_real_controllers_copy_the_tree_that_was_written(tmp_path: Path) -> None
         told = summary_of_facts(written(plan.shape), plan.shape.topics)
         assert peers.dump_log(plan).summary == told
         assert peers.generic_decoder(plan).summary == told
-        assert peers.kazoo_async(plan).summary == told, "nor has the sync back changed ZooKeeper"
+        for read in (kazoo_peers.loop, kazoo_peers.windowed, kazoo_peers.loop_in_two, kazoo_peers.windowed_in_two, ours.zookeeper, ours.zookeeper_in_two):
+            assert read(plan).summary == told, f"{read.__name__}: nor has the sync back changed ZooKeeper"
+        assert peers.dict_diff_gate_in_two(plan).note.startswith("0 differences")
         assert figures.records >= 1300, "a topic, ten partitions and two configs, a hundred times"
         assert 0 < figures.copy <= figures.registration_to_state_1 + 1
 

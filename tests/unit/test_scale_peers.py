@@ -93,6 +93,24 @@ def test_no_table_when_two_sides_found_different_facts() -> None:
     _require_same([run("ours.log", 1), run("peers.dump_log", 2)])
 
 
+def test_a_ratio_is_of_two_that_begin_alike_and_read_in_as_many_processes() -> None:
+    alike = [line for line in LINES if line.alike]
+    for line in alike:
+        assert [state for state in ("warm", "cold") if (state in line.title) != (state in line.peer_title)] in ([], ["cold"]), line
+        assert ("in_two" in line.peer) == ("in_two" in line.ours or line.ours == "ours.gate"), line
+    readers = {(line.ours, line.peer) for line in alike if line.what == "zookeeper"}
+    assert {(ours.removesuffix("_in_two"), peer.removesuffix("_in_two")) for ours, peer in readers} == {
+        ("ours.zookeeper", "kazoo_peers.loop"),
+        ("ours.zookeeper", "kazoo_peers.windowed"),
+    }
+    assert len(readers) == 4
+
+
+def test_two_that_are_not_alike_have_no_ratio() -> None:
+    (line,) = [line for line in LINES if line.peer == "peers.dict_diff_gate"]
+    assert "| 2.00 | 30.00 | - |" in parity_table([line], [run("ours.gate", 2), run("peers.dict_diff_gate", 30)], 200_000)
+
+
 def test_an_aim_that_was_missed_says_no() -> None:
     lines = [line for line in LINES if line.what == "log"]
     said = parity_table(lines, [run("ours.log", 2), run("peers.dump_log", 30), run("peers.generic_decoder", 4)], 200_000)
