@@ -1,4 +1,4 @@
-"""Read, and change nothing: what one node's host has. Each part stands alone; one that can't be read says why."""
+"""Read, and change nothing: what the host of one or more nodes has. Each part stands alone; one that can't be read says why."""
 
 from __future__ import annotations
 
@@ -20,21 +20,28 @@ from ansible.module_utils.service_manager import ABSENT, service_manager
 
 DOCUMENTATION = """
 module: kafka_host_facts
-short_description: Read a Kafka node's host without changing it
+short_description: Read the host of Kafka nodes without changing it
 description:
-  - Every part of the result is C({value: ...}) or C({unread: <reason>}).
+  - Every part of a node's result is C({value: ...}) or C({unread: <reason>}). The nodes are read side by side.
 options:
-  name: {description: The service., type: str, required: true}
-  manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
+  manager: {description: What runs the services., type: str, required: true, choices: [supervisor, systemd]}
   socket: {description: The serverurl of supervisor., type: str}
-  host: {description: The node's own host name or address., type: str, required: true}
-  ports: {description: The ports that the node is to use., type: list, elements: int, required: true}
-  log_dirs: {description: The node's log directories., type: list, elements: path, required: true}
-  config_file: {description: The node's configuration., type: path, required: true}
   secrets_file: {description: "The host's secrets file, where the cluster file names one.", type: str, default: ""}
   kafka_home: {description: Where Kafka is installed., type: path, required: true}
-  must_reach: {description: "Addresses, host:port, that the node must be able to reach.", type: list, elements: str, default: []}
   kafka_version: {description: The version that should be there., type: str, required: true}
+  nodes:
+    description: The nodes on this host.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      node_id: {description: Under which the result has it., type: int, required: true}
+      name: {description: The service., type: str, required: true}
+      host: {description: The node's own host name or address., type: str, required: true}
+      ports: {description: The ports that the node is to use., type: list, elements: int, required: true}
+      log_dirs: {description: The node's log directories., type: list, elements: path, required: true}
+      config_file: {description: The node's configuration., type: path, required: true}
+      must_reach: {description: "Addresses, host:port, that the node must be able to reach.", type: list, elements: str, default: []}
 """
 
 CALL_SECONDS = 10.0
@@ -47,27 +54,39 @@ JAVA_VERSION = re.compile(r'version "([^"]+)"')
 
 
 def main() -> None:
+    node = {
+        "node_id": {"type": "int", "required": True},
+        "name": {"type": "str", "required": True},
+        "host": {"type": "str", "required": True},
+        "ports": {"type": "list", "elements": "int", "required": True},
+        "log_dirs": {"type": "list", "elements": "path", "required": True},
+        "config_file": {"type": "path", "required": True},
+        "must_reach": {"type": "list", "elements": "str", "default": []},
+    }
     module = AnsibleModule(
         argument_spec={
-            "name": {"type": "str", "required": True},
             "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
             "socket": {"type": "str"},
-            "host": {"type": "str", "required": True},
-            "ports": {"type": "list", "elements": "int", "required": True},
-            "log_dirs": {"type": "list", "elements": "path", "required": True},
-            "config_file": {"type": "path", "required": True},
             "secrets_file": {"type": "str", "default": "", "no_log": False},
             "kafka_home": {"type": "path", "required": True},
-            "must_reach": {"type": "list", "elements": "str", "default": []},
             "kafka_version": {"type": "str", "required": True},
+            "nodes": {"type": "list", "elements": "dict", "required": True, "options": node},
         },
         supports_check_mode=True,
     )
-    asked = module.params
+    common = {name: value for name, value in module.params.items() if name != "nodes"}
+    nodes = module.params["nodes"]
+    with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
+        states = list(pool.map(lambda each: read_node({**common, **each}), nodes))
+    module.exit_json(changed=False, host_state={str(each["node_id"]): state for each, state in zip(nodes, states)}, clock=time.time())
+
+
+def read_node(asked: dict) -> dict:
+    """One node's parts by name."""
     manager = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS)
     status = part(manager.status)
     service = status.get("value")
-    state = {
+    return {
         "service_state": {"value": service.state} if service else status,
         "service_defined": {"value": service.state != ABSENT} if service else status,
         "controller_threads": part(lambda: threads(service.pid if service else 0, CONTROLLER_THREADS)),
@@ -83,7 +102,6 @@ def main() -> None:
         "unreachable_addresses": part(lambda: unreachable(asked["must_reach"])),
         "classpath_ok": part(lambda: software_is_there(asked["kafka_home"], asked["kafka_version"])),
     }
-    module.exit_json(changed=False, host_state=state, clock=time.time())
 
 
 def part(ask: Callable[[], object]) -> dict:

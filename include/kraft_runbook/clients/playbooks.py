@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kraft_runbook.addresses import address
 from kraft_runbook.clients.ansible_runs import HostReport, RunReport, Tell, run_ansible
@@ -28,6 +28,8 @@ from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.mode_settings import ZOOKEEPER_KEYS
 from kraft_runbook.observation import BrokerMode, ControllerMode, HostState, Unread
 from kraft_runbook.properties_file import render_properties
+
+N = TypeVar("N", Broker, Controller, Broker | Controller)
 
 AGAIN = "correct what is named above, then run this step again: it goes on from what it finds on the host"
 _MARGIN = 300.0
@@ -247,18 +249,33 @@ def gather_host_facts(spec: ClusterSpec, node_ids: Sequence[int] | None = None, 
     nodes = [_node(spec, each) for each in (node_ids if node_ids is not None else (*spec.broker_ids, *spec.controller_ids))]
     if not nodes:
         return {}
+    machines = {f"host-of-{host_name(together[0])}": together for together in _by_machine(spec, nodes)}
     report = run_ansible(
         playbook_directory() / "gather_host_facts.yml",
-        {host_name(node): node_variables(spec, node) for node in nodes},
+        {name: {**node_variables(spec, together[0]), "nodes": [_read_there(spec, each) for each in together]} for name, together in machines.items()},
         check=False,
         timeout=_FACTS_SECONDS,
         secret_text=None,
         secret_values=[],
         tell=_silent,
-        labels={host_name(node): _label(node) for node in nodes},
+        labels={name: ", ".join(_label(each) for each in together) for name, together in machines.items()},
         directory=state_dir,
     )
-    return {node.id: _host_state(node.id, report.hosts[host_name(node)], report) for node in nodes}
+    return {each.id: _host_state(each.id, report.hosts[name], report) for name, together in machines.items() for each in together}
+
+
+def _read_there(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
+    """What ``kafka_host_facts`` is given of one of a machine's nodes."""
+    own = node_variables(spec, node)
+    return {"name": own["service"], "host": own["node_host"], **{key: own[key] for key in ("node_id", "ports", "log_dirs", "config_file", "must_reach")}}
+
+
+def _by_machine(spec: ClusterSpec, nodes: Iterable[N]) -> list[list[N]]:
+    """The nodes, those of one machine together: a run costs by the machine."""
+    machines: dict[str, list[N]] = {}
+    for each in nodes:
+        machines.setdefault("here" if spec.reach.kind == "local" else each.host, []).append(each)
+    return list(machines.values())
 
 
 def playbook_directory() -> Path:
@@ -282,9 +299,6 @@ def guarded_controllers(
     others = [each for each in spec.controllers if each.id != but and each.id not in gone]
     with ThreadPoolExecutor(max_workers=max(1, len(others)), thread_name_prefix="guard") as pool:
         shown = dict(zip([each.id for each in others], pool.map(lambda each: _shown_mode(spec, each, secrets), others), strict=True))
-    machines: dict[str, list[Controller]] = {}
-    for each in others:
-        machines.setdefault("here" if spec.reach.kind == "local" else each.host, []).append(each)
     # A dry run shows the whole way, also before any controller is provisioned.
     provisioning = check or guard is Guard.PROVISIONING
     return {
@@ -293,7 +307,7 @@ def guarded_controllers(
             "provisioning": provisioning,
             "controllers": [_asked(each, shown[each.id]) for each in together],
         }
-        for together in machines.values()
+        for together in _by_machine(spec, others)
     }
 
 
@@ -414,11 +428,12 @@ def _raise_unless_successful(playbook: str, node: Broker | Controller, report: R
 
 
 def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
-    if host.failure or not host.facts:
+    facts = host.facts.get(str(node_id))
+    if host.failure or not facts:
         reason = host.failure[1] if host.failure else f"ansible ended as {report.status}: {report.output.rpartition(chr(10))[2] or 'it printed nothing'}"
         parts = {each.name: Unread(reason) for each in fields(HostState) if each.name != "node_id"}
         return HostState(node_id=node_id, **parts)
-    found: dict[str, Any] = {name: Unread(part["unread"]) if "unread" in part else part["value"] for name, part in host.facts.items()}
+    found: dict[str, Any] = {name: Unread(part["unread"]) if "unread" in part else part["value"] for name, part in facts.items()}
     lists = ("unreachable_addresses", "controller_threads", "listener_threads", "secrets_keys")
     for name, kind in (("ports_in_use", frozenset), *((each, tuple) for each in lists)):
         if not isinstance(found[name], Unread) and found[name] is not None:
