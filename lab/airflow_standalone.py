@@ -27,10 +27,8 @@ from lab.ports import holder, is_open
 
 PROJECT = Path(__file__).resolve().parents[1]
 USER = "operator"
-SETTLED = 3.0
-"""Seconds that a person takes at least to answer a gate."""
 SEEN_BY_THEN = 30.0
-"""Seconds after which a gate is answered though the scheduler's log shows no end of the process that parked it: that scheduler may have died."""
+"""Seconds after which a gate is answered though the scheduler's log does not show it as parked: that scheduler may have died."""
 PATIENCE = 300.0
 """Seconds that a call goes on while nobody answers, unless it is told otherwise."""
 COMPONENTS = {name: re.compile(rf"airflow {name.replace('-', '[-_]')}\b") for name in ("api-server", "scheduler", "dag-processor", "triggerer")}
@@ -175,13 +173,16 @@ class Airflow:
             log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL))
             return next(iter(deque(said_errors(line.decode(errors="replace") for line in log), maxlen=1)), "")[:400]
 
-    def saw_the_end_of(self, task_id: str, run_id: str, try_number: int) -> bool:
-        """Whether the scheduler has taken note that a process of this try ended. A task that parks ends its process, and lives on."""
+    def saw_it_parked(self, instance: str, try_number: int) -> bool:
+        """Whether the scheduler has taken note that the process of this try of a task instance ended, and that the task is parked.
+
+        Airflow 3.3 logs that line once it has read the task's state from its database: an answer after it can't be mistaken for that end.
+        """
         with (self.home / "standalone.log").open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL))
             text = log.read().decode(errors="replace")
-        key = f"task_id='{task_id}', run_id='{run_id}', try_number={try_number},"
-        return any("Received executor event" in line and key in line for line in text.splitlines())
+        words = ("TaskInstance Finished:", f"ti_id={instance},", "state=awaiting_input,", f"try_number={try_number},")
+        return any(all(word in line for word in words) for line in text.splitlines())
 
     def gone(self) -> str | None:
         """In words, why nobody will answer any more: no API server of this Airflow runs. None while one does."""
@@ -274,13 +275,12 @@ class AirflowClient:
         """Wait until a gate has parked for good.
 
         Airflow 3.3 fails a gate that is answered, or marked, in the very moment it parks: the scheduler then takes the end of the parking process for the
-        end of the resumed task. So this waits until the scheduler's log shows that end, and until the gate is three seconds old.
+        end of the resumed task. So this waits until the scheduler's log shows that it has dealt with that end.
         """
         asked_at = datetime.fromisoformat(self.gate(dag_id, run_id, task_id)["created_at"].replace("Z", "+00:00"))
-        number = self._instance(dag_id, run_id, task_id)["try_number"]
-        while True:
-            age = (datetime.now(UTC) - asked_at).total_seconds()
-            if age > SEEN_BY_THEN or (age > SETTLED and self._airflow.saw_the_end_of(task_id, run_id, number)):
+        parked = self._instance(dag_id, run_id, task_id)
+        while not self._airflow.saw_it_parked(parked["id"], parked["try_number"]):
+            if (datetime.now(UTC) - asked_at).total_seconds() > SEEN_BY_THEN:
                 return
             time.sleep(0.2)
 

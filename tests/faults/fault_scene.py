@@ -16,7 +16,7 @@ from stage import MIGRATION, Stage
 
 from kraft_runbook.errors import RunbookError
 from lab import supervision
-from lab.airflow_standalone import SEEN_BY_THEN, SETTLED
+from lab.airflow_standalone import SEEN_BY_THEN
 from lab.layout import layout
 
 Undo = Callable[[], None]
@@ -27,8 +27,6 @@ ENDED = frozenset({"success", "failed"})
 
 
 FIRST_STEP_AFTER = "gate_start.confirm"
-PARKED = SETTLED
-"""Seconds that a gate must have been parked before it is answered, whatever the scheduler has seen."""
 
 
 class Unexpected(Exception):
@@ -185,11 +183,7 @@ class Scene:
         for task in [task for task, state in states.items() if state == "awaiting_input"]:
             ti = self.stage.task(self.dag, self.run_id, task)
             waited = time.monotonic() - self._parked.setdefault(ti["id"], time.monotonic())
-            if (
-                task_process(ti["id"]) is not None
-                or waited < PARKED
-                or (waited < SEEN_BY_THEN and not self.stage.airflow.saw_the_end_of(task, self.run_id, ti["try_number"]))
-            ):
+            if task_process(ti["id"]) is not None or (waited < SEEN_BY_THEN and not self.stage.airflow.saw_it_parked(ti["id"], ti["try_number"])):
                 continue
             try:
                 self.stage.client.answer(self.dag, self.run_id, task, "Approve")
