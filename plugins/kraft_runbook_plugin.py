@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
+# Airflow loads plugins before it forks the processes that run tasks and parse DAGs: what is imported here, none of them imports again.
+import kraft_runbook_airflow.runbook  # noqa: F401
+
 
 class KraftRunbookPlugin(AirflowPlugin):
     """Names the project in Airflow's list of plugins; operators and triggers are imported by path."""
