@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -40,7 +41,8 @@ class Workload:
     def look(self) -> Sample | None:
         """The latest sample that has something acknowledged and something read."""
         try:
-            text, at = self.status.read_text(), self.status.stat().st_mtime
+            with self.status.open() as file:  # it is replaced whole: text and time of one writing
+                text, at = file.read(), os.fstat(file.fileno()).st_mtime
         except FileNotFoundError:
             return None
         told = STATUS.search(text)
