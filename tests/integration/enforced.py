@@ -25,8 +25,8 @@ def topic_without_a_factor(lab: Lab, name: str) -> int:
     found: list[int] = []
 
     def seen() -> bool:
-        partitions = admin.list_topics(timeout=10).topics[name].partitions if name in admin.list_topics(timeout=10).topics else {}
-        found[:] = [len(each.replicas) for each in partitions.values()]
+        told = admin.list_topics(timeout=10).topics.get(name)  # one answer: the next broker may not have heard of the topic yet
+        found[:] = [len(each.replicas) for each in told.partitions.values()] if told else []
         return len(found) == 1
 
     by_hand.wait_until(f"topic {name} is told", seen)
