@@ -29,14 +29,18 @@ SECONDS_TO_END = 600.0
 
 def pytest_configure(config: pytest.Config) -> None:
     if _is_worker(config):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process: the first one tells the others
+        signal.signal(signal.SIGINT, _let_pass)  # Ctrl-C reaches every process: the first one tells the others
     signal.signal(signal.SIGTERM, _interrupt)
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
     """As Ctrl-C, once: what ends the clusters must not be interrupted again."""
-    signal.signal(number, signal.SIG_IGN)
+    signal.signal(number, _let_pass)
     raise KeyboardInterrupt
+
+
+def _let_pass(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing. Not SIG_IGN: what the tests start would inherit that, and could not be interrupted."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -61,7 +65,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
     """An interrupted process has ended its clusters by now: it goes, for otherwise it would wait for further tests."""
-    if _is_worker(config) and signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
+    if _is_worker(config) and signal.getsignal(signal.SIGTERM) is _let_pass:
         os._exit(pytest.ExitCode.INTERRUPTED)
 
 
