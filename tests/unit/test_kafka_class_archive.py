@@ -58,10 +58,12 @@ def test_an_archive_of_other_jars_is_left_alone_and_java_says_so_on_standard_err
     assert "Unable to use shared archive" in ran.stderr
 
 
-def test_a_jar_put_into_a_lab_by_hand_is_read_and_the_archive_left_alone(tmp_path: Path) -> None:
+def test_a_jar_replaced_in_a_lab_by_hand_is_read_and_the_archive_left_alone(tmp_path: Path) -> None:
     scripts = installed(tmp_path)
-    shutil.copyfile(JARS / "kafka_2.13-3.9.2.jar", scripts.parent / "libs" / "added.jar")
-    assert source_of_kafka(scripts, tmp_path / "loaded").startswith("file:")
+    patched = scripts.parent / "libs" / "kafka_2.13-3.9.2.jar"
+    patched.unlink()
+    shutil.copyfile(JARS / patched.name, patched)
+    assert source_of_kafka(scripts, tmp_path / "loaded") == f"file:{patched}"
 
 
 def test_an_archive_that_is_none_stops_no_java_and_says_nothing_on_standard_output(tmp_path: Path) -> None:
