@@ -250,12 +250,19 @@ def broker_in_sync(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *,
     Judged by the Metadata answers of all brokers, the worst of them counting: one that has just started may know of no topic
     at all, which would look like being in sync.
     """
-    if no_copy_shown(seen) and seen.brokers[node_id].mode != BrokerMode.KRAFT:
-        return DONE  # nobody leads who could take a replica back: waiting would keep those who died in the copy from being left
+    if (no_copy_shown(seen) or _copy_under_way(seen)) and seen.brokers[node_id].mode != BrokerMode.KRAFT:
+        return DONE  # nobody could take a replica back now: waiting would keep a copy that hangs, or died, from being left; the copy's own wait asks again
     lost = _exited_broker(seen, earlier, node_id)
     if lost:
         return lost
     return _first(_out_of_sync(seen, earlier, spec, node_id))
+
+
+def _copy_under_way(seen: ClusterObservation) -> bool:
+    """Whether a KRaft controller has taken the office and not yet copied everything: no ISR changes meanwhile (docs/copy.md)."""
+    if detect_phase(seen).phase is not Phase.PRE_MIGRATION or not was_read(seen.zookeeper) or seen.zookeeper.controller is None:
+        return False
+    return seen.zookeeper.controller.kraft_controller_epoch >= 0
 
 
 def _out_of_sync(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, node_id: int) -> Iterator[str]:

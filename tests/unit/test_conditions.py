@@ -201,6 +201,16 @@ def test_a_gauge_of_0_alone_is_waited_for(log: Spoil) -> None:
     assert not progress.done and not progress.hopeless
 
 
+def test_a_replica_is_not_waited_for_while_the_copy_is_under_way_since_nobody_can_take_it_back() -> None:
+    """On the way back from a copy that hangs it would be waited for until the deadline; on the way forward the wait for the copy asks again."""
+    behind = both(broker(2, mode=BrokerMode.HYBRID), topics(out_of_sync_by_broker={2: 17}, under_replicated_count=17))
+    copying = both(behind, zookeeper(controller=ControllerZnode(101, 4)))
+    assert not ask(Condition.BROKER_IN_SYNC, P, behind, node_id=2, spoilt_before=True).done
+    assert ask(Condition.BROKER_IN_SYNC, P, copying, node_id=2, spoilt_before=True).done
+    assert "17 under-replicated" in ask(Condition.METADATA_COPIED, H, behind, spoilt_before=True).waiting_for
+    assert not ask(Condition.BROKER_IN_SYNC, H, behind, node_id=2, spoilt_before=True).done
+
+
 def test_a_condition_about_one_node_needs_its_id() -> None:
     with pytest.raises(ValueError, match="give its id"):
         evaluate(Condition.BROKER_IN_SYNC, observation(H), SPEC)
