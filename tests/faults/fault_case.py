@@ -51,7 +51,7 @@ class When(Strict):
 
 
 class Fault(Strict):
-    """What is broken. ``target`` is for the injector of that kind to read; ``seconds``: how long it lasts, where it ends by itself."""
+    """What is broken. ``target`` is for the injector of that kind to read; ``seconds``: how long it lasts once it is broken, where it ends by itself."""
 
     kind: str
     target: Any = None

@@ -133,8 +133,9 @@ class Scene:
     # -- its parts ------------------------------------------------------------------------------------------------------
 
     def _inject(self, fault: Fault, inject: Injector) -> None:
-        began, began_at = time.monotonic(), time.time()
+        began_at = time.time()
         undo = inject(self, fault)
+        broken_at = time.monotonic()
         if undo is None:
             self.faults.append(Span(fault.kind, began_at, time.time()))
             return
@@ -147,7 +148,7 @@ class Scene:
         if fault.seconds is not None:
             if self.case.expected.explain and not self.case.expected.fails:
                 self._check_the_explanation()
-            time.sleep(max(0.0, fault.seconds - (time.monotonic() - began)))
+            time.sleep(max(0.0, fault.seconds - (time.monotonic() - broken_at)))
             self.repairs.remove(undone)
             undone()
 
