@@ -41,7 +41,11 @@ class Copies:
                         shutil.rmtree(draft)
                     make(draft)
                     draft.rename(place / name)
-            copy_directory(place / name, target)
+            try:
+                copy_directory(place / name, target)
+            except BaseException:
+                shutil.rmtree(target, ignore_errors=True)
+                raise
         self._remove_old_keys()
 
     def _remove_old_keys(self) -> None:

@@ -60,33 +60,43 @@ def put(phase: Phase, spec: ClusterSpec, *, topics: int = 0) -> None:
 
     A copy that is not kept yet is made first, which takes from half a minute (ZOOKEEPER) to three (FINALIZED, from nothing).
     """
-    here, name = layout(spec), f"{phase}-{topics}"
+    directory = layout(spec).directory
+    Copies(HOME, key()).take(f"{phase}-{topics}", directory, lambda draft: _make(phase, topics, draft))
     try:
-        Copies(HOME, key()).take(name, here.directory, lambda draft: _make(phase, topics, draft))
-        here.supervisor_config.write_text(supervision.render_configuration(spec))
-        of_brokers, of_controllers = MODES[phase]
-        for broker in spec.brokers:
-            by_hand.write(broker, broker_properties(spec, broker, of_brokers))
-        for controller in spec.controllers if of_controllers else ():
-            by_hand.write(controller, controller_properties(spec, controller, of_controllers))
-    except FileExistsError:
-        raise
+        _configure(phase, spec)
     except BaseException:
-        shutil.rmtree(here.directory, ignore_errors=True)
+        shutil.rmtree(directory)
         raise
 
 
 def start(phase: Phase, lab: Lab, *, only: Collection[str] = ()) -> None:
     """Start the lab that ``put`` left, until it is healthy and, where there is one, dual write lives. What fails is raised with the ends of the logs."""
-    try:
+    with _with_logs(lab.spec):
         lifecycle.up(lab.spec, only=only)
         if phase in (Phase.HYBRID, Phase.DUAL_WRITE) and not only:
             by_hand.await_dual_write(lab.spec, secrets=lab.secrets)
+
+
+@contextmanager
+def _with_logs(spec: ClusterSpec) -> Iterator[None]:
+    """The lab is removed with its logs when something fails: the error tells how they end."""
+    try:
+        yield
     except Exception as error:
-        here = layout(lab.spec)
-        for log in sorted(here.logs.glob("*.log")):
+        here = layout(spec)
+        for log in sorted(here.logs.glob("*.log")) if not hasattr(error, "__notes__") else ():
             error.add_note(f"{log.name} ends:\n{supervision.log_tail(here, log.stem, lines=20)}")
         raise
+
+
+def _configure(phase: Phase, spec: ClusterSpec) -> None:
+    """Write what ``lifecycle.up`` does not: every node's configuration in the mode that it has by then. And supervisor's, by which a lab is known."""
+    layout(spec).supervisor_config.write_text(supervision.render_configuration(spec))
+    of_brokers, of_controllers = MODES[phase]
+    for broker in spec.brokers:
+        by_hand.write(broker, broker_properties(spec, broker, of_brokers))
+    for controller in spec.controllers if of_controllers else ():
+        by_hand.write(controller, controller_properties(spec, controller, of_controllers))
 
 
 def _make(phase: Phase, topics: int, draft: Path) -> None:
@@ -95,9 +105,10 @@ def _make(phase: Phase, topics: int, draft: Path) -> None:
     _end(lab)  # a maker that was killed leaves its lab running
     try:
         print(f"making a cluster in {phase}, to be kept")
-        _FROM[phase](lab, topics)
-        wait_until_healthy(lab.spec, say=print)
-        lifecycle.down(lab.spec)
+        with _with_logs(lab.spec):
+            _FROM[phase](lab, topics)
+            wait_until_healthy(lab.spec, say=print)
+            lifecycle.down(lab.spec)
         _strip(lab.spec)
         copy_directory(lab.directory, draft)
     finally:
