@@ -12,6 +12,7 @@ import pytest
 from by_hand import answered
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
 from confluent_kafka.admin import AlterConfigOpType as Op
+from fault_proxy import Proxy
 from kazoo.client import KazooClient
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_acl
 from labs import Lab
@@ -28,7 +29,7 @@ from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.leaving import Departure, FencePlan, fence_plan
 from kraft_runbook.never_copied import why_not_proven
-from lab.layout import starts
+from lab.layout import starts, zookeeper_address
 
 BURST = [f"burst-{n}" for n in range(300)]
 BEHIND = (("orders", 1), ("orders", 2))
@@ -171,6 +172,30 @@ def test_an_active_controller_that_resigns_during_the_proof_lifts_the_fence_at_o
     dual_write_goes_on(dual_write)
 
 
+def test_where_this_tool_loses_zookeeper_inside_the_fence_every_controller_is_started_again(
+    dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network between this process alone and ZooKeeper falls silent, before the offset is read."""
+    host, port = zookeeper_address(dual_write.spec)
+    proxy = Proxy((f"{host.rpartition('.')[0]}.2", port), (host, port))
+    reader = departure.ZookeeperReader
+    monkeypatch.setattr(
+        departure, "ZookeeperReader", lambda asked, **given: reader(asked.model_copy(update={"servers": ("{}:{}".format(*proxy.address),)}), **given)
+    )
+    before, held = starts(dual_write.spec), json.loads(zookeeper.get("/controller")[0])
+    try:
+        with pytest.raises(StepFailed, match=r"the drain could not be proven: ZooKeeper at .* could not be read") as failed:
+            leave(dual_write, zookeeper, just_before=lambda: proxy.cut([os.getpid()]))
+    finally:
+        proxy.close()
+    assert "the fence is lifted" in failed.value.way_out and "could not be lifted" not in str(failed.value)
+    dual_write_goes_on(dual_write)  # a controller leads that may be another one
+    office = json.loads(zookeeper.get("/controller")[0])
+    assert office["kraftControllerEpoch"] >= held["kraftControllerEpoch"] >= 0
+    after = starts(dual_write.spec)
+    assert sum(after[c.service] - before[c.service] for c in dual_write.spec.controllers) == 2
+
+
 def test_a_state_znode_that_lies_behind_and_may_not_be_written_is_named_before_any_controller_is_stopped(dual_write: Lab, zookeeper: KazooClient) -> None:
     path = "/brokers/topics/orders/partitions/0/state"
     by_hand.make_state_anew(zookeeper, "orders", 0)
@@ -239,7 +264,9 @@ def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(
     told: list[str] = []
     left = leave(dual_write, zookeeper, plan=stale, tell=told.append, just_before=create_and_fall_behind_once_all_was_looked_at)
     assert f"controller {now.active} was elected before the fence; nothing was stopped: beginning again around it" in told
-    assert [f"{topic}-{partition}" for topic, partition in BEHIND] == [each.split(" ")[0] for each in left.raised]
+    ours = [f"{topic}-{partition}" for topic, partition in BEHIND]
+    mended = [each.split(" ")[0] for each in left.raised]  # a burst or a start may leave others behind as well
+    assert [name for name in mended if name in ours] == ours
     assert left.migration_offset == (left.high_watermark or 0) - 1
     assert (left.touched_keys or 0) >= 150
     assert set(left.deleted) == {"/controller", "/migration", "/admin/reassign_partitions"}

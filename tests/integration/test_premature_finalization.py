@@ -18,7 +18,7 @@ from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.configuration import MIGRATION_FLAG
 from kraft_runbook.errors import Refused
 from kraft_runbook.explain import explain
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode
+from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, ZkMigrationState, was_read
 from kraft_runbook.phases import Phase, detect_phase
 
 
@@ -91,6 +91,27 @@ def test_once_controllers_without_the_flag_led_the_alarm_sounds_and_kraft_mode_i
     by_hand.wait_until("broker 1 registers in KRaft mode", lambda: observe(spec, secrets=secrets).brokers[1].mode is BrokerMode.KRAFT)
     after = CHECKS["KRB-GATE-007"].run(observe(spec, secrets=secrets), spec)
     assert "broker 1 is" not in after.evidence and "broker 2 is in hybrid mode" in after.evidence
+    putting_the_flag_back_changes_nothing(dual_write)
+
+
+def putting_the_flag_back_changes_nothing(lab: Lab) -> None:
+    """Every controller gets its flag back and is restarted: the migration stays final, and ZooKeeper is not written."""
+    spec, secrets = lab.spec, lab.secrets
+    with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+        before = zookeeper.get("/migration")
+        for controller in spec.controllers:
+            file = Path(controller.config_file)
+            without = [line for line in file.read_text().splitlines() if not line.startswith(MIGRATION_FLAG)]
+            file.write_text("\n".join([*without, f"{MIGRATION_FLAG}=true", ""]))
+            by_hand.restart(controller, spec)
+        flagged = lambda: all(controller_mode(spec, c, secrets=secrets) is ControllerMode.MIGRATION for c in spec.controllers)  # noqa: E731
+        by_hand.wait_until("every controller runs with the flag", flagged)
+        by_hand.wait_until("they have a leader", lambda: describe_quorum(spec, secrets=secrets).leader_id > 0)
+        time.sleep(2)
+        seen = observe(spec, secrets=secrets)
+        assert was_read(seen.quorum) and seen.quorum.migration_state_record is ZkMigrationState.POST_MIGRATION
+        assert detect_phase(seen).phase is Phase.FINALIZED
+        assert before is not None and zookeeper.get("/migration") == before
 
 
 def finalize_by_elections(lab: Lab, first: int) -> ClusterObservation:
