@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from enforced import clear_passwords_in_zookeeper, topic_without_a_factor
 from labs import Lab
-from stage import ENDED, Stage, open_stage, start_workload, worker_of_playbook
+from stage import ENDED, MIGRATION, Stage, open_stage, start_workload, worker_of_playbook
 
 from kraft_runbook.clients.observe import Scope, accepts, observe
 from kraft_runbook.clients.zookeeper import ZookeeperReader
@@ -134,10 +134,15 @@ def kill_the_task_inside_the_fence(stage: Stage) -> None:
 
 
 @pytest.mark.long
-def test_from_the_roll_into_migration_mode(stage: Stage) -> None:
-    lab = stage.lab
-    by_hand.provision_controllers(lab.spec, by_hand.cluster_id(lab.spec, secrets=lab.secrets), secrets=lab.secrets)
-    by_hand.roll_brokers(lab.spec, BrokerMode.HYBRID, secrets=lab.secrets, only=(1,))
+def test_the_runbook_begins_the_migration_anew_and_goes_back_from_its_roll_into_migration_mode(stage: Stage) -> None:
+    lab, not_to_begin = stage.lab, "roll_brokers_to_hybrid.broker_2.restart"
+    run_id = stage.start(MIGRATION)
+    stage.wait(MIGRATION, run_id, "gate_start.approve", {"awaiting_input"})
+    stage.client.mark(MIGRATION, run_id, not_to_begin, "failed")  # the run ends there
+    stage.client.answer(MIGRATION, run_id, "gate_start.approve", "Approve")
+    assert stage.wait(MIGRATION, run_id, "roll_brokers_to_hybrid.broker_1.in_sync", ENDED) == "success"
+    assert stage.wait(MIGRATION, run_id, "closing_report", ENDED) == "failed"
+    by_hand.wait_until("the run ends", lambda: stage.client.run_state(MIGRATION, run_id) == "failed")
     assert phase(lab) is Phase.PRE_MIGRATION
     before = starts(lab.spec)
     roll_back(stage)
@@ -155,16 +160,6 @@ def test_from_controllers_half_provisioned(stage: Stage) -> None:
     after = starts(lab.spec)
     assert [after[b.service] - before[b.service] for b in lab.spec.brokers] == [0, 0, 0]
     assert phase(lab) is Phase.ZOOKEEPER
-
-
-@pytest.mark.long
-def test_from_the_copy_under_way(stage: Stage) -> None:
-    lab = stage.lab
-    topics = create_topics(lab, [f"copied-{n}" for n in range(300)])
-    by_hand.provision_controllers(lab.spec, by_hand.cluster_id(lab.spec, secrets=lab.secrets), secrets=lab.secrets)
-    by_hand.roll_brokers(lab.spec, BrokerMode.HYBRID, secrets=lab.secrets)
-    roll_back(stage)
-    is_back_and_holds(lab, topics)
 
 
 @pytest.mark.long
