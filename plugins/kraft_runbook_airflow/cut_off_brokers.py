@@ -1,6 +1,7 @@
-"""After the cluster left KRaft: a broker that lost a thread to its controller on the way is restarted before the others.
+"""After the cluster left KRaft: a broker that lost a thread to its controller on the way, or that ended, is restarted before the others.
 
 While it runs on, none of its partitions takes a replica back into the ISR, so that the roll would wait for ever at the first broker it restarted.
+One that ended in migration mode, as of the znode that killed the controllers, would be waited for as well: it starts in ZooKeeper mode only.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SOON = 60.0
 
 
 class RestartCutOffBrokers(RestartBrokerBack):
-    """Look at the threads of every broker still in migration mode; restart those that are cut off, one by one, and see all in sync again."""
+    """Start the brokers that don't run, look at the threads of those still in migration mode, restart those that are cut off, and see all in sync again."""
 
     def __init__(self, *, left_task: str, **kwargs: Any) -> None:
         super().__init__(node=-1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER, **kwargs)
@@ -47,22 +48,31 @@ class RestartCutOffBrokers(RestartBrokerBack):
             self.log.info("%s", unasked or "Dry run: would look for brokers that lost a thread to their controller")
             return {"restarted": []}
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
-        if detect_phase(seen).phase is not Phase.ZOOKEEPER or not seen.brokers_in(BrokerMode.HYBRID):
+        ended = [broker.id for broker in seen.brokers.values() if broker.running is False]
+        if detect_phase(seen).phase is not Phase.ZOOKEEPER or not (ended or seen.brokers_in(BrokerMode.HYBRID)):
             self.log.info("no broker in migration mode follows a ZooKeeper controller: none can be cut off")
             return {"restarted": []}
+        for node in ended:
+            self.log.error("broker %d does not run; it is started in ZooKeeper mode before another is stopped", node)
+            self._restart(context, spec, node, "its process had ended")
+        if not seen.brokers_in(BrokerMode.HYBRID):
+            return {"restarted": ended}
         self._let_threads_notice(context, spec)
         restarted, unread = self._cut_off(spec, observe(spec, secrets=airflow_secrets()))
-        for self.node in restarted:  # a try has a process, and with it an operator, of its own
-            self.log.error("broker %d is cut off from its controller by a defect of Kafka's (docs/rollback.md); its restart mends it", self.node)
-            why = "it lost a thread to its controller, and is restarted before the others"
-            record(context, self.cluster, "cut_off", {"phase": Phase.ZOOKEEPER.value, "node_id": self.node, "why": why})
-            super().act(context, spec)
-            wait_for(spec, Condition.BROKER_IN_ZOOKEEPER_MODE, deadline=spec.deadlines.registration, say=self.log.info, node_id=self.node)
-            if self.node != restarted[-1]:
+        for node in restarted:
+            self.log.error("broker %d is cut off from its controller by a defect of Kafka's (docs/rollback.md); its restart mends it", node)
+            self._restart(context, spec, node, "it lost a thread to its controller, and is restarted before the others")
+            if node != restarted[-1]:
                 self._in_sync_soon(spec)
         for broker in observe(spec, secrets=airflow_secrets()).brokers_in(BrokerMode.ZOOKEEPER):
             wait_for(spec, Condition.BROKER_IN_SYNC, deadline=spec.deadlines.in_sync, say=self.log.info, node_id=broker)
-        return {"restarted": restarted, "not_looked_at": unread}
+        return {"restarted": [*ended, *restarted], "not_looked_at": unread}
+
+    def _restart(self, context: Any, spec: ClusterSpec, node: int, why: str) -> None:
+        self.node = node  # a try has a process, and with it an operator, of its own
+        record(context, self.cluster, "cut_off", {"phase": Phase.ZOOKEEPER.value, "node_id": node, "why": why})
+        super().act(context, spec)
+        wait_for(spec, Condition.BROKER_IN_ZOOKEEPER_MODE, deadline=spec.deadlines.registration, say=self.log.info, node_id=node)
 
     def require_others_in_sync(self, seen: ClusterObservation) -> None:
         """No reason to wait here: what a broker that is cut off leads comes back into sync only by its restart."""

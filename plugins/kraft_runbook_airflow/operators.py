@@ -240,13 +240,15 @@ class RestartBroker(HostStepOperator):
         return self.mode is BrokerMode.KRAFT and reading.phase is Phase.FINALIZED and seen.brokers[self.node].mode != BrokerMode.KRAFT
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
+        ended = seen.brokers[self.node].running is False  # starting it takes nothing away
         others_down = [b.id for b in seen.brokers.values() if b.id != self.node and b.running is not True]
-        if others_down:
+        if others_down and not ended:
             raise Refused(
                 f"broker {', '.join(map(str, others_down))} does not answer; stopping broker {self.node} too could make partitions unavailable",
                 way_out="bring it back into every ISR, then clear this task",
             )
-        self.require_others_in_sync(seen)
+        if not ended:
+            self.require_others_in_sync(seen)
         without_flag = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
         if without_flag and detect_phase(seen).phase is not Phase.FINALIZED:
             raise Refused(

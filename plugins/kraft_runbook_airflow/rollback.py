@@ -129,7 +129,7 @@ class RestartBrokerBack(RestartBroker):
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
         super().guard(context, spec, seen)
-        if self.mode is not BrokerMode.ZOOKEEPER:
+        if self.mode is not BrokerMode.ZOOKEEPER or seen.brokers[self.node].running is False:
             return
         if not was_read(seen.zookeeper) or seen.zookeeper.controller is None:
             raise Refused("ZooKeeper names no controller", way_out="clear this task once a broker was elected (kraft-runbook observe)")

@@ -41,17 +41,22 @@ class Cluster:
     """A cluster that has left KRaft. A broker's restart brings it into ZooKeeper mode with all its threads.
 
     ``hybrid``: the brokers still in migration mode; ``dead``: those of them that lack a thread; ``unseen``: those whose threads can't be looked at.
-    ``held_by``: a restarted broker is out of sync until the one that leads its partitions was restarted too. Its clock runs with its sleepers.
+    ``ended``: whose process has ended. ``held_by``: a restarted broker is out of sync until the one that leads its partitions was restarted too. Its clock runs with its sleepers.
     """
 
-    def __init__(self, hybrid: Iterable[int], *, dead: Iterable[int] = (), unseen: Iterable[int] = (), held_by: dict[int, int] | None = None) -> None:
+    def __init__(
+        self, hybrid: Iterable[int], *, dead: Iterable[int] = (), unseen: Iterable[int] = (), ended: Iterable[int] = (), held_by: dict[int, int] | None = None
+    ) -> None:
         self.hybrid, self.dead, self.unseen, self.held_by = set(hybrid), set(dead), set(unseen), held_by or {}
+        self.ended = set(ended)
         self.restarted: list[int] = []
         self.out_of_sync: dict[int, int] = {}
         self.clock = 0.0
 
     def observe(self, *_: object, **__: object) -> ClusterObservation:
         seen = later(left_kraft(*self.hybrid), self.clock)
+        for each in self.ended:
+            seen = broker(each, running=False, mode=Unread(f"broker {each} does not run"))(seen)
         assert was_read(seen.topics)
         return replace(seen, topics=replace(seen.topics, out_of_sync_by_broker=dict(self.out_of_sync)))
 
@@ -65,6 +70,7 @@ class Cluster:
         assert mode is BrokerMode.ZOOKEEPER
         self.restarted.append(node)
         self.hybrid.discard(node)
+        self.ended.discard(node)
         self.dead.discard(node)
         self.out_of_sync = {each: 7 for each in self.restarted if self.held_by.get(each) not in (None, *self.restarted)}
         return PlaybookResult("restart_broker", node, ("Restart",), (), 1, {}, BEGAN, BEGAN)
@@ -159,6 +165,19 @@ def test_those_that_an_earlier_try_restarted_are_awaited_again(run: Run) -> None
 def test_healthy_brokers_and_those_in_zookeeper_mode_are_left_alone(run: Run) -> None:
     assert run(Cluster((1, 2, 3)))["restarted"] == []
     assert run(Cluster((1,), dead=(2, 3)))["restarted"] == []
+
+
+def test_brokers_that_ended_are_started_before_any_other_is_stopped(run: Run) -> None:
+    """Whatever is out of sync meanwhile, and though another one does not run either."""
+    cluster = Cluster((1,), dead=(1,), ended=(2, 3))
+    cluster.out_of_sync = {1: 7}
+    assert run(cluster) == {"restarted": [2, 3, 1], "not_looked_at": []}
+
+
+def test_one_that_ended_is_started_also_where_no_other_is_in_migration_mode(run: Run) -> None:
+    cluster = Cluster((), ended=(3,))
+    assert run(cluster, left=None) == {"restarted": [3]}
+    assert cluster.clock < 35, "no thread was waited for"
 
 
 def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run: Run) -> None:

@@ -27,15 +27,15 @@ MIDDLE = 400
 def die_in_the_copy(scene: Scene, fault: Fault) -> Undo:
     """The remaining brokers (``target``: their ids) come into migration mode by hand, so that the copy begins, and every controller that leads dies of it.
 
-    Repaired by deleting the znode.
+    Repaired by giving the znode back what it held.
     """
     with _zookeeper(scene) as client:
         last = tuple(int(each) for each in fault.target)
-        by_hand.die_in_the_copy(scene.ground.spec, client, last=last, secrets=scene.ground.lab.secrets)
+        held = by_hand.die_in_the_copy(scene.ground.spec, client, last=last, secrets=scene.ground.lab.secrets)
 
     def undo() -> None:
         with _zookeeper(scene) as client:
-            client.delete(by_hand.UNREADABLE)
+            client.set(by_hand.UNREADABLE, held)
 
     return undo
 

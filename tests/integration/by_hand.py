@@ -110,13 +110,17 @@ def await_dual_write(spec: ClusterSpec, *, secrets: Secrets) -> None:
     wait_until("dual write", advancing, within=180)
 
 
-UNREADABLE = "/config/brokers/999"
-"""The dynamic configuration of a broker that does not exist: the copy reads it, and chokes on a value that is no text; no broker ever reads it."""
+UNREADABLE = "/latest_producer_id_block"
+"""The copy chokes on it when it is no JSON; a broker that starts does not read it, as it reads every configuration and ACL."""
 
 
-def die_in_the_copy(spec: ClusterSpec, zookeeper: KazooClient, *, last: tuple[int, ...], secrets: Secrets) -> None:
-    """Plant a znode that the copy can't read and bring the ``last`` brokers into migration mode: every controller that leads dies, until none can."""
-    zookeeper.create(UNREADABLE, b'{"version":1,"config":{"log.cleaner.threads":[5]}}', makepath=True)
+def die_in_the_copy(spec: ClusterSpec, zookeeper: KazooClient, *, last: tuple[int, ...], secrets: Secrets) -> bytes:
+    """Plant a znode that the copy can't read and bring the ``last`` brokers into migration mode: every controller that leads dies, until none can.
+
+    Returns what the znode (``UNREADABLE``) held.
+    """
+    held = bytes(zookeeper.get(UNREADABLE)[0])
+    zookeeper.set(UNREADABLE, b"{ no JSON")
     here = layout(spec)
     for broker in (spec.broker(each) for each in last):
         write(broker, broker_properties(spec, broker, BrokerMode.HYBRID))
@@ -136,6 +140,7 @@ def die_in_the_copy(spec: ClusterSpec, zookeeper: KazooClient, *, last: tuple[in
         return False
 
     wait_until("nobody leads any more", nobody_leads)
+    return held
 
 
 def finalize(spec: ClusterSpec, *, secrets: Secrets) -> None:

@@ -11,8 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kafka.protocol.metadata import MetadataRequest
 
+from kraft_runbook.addresses import split_address
 from kraft_runbook.clients.broker_answers import ask_until
 from kraft_runbook.clients.kafka_connection import KafkaConnection
+from kraft_runbook.clients.observe import accepts
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import Broker, ClusterSpec
 from kraft_runbook.errors import StepFailed
@@ -21,6 +23,9 @@ IN_A_ROW = 20
 """Equal answers wanted: by chance they happen with (1 / brokers) ** 20."""
 APART = 0.02
 """Seconds between two of them."""
+SLICE = 5.0
+"""Seconds after which a broker that does not answer is looked at: has its process ended?"""
+ENDED = "ended"
 
 
 def knows_controller(spec: ClusterSpec, broker: Broker, controller_id: int, *, secrets: Secrets, within: float) -> str | None:
@@ -37,14 +42,29 @@ def knows_controller(spec: ClusterSpec, broker: Broker, controller_id: int, *, s
     return ask_until(spec, broker, names_another, secrets=secrets, deadline=time.monotonic() + within, apart=APART)
 
 
-def await_known(spec: ClusterSpec, controller_id: int, *, secrets: Secrets, within: float) -> None:
-    """Wait until every broker knows this controller. Raises StepFailed, naming those that do not."""
+def await_known(spec: ClusterSpec, controller_id: int, *, secrets: Secrets, within: float) -> tuple[int, ...]:
+    """Wait until every broker knows this controller; returns those whose process has ended: nothing of them could hang.
+
+    Such a broker may have died of the very znode that killed the controllers in their copy. Raises StepFailed, naming those that run
+    and do not know it.
+    """
+    until = time.monotonic() + within
+
+    def asked(broker: Broker) -> str | None:
+        while problem := knows_controller(spec, broker, controller_id, secrets=secrets, within=min(SLICE, within)):
+            if accepts(*split_address(spec.broker_address(broker))) is False:
+                return ENDED
+            if time.monotonic() > until:
+                return problem
+        return None
+
     with ThreadPoolExecutor(len(spec.brokers)) as pool:
-        answers = list(pool.map(lambda broker: knows_controller(spec, broker, controller_id, secrets=secrets, within=within), spec.brokers))
-    missing = [answer for answer in answers if answer is not None]
+        answers = dict(zip(spec.broker_ids, pool.map(asked, spec.brokers), strict=True))
+    missing = [answer for answer in answers.values() if answer not in (None, ENDED)]
     if missing:
         raise StepFailed(
             f"not every broker knows its ZooKeeper controller after {within:.0f} s: {'; '.join(missing)}",
             way_out="stop no broker yet: it would hang for five minutes. Clear this task to wait on; if it persists, delete nothing, "
             "look at the elected broker's controller.log",
         )
+    return tuple(broker for broker, answer in answers.items() if answer == ENDED)

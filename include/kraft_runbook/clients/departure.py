@@ -167,12 +167,14 @@ def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, know
 
 
 def see_brokers_follow(spec: ClusterSpec, zookeeper: ZookeeperReader, moments: Departure, *, secrets: Secrets, tell: Tell, known_within: float) -> Departure:
-    """Wait for ZooKeeper's election and for every broker to know who won."""
+    """Wait for ZooKeeper's election and for every broker that runs to know who won."""
     elected = await_election(zookeeper, spec, within=30.0)
     moments = replace(moments, elected_at=_now(), controller=elected)
     tell(f"broker {elected} was elected controller")
-    await_known(spec, elected, secrets=secrets, within=known_within)
-    tell(f"every broker knows controller {elected}")
+    ended = await_known(spec, elected, secrets=secrets, within=known_within)
+    tell(f"every broker that runs knows controller {elected}" if ended else f"every broker knows controller {elected}")
+    if ended:
+        tell(f"broker {', '.join(map(str, ended))} does not run: nothing of it could hang; it is started in ZooKeeper mode before another is stopped")
     return replace(moments, known_at=_now())
 
 
