@@ -1,4 +1,7 @@
-"""What a controller's own metadata log says of Kafka's copy: the marks of its transactions, in their order."""
+"""What a controller's own metadata log says of Kafka's copy: the marks of its transactions, in their order.
+
+A quorum's first leader writes its bootstrap records in a transaction too, under another name; that one is left out.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.metadata.copy_span import MIGRATION_TRANSACTION
 from kraft_runbook.metadata.frames import Record, records
-from kraft_runbook.metadata.record_schemas import RecordType
+from kraft_runbook.metadata.record_schemas import RecordType, decode
 
 MARKS = {RecordType.BEGIN_TRANSACTION: "begin", RecordType.END_TRANSACTION: "end", RecordType.ABORT_TRANSACTION: "abort"}
 
@@ -35,7 +39,9 @@ def copy_log(found: Iterable[Record]) -> CopyLog:
     for record in found:
         end = record.offset
         mark = MARKS.get(RecordType(record.api_key))
-        if mark:
+        if mark == "begin":
+            is_open = decode(record)["name"] == MIGRATION_TRANSACTION
+        if mark and is_open:
             marks.append(mark)
             is_open, copied = mark == "begin", 0
         elif is_open:

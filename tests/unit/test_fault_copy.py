@@ -16,7 +16,8 @@ from metadata_encoding import log, record, topic
 from kraft_runbook.metadata.frames import records
 from kraft_runbook.metadata.record_schemas import RecordType
 
-BEGIN, END, ABORT = (record(kind) for kind in (RecordType.BEGIN_TRANSACTION, RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION))
+BEGIN, BOOTSTRAP = (record(RecordType.BEGIN_TRANSACTION, name=name) for name in ("ZK Migration", "Bootstrap records"))
+END, ABORT = (record(kind) for kind in (RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION))
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,8 @@ BEGIN, END, ABORT = (record(kind) for kind in (RecordType.BEGIN_TRANSACTION, Rec
         ((), CopyLog((), 0, -1)),
         ((topic(),), CopyLog((), 0, 0)),
         ((topic(), BEGIN, topic(), topic()), CopyLog(("begin",), 2, 3)),
+        ((BOOTSTRAP, topic(), topic()), CopyLog((), 0, 2)),
+        ((BOOTSTRAP, topic(), END, BEGIN, topic()), CopyLog(("begin",), 1, 4)),
         ((BEGIN, topic(), END, topic()), CopyLog(("begin", "end"), 0, 3)),
         ((BEGIN, topic(), ABORT, BEGIN, topic(), topic(), END), CopyLog(("begin", "abort", "begin", "end"), 0, 6)),
     ],
