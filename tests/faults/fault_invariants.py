@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from fault_parity import behind_left_kraft, behind_the_gate
+from fault_processes import Mutator
 
 from kraft_runbook.checks.model import Severity, Verdict
 from kraft_runbook.evidence import EvidenceRecord
@@ -75,7 +76,7 @@ class Aftermath:
     faults: Sequence[Span]
     starts: Mapping[str, int]
     expected_starts: Mapping[str, int]
-    mutators: Sequence[frozenset[str]]
+    mutators: Sequence[frozenset[Mutator]]
     left_behind: Sequence[str]
     outcome: str
     run: str
@@ -248,12 +249,12 @@ def ended_as_it_should(after: Aftermath) -> Iterator[str]:
 
 
 def one_mutator_at_a_time(after: Aftermath) -> Iterator[str]:
-    """I6: never two playbooks that change hosts at once, neither seen as processes nor by the times on record. Each that was played must have been seen."""
+    """I6: never two tasks at once whose playbooks change hosts, neither seen as processes nor by the times on record. Each that was played must have been seen."""
     for together in after.mutators:
-        if len(together) > 1:
-            yield f"at once: {', '.join(sorted(together))}"
+        if len({each.by for each in together}) > 1:
+            yield f"at once: {', '.join(f'{each.name} (by process {each.by})' for each in sorted(together))}"
             break
-    seen = frozenset[str]().union(*after.mutators)
+    seen = frozenset[Mutator]().union(*after.mutators)
     played = [r.body for records in after.evidence.values() for r in records if r.body["outcome"] == "played" and r.body["seconds"] >= WATCHED]
     if len(seen) < len(played):
         yield f"{len(played)} playbooks were played, and {len(seen)} seen at work: the watch is blind"

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from lab.airflow_standalone import Airflow
 
@@ -162,13 +162,24 @@ class Components:
         return f"AIRFLOW_HOME={self.airflow.home}\0".encode() in environment(pid)
 
 
+class Mutator(NamedTuple):
+    """A playbook that changes hosts, at work. ``by``: the task's process that runs it (itself, once that died).
+
+    One that fences the quorum reads its logs meanwhile: one mutator with two playbooks.
+    """
+
+    name: str
+    pid: int
+    by: int
+
+
 class MutatorWatch:
     """Looks three times a second which playbooks change hosts, all through a case."""
 
     def __init__(self, below: Path) -> None:
         self._below = below
         self._stop = threading.Event()
-        self.seen: list[frozenset[str]] = []
+        self.seen: list[frozenset[Mutator]] = []
         self._thread = threading.Thread(target=self._look, name="mutator-watch", daemon=True)
 
     def __enter__(self) -> MutatorWatch:
@@ -181,6 +192,6 @@ class MutatorWatch:
 
     def _look(self) -> None:
         while not self._stop.wait(0.3):
-            now = frozenset(f"{name} (pid {p.pid})" for p, name in playbooks(self._below) if name != READ_ONLY)
+            now = frozenset(Mutator(name, p.pid, p.parent if p.parent != 1 else p.pid) for p, name in playbooks(self._below) if name != READ_ONLY)
             if now and now not in self.seen[-1:]:
                 self.seen.append(now)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fault_case import CASES, Case, load_case, load_cases
 from fault_invariants import Aftermath, Sample, Span, violations
+from fault_processes import Mutator
 from observations import SPEC, observation
 from pydantic import ValidationError
 
@@ -86,6 +87,7 @@ FINALIZED = (
 FAULT = Span("kill_service", 100.0, 130.0)
 SAMPLES = [Sample(90.0 + n, 10 * n, 9 * n) for n in range(60)]
 
+BY_TWO_TASKS = (Mutator("restart_broker", pid=11, by=1), Mutator("provision_controller", pid=12, by=2))
 HEALTHY = Aftermath(
     evidence={"run": records(*GOOD)},
     proofs={PROOF["digest"]: PROOF},
@@ -95,7 +97,7 @@ HEALTHY = Aftermath(
     faults=[FAULT],
     starts={"broker-1": 1, "controller-101": 0},
     expected_starts={"broker-1": 1},
-    mutators=[frozenset({"restart_broker (pid 1)"})],
+    mutators=[frozenset({Mutator("restart_broker", pid=11, by=1)})],
     left_behind=[],
     outcome="",
     run="run",
@@ -204,7 +206,8 @@ def test_a_case_without_fault_breaks_nothing() -> None:
         pytest.param(after_records(*GOOD[:4]), {"I4"}, id="a step done that left no record"),
         pytest.param(replace(HEALTHY, outcome="no refusal"), {"I5"}, id="another outcome"),
         pytest.param(replace(HEALTHY, states={"a": "running"}), {"I5"}, id="a task still runs"),
-        pytest.param(replace(HEALTHY, mutators=[frozenset({"restart_broker (pid 1)", "provision_controller (pid 2)"})]), {"I6"}, id="two playbooks at once"),
+        pytest.param(replace(HEALTHY, mutators=[frozenset(BY_TWO_TASKS)]), {"I6"}, id="two playbooks at once"),
+        pytest.param(replace(HEALTHY, mutators=[frozenset(each._replace(by=1) for each in BY_TWO_TASKS)]), set(), id="one task's two playbooks"),
         pytest.param(after_records(*GOOD, {**PLAYED, "node_id": 2, "seconds": 1.5}), {"I6"}, id="times that overlap"),
         pytest.param(replace(after_records(*GOOD, {**PLAYED, "seconds": 3.0}, apart=5.0), mutators=[]), {"I6"}, id="a watch that saw nothing"),
         pytest.param(
