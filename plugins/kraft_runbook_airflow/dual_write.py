@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from kraft_runbook.checks import Verdict
 from kraft_runbook.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
+from kraft_runbook.clients.dual_write import await_movement
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused
@@ -15,7 +16,7 @@ from kraft_runbook_airflow.environment import airflow_secrets
 
 
 def require_dual_write(spec: ClusterSpec, seen: ClusterObservation, *, tell: Callable[[str], object]) -> None:
-    """Look at /migration once more, ``LIVENESS_SECONDS`` after ``seen``, and again where it can't be seen to advance.
+    """Look at /migration once more, as soon as it has moved since ``seen`` or ``LIVENESS_SECONDS`` later, and again where it can't be seen to advance.
 
     An election of the controllers stops it for a moment, too: it has stopped when ``deadlines.healthy_in_a_row`` looks say so. What could not be read is
     looked at until ``deadlines.quorum`` seconds have passed. Raises Refused; nothing was changed by then.
@@ -23,7 +24,7 @@ def require_dual_write(spec: ClusterSpec, seen: ClusterObservation, *, tell: Cal
     ends = time.monotonic() + spec.deadlines.quorum
     stopped = 0
     while True:
-        time.sleep(LIVENESS_SECONDS)
+        await_movement(spec, seen, secrets=airflow_secrets(), within=LIVENESS_SECONDS)
         alive = dual_write_liveness(seen, observe(spec, secrets=airflow_secrets()))
         tell(f"{alive.code} {alive.verdict}: {alive.evidence}")
         if alive.passed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,6 +17,7 @@ from kraft_runbook.checks import Verdict, run_checks
 from kraft_runbook.checks.liveness import CODE, LIVENESS_SECONDS, dual_write_liveness
 from kraft_runbook.checks.model import CheckResult
 from kraft_runbook.checks.registry import DUAL_WRITING
+from kraft_runbook.clients.dual_write import await_movement
 from kraft_runbook.clients.final_proof import what_lies_behind
 from kraft_runbook.clients.observe import Scope
 from kraft_runbook.clients.settled import observe_settled
@@ -109,7 +109,7 @@ def examine(
     dual_writing = gate in NEEDS_PARITY or detect_phase(earlier).phase in DUAL_WRITING
     apart = LIVENESS_SECONDS if dual_writing else spec.deadlines.poll
     if dual_writing:
-        time.sleep(apart)
+        await_movement(spec, earlier, secrets=airflow_secrets(), within=apart)
     deep = {"scope": Scope.FULL, "with_hosts": True} if gate is not Gate.ROLLBACK else {}
     seen, checks = look_and_judge(spec, partial(_judge, spec, gate), tell=tell, apart=apart, earlier=earlier, **deep)
     stopped = next((each.evidence for each in checks if each.code == CODE and each.verdict is Verdict.FAIL), None)

@@ -71,7 +71,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[ClusterObservation]:
     shown: list[ClusterObservation] = []
     monkeypatch.setattr(dual_write, "observe", lambda *_, **__: shown.pop(0) if len(shown) > 1 else shown[0])
     now = [0.0]
-    monkeypatch.setattr(dual_write, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds)))
+    monkeypatch.setattr(dual_write, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(dual_write, "await_movement", lambda *_, within, **__: now.__setitem__(0, now[0] + within))
     return shown
 
 

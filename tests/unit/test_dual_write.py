@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from itertools import chain, repeat
 from typing import cast
 
 import pytest
-from observations import SPEC
+from observations import SPEC, both, observation, part, with_quorum, zookeeper
 
 from kraft_runbook.clients import dual_write
-from kraft_runbook.clients.dual_write import NoProof, read_migration, require_movement
+from kraft_runbook.clients.dual_write import NoProof, await_movement, read_migration, require_movement
 from kraft_runbook.clients.metadata_quorum import QuorumDescription
 from kraft_runbook.clients.zookeeper import Znode, ZookeeperReader
 from kraft_runbook.cluster import SecretRef
+from kraft_runbook.observation import ClusterObservation, MigrationZnode, Unread
+from kraft_runbook.phases import Phase
 
 
 class Migration:
@@ -60,3 +63,42 @@ def test_a_migration_that_names_no_offset_proves_nothing() -> None:
     for found, problem in ((None, "/migration is missing"), (-1, "/migration is blank"), (b"{}", "/migration can't be read: /migration lacks a field")):
         with pytest.raises(NoProof, match=problem):
             read_migration(reader(found))
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def waited(monkeypatch: pytest.MonkeyPatch, *offsets: int | bytes | None, earlier: ClusterObservation | None = None) -> float:
+    """Seconds that ``await_movement`` waits at most three, after a look at offset 5 with records up to 6 committed."""
+    clock = Clock()
+    monkeypatch.setattr(dual_write, "time", clock)
+    monkeypatch.setattr(dual_write, "ZookeeperReader", lambda *_, **__: nullcontext(reader(*offsets)))
+    seen = earlier or both(zookeeper(migration=MigrationZnode(5, 101, 1, 1)), with_quorum(high_watermark=7))(observation(Phase.DUAL_WRITE))
+    await_movement(SPEC, seen, secrets=no_secret, within=3.0)
+    return clock.now
+
+
+def test_a_look_waits_until_the_offset_has_moved_up_to_what_was_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert waited(monkeypatch, 8) == 0.0
+    assert waited(monkeypatch, 5, 6) == 0.25
+    assert waited(monkeypatch, 5, 5, 4, 9) == 0.75
+
+
+@pytest.mark.parametrize("offsets", [(5,), (4,), (None,), (b"{}",), (-1,)])
+def test_a_look_waits_its_whole_time_where_nothing_moves(monkeypatch: pytest.MonkeyPatch, offsets: tuple[int | bytes | None, ...]) -> None:
+    assert waited(monkeypatch, *offsets) == 3.0
+
+
+def test_a_look_waits_its_whole_time_where_the_look_before_saw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for spoil in (part(zookeeper=Unread("silent")), part(quorum=Unread("silent"))):
+        assert waited(monkeypatch, 900, earlier=spoil(observation(Phase.DUAL_WRITE))) == 3.0

@@ -22,9 +22,10 @@ CURE = (
 
 
 def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) -> CheckResult:
-    """Whether /migration's offset kept up with the metadata log between two observations more than two seconds apart.
+    """Whether /migration's offset kept up with the metadata log between two observations.
 
-    FAIL when it stood still though records were committed beyond it: dual write has stopped, whatever ZkMigrationState (1),
+    PASS at any distance where it moved, up to what was committed at the earlier one; where nothing moved at all, the two must lie more than two seconds
+    apart. FAIL when it stood still though records were committed beyond it: dual write has stopped, whatever ZkMigrationState (1),
     ZkWriteBehindLag (0) and the logs say. UNKNOWN where /migration or the quorum was not read, or the looks are too close. After
     finalization nothing is to be written any more, which passes.
     """
@@ -51,12 +52,13 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
     seconds = (later.observed_at - earlier.observed_at).total_seconds()
     committed, offset = earlier.quorum.high_watermark - 1, after.kraft_metadata_offset
     moved = offset - before.kraft_metadata_offset
-    if offset >= committed and (moved > 0 or later.quorum.high_watermark - 1 <= offset):
+    apart = seconds > STANDSTILL_SECONDS
+    if offset >= committed and (moved > 0 or (apart and later.quorum.high_watermark - 1 <= offset)):
         return _result(
             Verdict.PASS,
             f"/migration went from offset {before.kraft_metadata_offset} to {offset} in {seconds:.1f} s, up to what was committed before ({committed})",
         )
-    if seconds <= STANDSTILL_SECONDS:
+    if not apart:
         return _result(Verdict.UNKNOWN, f"the two looks are only {seconds:.1f} s apart", f"look twice, more than {STANDSTILL_SECONDS:g} s apart")
     if moved > 0:
         return _result(Verdict.PASS, f"/migration advances ({moved} offsets in {seconds:.1f} s), {later.quorum.high_watermark - 1 - offset} behind the log")

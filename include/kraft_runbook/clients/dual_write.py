@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from kraft_runbook.checks.liveness import CURE
@@ -11,7 +12,7 @@ from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.metadata.zookeeper_tree import BadZnode, parse_migration
-from kraft_runbook.observation import MigrationZnode
+from kraft_runbook.observation import ClusterObservation, MigrationZnode, was_read
 
 STANDSTILL = 3.0
 """Seconds in which /migration must move: a NoOpRecord comes twice a second (measured)."""
@@ -37,6 +38,26 @@ def read_migration(reader: ZookeeperReader) -> MigrationZnode:
     if migration.is_blank or migration.kraft_metadata_offset < 0:
         raise NoProof("/migration is blank: no controller has copied anything yet", way_out="wait for the copy, then run again")
     return migration
+
+
+def await_movement(spec: ClusterSpec, earlier: ClusterObservation, *, secrets: Secrets, within: float) -> None:
+    """Wait until /migration has moved since ``earlier``, up to what was committed then, at most ``within`` seconds: another look can tell now.
+
+    Judges nothing and raises nothing: where /migration can't be read, or stands still, ``within`` seconds have passed, and that look says so.
+    """
+    ends = time.monotonic() + within
+    with contextlib.suppress(RunbookError), ZookeeperReader(spec.zookeeper, secrets=secrets, timeout=within) as reader:
+        while not _has_moved(earlier, read_migration(reader)) and time.monotonic() < ends:
+            time.sleep(1 / LOOKS_A_SECOND)
+        return
+    time.sleep(max(0.0, ends - time.monotonic()))
+
+
+def _has_moved(earlier: ClusterObservation, now: MigrationZnode) -> bool:
+    if not was_read(earlier.zookeeper) or not was_read(earlier.quorum) or earlier.zookeeper.migration is None:
+        return False
+    before, committed = earlier.zookeeper.migration.kraft_metadata_offset, earlier.quorum.high_watermark - 1
+    return now.kraft_metadata_offset > before and now.kraft_metadata_offset >= committed
 
 
 def require_movement(reader: ZookeeperReader, spec: ClusterSpec, *, since: int, secrets: Secrets) -> None:
