@@ -143,11 +143,7 @@ def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
         steps: list[BaseOperator] = []
         for broker in cluster.brokers:
             with TaskGroup(f"broker_{broker.id}"):
-                steps += [
-                    RestartBroker(task_id="restart", cluster=cluster.name, node=broker.id, mode=to),
-                    _wait(cluster, "registered", registered, cluster.deadlines.registration, broker.id),
-                    _wait(cluster, "in_sync", Condition.BROKER_IN_SYNC, cluster.deadlines.in_sync, broker.id),
-                ]
+                steps += [RestartBroker(task_id="restart", cluster=cluster.name, node=broker.id, mode=to), _wait_for_broker(cluster, broker.id, registered)]
         chain(*steps)
     return group
 
@@ -212,11 +208,8 @@ def roll_brokers_back(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
         steps: list[BaseOperator] = []
         for broker in cluster.brokers:
             with TaskGroup(f"broker_{broker.id}"):
-                steps += [
-                    RestartBrokerBack(task_id="restart", cluster=cluster.name, node=broker.id, mode=to, step=step),
-                    _wait(cluster, "back", back, cluster.deadlines.registration, broker.id, step=step),
-                    _wait(cluster, "in_sync", Condition.BROKER_IN_SYNC, cluster.deadlines.in_sync, broker.id, step=step),
-                ]
+                restart = RestartBrokerBack(task_id="restart", cluster=cluster.name, node=broker.id, mode=to, step=step)
+                steps += [restart, _wait_for_broker(cluster, broker.id, back, step)]
         chain(*steps)
     return group
 
@@ -279,5 +272,19 @@ def _read_only_dag(cluster: ClusterSpec, name: str, what: str, schedule: str | N
     )
 
 
-def _wait(cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node: int | None = None, step: Step | None = None) -> ClusterSensor:
-    return ClusterSensor(task_id=task_id, cluster=cluster.name, condition=condition, deadline=deadline, node=node, step=step)
+def _wait(cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node: int | None = None) -> ClusterSensor:
+    return ClusterSensor(task_id=task_id, cluster=cluster.name, condition=condition, deadline=deadline, node=node)
+
+
+def _wait_for_broker(cluster: ClusterSpec, broker: int, registered: Condition, step: Step | None = None) -> ClusterSensor:
+    """Until the broker is registered in its mode and in every ISR, both at the same looks."""
+    deadlines = cluster.deadlines
+    return ClusterSensor(
+        task_id="in_sync",
+        cluster=cluster.name,
+        condition=Condition.BROKER_IN_SYNC,
+        deadline=deadlines.in_sync,
+        node=broker,
+        first=(registered, deadlines.registration),
+        step=step,
+    )

@@ -13,7 +13,10 @@ from kraft_runbook.phases import BEYOND_HYBRID, Phase, Step
 
 
 class ClusterSensor(BaseSensorOperator):
-    """Waits until a condition holds, with a deadline and a message that says who or what is missing. ``step``: the step it belongs to, where a run may leave that out."""
+    """Waits until a condition holds, with a deadline and a message that says who or what is missing.
+
+    ``first``: a condition that comes before and must go on holding, with its own deadline. ``step``: the step it belongs to, where a run may leave that out.
+    """
 
     template_fields: Sequence[str] = ("rehearse",)
     ui_color = "#dfe8f6"
@@ -22,18 +25,36 @@ class ClusterSensor(BaseSensorOperator):
     )
     start_from_trigger = True
 
-    def __init__(self, *, cluster: str, condition: Condition, deadline: float, node: int | None = None, step: Step | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        condition: Condition,
+        deadline: float,
+        node: int | None = None,
+        first: tuple[Condition, float] | None = None,
+        step: Step | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.cluster = cluster
         self.condition = condition.value
         self.deadline = deadline
         self.node = node
+        self.first = None if first is None else [first[0].value, first[1]]
         left_out = f" or params.goal == '{Phase.HYBRID.value}'" if step in BEYOND_HYBRID else ""
         self.rehearse = f"{{{{ params.dry_run{left_out} }}}}"
         self.start_trigger_args = StartTriggerArgs(
             trigger_cls="kraft_runbook_airflow.triggers.ClusterConditionTrigger",
             next_method="execute_complete",
-            trigger_kwargs={"cluster": cluster, "condition": condition.value, "node_id": node, "deadline": deadline, "rehearse": self.rehearse},
+            trigger_kwargs={
+                "cluster": cluster,
+                "condition": condition.value,
+                "node_id": node,
+                "deadline": deadline,
+                "rehearse": self.rehearse,
+                "first": self.first,
+            },
         )
 
     def execute(self, context: Any) -> None:
@@ -41,7 +62,7 @@ class ClusterSensor(BaseSensorOperator):
         from kraft_runbook_airflow.triggers import ClusterConditionTrigger
 
         self.defer(
-            trigger=ClusterConditionTrigger(self.cluster, self.condition, self.node, self.deadline, self.rehearse),
+            trigger=ClusterConditionTrigger(self.cluster, self.condition, self.node, self.deadline, self.rehearse, self.first),
             method_name="execute_complete",
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,29 +26,41 @@ from kraft_runbook_airflow.waiting import Wait
 
 
 class ClusterConditionTrigger(BaseTrigger):
-    """Waits for one condition of one cluster. Ends the task itself: no worker is used before, while or after.
+    """Waits for one condition of one cluster, or for two that must hold together. Ends the task itself: no worker is used before, while or after.
 
     ``rehearse``: in a dry run, and in a step that the run leaves out, say what would be waited for and end.
     ``deadline``: seconds since the task began to wait; a triggerer that is restarted goes on with what is left.
     ``node_id``: the broker or controller that the condition is about, where it is about one.
+    ``first``: the condition that comes before, if any, and its deadline, which ``deadline`` goes on from.
     """
 
-    def __init__(self, cluster: str, condition: str, node_id: int | None = None, deadline: float = 60.0, rehearse: str | bool = False) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        condition: str,
+        node_id: int | None = None,
+        deadline: float = 60.0,
+        rehearse: str | bool = False,
+        first: Sequence[Any] | None = None,
+    ) -> None:
         super().__init__()
         self.cluster = cluster
         self.condition = condition
         self.node_id = node_id
         self.deadline = deadline
         self.rehearse = rehearse
+        self.first = first
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = ("cluster", "condition", "node_id", "deadline", "rehearse")
+        names = ("cluster", "condition", "node_id", "deadline", "rehearse", "first")
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         condition = Condition(self.condition)
+        first = (Condition(self.first[0]), float(self.first[1])) if self.first else None
         if str(self.rehearse).lower() == "true":
-            self.log.info("Not waiting (a dry run, or a step that this run leaves out): up to %.0f s for %s", self.deadline, condition.describe(self.node_id))
+            for each, deadline in (*([first] if first else []), (condition, self.deadline)):
+                self.log.info("Not waiting (a dry run, or a step that this run leaves out): up to %.0f s for %s", deadline, each.describe(self.node_id))
             yield TaskSuccessEvent()
             return
         began = self._began()
@@ -56,7 +68,7 @@ class ClusterConditionTrigger(BaseTrigger):
             if self.task_instance is not None:
                 require_shared(self.task_instance.dag_id, self.task_instance.run_id)
             spec = cluster_spec(self.cluster)
-            wait = Wait(spec, condition, self.deadline, self.log.info, self.node_id, began)
+            wait = Wait(spec, condition, self.deadline, self.log.info, self.node_id, began, first)
             while not await asyncio.to_thread(wait.look):
                 await asyncio.sleep(spec.deadlines.poll)
         except RunbookError as error:
@@ -64,6 +76,8 @@ class ClusterConditionTrigger(BaseTrigger):
             await self._record("gave_up", condition, began, str(error))
             yield TaskFailedEvent()
             return
+        if first and wait.first_held is not None:
+            await self._record("reached", first[0], began, "", seconds=wait.first_held)
         await self._record("reached", condition, began, "", seen=wait.seen)
         yield TaskSuccessEvent()
 
@@ -78,14 +92,17 @@ class ClusterConditionTrigger(BaseTrigger):
             file.touch()
         return file.stat().st_mtime
 
-    async def _record(self, outcome: str, condition: Condition, began: float, error: str, seen: ClusterObservation | None = None) -> None:
+    async def _record(
+        self, outcome: str, condition: Condition, began: float, error: str, *, seen: ClusterObservation | None = None, seconds: float | None = None
+    ) -> None:
+        """``seconds``: how long it took; None where it ends now."""
         ti = self.task_instance
         if ti is not None:
             what = {
                 "condition": condition.value,
                 "node_id": self.node_id,
                 "began_at": datetime.fromtimestamp(began, UTC),
-                "seconds": round(time.time() - began, 1),
+                "seconds": round(time.time() - began if seconds is None else seconds, 1),
                 "error": error,
                 **(copied(seen) if seen is not None and condition is Condition.METADATA_COPIED else {}),
             }

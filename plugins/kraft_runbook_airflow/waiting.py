@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kraft_runbook.checks.liveness import LIVENESS_SECONDS
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.conditions import Condition, evaluate
+from kraft_runbook.conditions import Condition, Progress, evaluate
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.observation import ClusterObservation
 from kraft_runbook_airflow.environment import airflow_secrets
@@ -25,6 +25,8 @@ SAY_EVERY = 10.0
 class Wait:
     """Waits for one condition with a deadline in seconds from ``began`` (epoch seconds).
 
+    ``first``: a condition that comes before it, with its own deadline in seconds, which ``deadline`` goes on from. Both must hold at the same looks;
+    where ``first`` has held once, an election that hides it for a moment has until the later deadline.
     ``say`` gets the message that names who is missing, when it changes and every ten seconds.
     """
 
@@ -34,6 +36,9 @@ class Wait:
     say: Callable[[str], object]
     node_id: int | None = None
     began: float = field(default_factory=lambda: time.time())
+    first: tuple[Condition, float] | None = None
+    first_held: float | None = None
+    """Seconds after which ``first`` held at a look; None before."""
     seen: ClusterObservation | None = None
     _before: list[ClusterObservation] = field(default_factory=list)
     _healthy: int = 0
@@ -41,21 +46,20 @@ class Wait:
     _said: tuple[str, float] = ("", 0.0)
 
     def look(self) -> bool:
-        """Observe once. True when the condition held ``healthy_in_a_row`` times; raises StepFailed past the deadline or when waiting can't help."""
+        """Observe once. True when what is waited for held ``healthy_in_a_row`` times; raises StepFailed past the deadline or when waiting can't help."""
         self.seen = observe(self.spec, secrets=airflow_secrets())
-        earlier = self._look_before(self.seen)
-        progress = evaluate(self.condition, self.seen, self.spec, node_id=self.node_id, earlier=earlier)
+        condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
         self._healthy = self._healthy + 1 if progress.done else 0
         elapsed = time.time() - self.began
         if self._healthy >= self.spec.deadlines.healthy_in_a_row:
-            self.say(f"{self.condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
+            self.say(f"{condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
             return True
         self._hopeless_since = (self._hopeless_since or time.time()) if progress.hopeless else None
         hopeless = self._hopeless_since is not None and time.time() - self._hopeless_since >= HOPELESS_AFTER
-        if hopeless or elapsed > self.deadline:
-            why = "waiting can't help" if hopeless else f"the deadline of {self.deadline:.0f} s has passed"
+        if hopeless or elapsed > deadline:
+            why = "waiting can't help" if hopeless else f"the deadline of {deadline:.0f} s has passed"
             raise StepFailed(
-                f"{progress.waiting_for or self.condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",
+                f"{progress.waiting_for or condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",
                 way_out="nothing further is changed: correct what is named and clear this task (where the node does not run: the task that starts it, just before this one), "
                 "or go back (docs/rollback.md)",
             )
@@ -64,6 +68,21 @@ class Wait:
             self.say(f"{progress.waiting_for}, {elapsed:.0f} s")
             self._said = (progress.waiting_for, time.time())
         return False
+
+    def _judge(self, seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[Condition, float, Progress]:
+        """What is waited for at this look, its deadline in seconds from ``began``, and how far it is: ``first`` where that does not hold."""
+        if self.first is None:
+            return self.condition, self.deadline, evaluate(self.condition, seen, self.spec, node_id=self.node_id, earlier=earlier)
+        condition, deadline = self.first
+        progress = evaluate(condition, seen, self.spec, node_id=self.node_id, earlier=earlier)
+        if progress.done and self.first_held is None:
+            self.first_held = time.time() - self.began
+            self.say(f"{condition.describe(self.node_id)}: holds after {self.first_held:.0f} s")
+        if self.first_held is not None:
+            deadline += self.deadline
+        if not progress.done:
+            return condition, deadline, progress
+        return self.condition, deadline, evaluate(self.condition, seen, self.spec, node_id=self.node_id, earlier=earlier)
 
     def _look_before(self, seen: ClusterObservation) -> ClusterObservation | None:
         """The last look that lies ``LIVENESS_SECONDS`` back, or the first there is: what was committed then must have reached ZooKeeper by now."""

@@ -1,10 +1,13 @@
-"""A wait compares with a look that lies some seconds back, however often it looks."""
+"""A wait compares with a look that lies some seconds back, however often it looks; two conditions must hold at the same looks."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from kraft_runbook.conditions import DONE, Condition
+from kraft_runbook.conditions import DONE, Condition, Progress
+from kraft_runbook.errors import StepFailed
 from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.phases import Phase
 from kraft_runbook_airflow import waiting
@@ -29,3 +32,48 @@ def test_what_was_committed_some_seconds_ago_must_have_arrived(monkeypatch: pyte
         pass
     assert compared == [None, 1, 2, 3, 3, 3, 3, 3]
     assert len(wait._before) <= 5, "old looks are forgotten"
+
+
+REGISTERED, IN_SYNC = Condition.BROKER_REGISTERED_IN_KRAFT, Condition.BROKER_IN_SYNC
+
+
+def waited(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]]) -> Wait:
+    """A wait for a broker to register (10 s) and to be in sync (20 s more), one look a second; of each look whether the one and the other hold."""
+    left = list(looks)
+    now = [0.0]
+
+    def evaluate(condition: Condition, *_: object, **__: object) -> Progress:
+        registered, in_sync = left[0]
+        return Progress(registered if condition is REGISTERED else in_sync, f"waiting for {condition.value}")
+
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(time=lambda: now[0]))
+    monkeypatch.setattr(waiting, "observe", lambda *_, **__: later(observation(Phase.DUAL_WRITE), now[0]))
+    monkeypatch.setattr(waiting, "airflow_secrets", lambda: None)
+    monkeypatch.setattr(waiting, "evaluate", evaluate)
+    wait = Wait(SPEC, IN_SYNC, 20.0, say=lambda _: None, node_id=1, began=0.0, first=(REGISTERED, 10.0))
+    while left and not wait.look():
+        left.pop(0)
+        now[0] += 1
+    assert len(left) == 1, f"it ended {len(left) - 1} looks too early, or never"
+    return wait
+
+
+def test_a_broker_is_registered_and_in_sync_at_the_same_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every ISR before it is registered says nothing: the ISR may be that of its life before."""
+    assert SPEC.deadlines.healthy_in_a_row == 3
+    wait = waited(monkeypatch, [(False, True)] * 3 + [(True, False)] * 2 + [(True, True)] * 2 + [(False, True)] + [(True, True)] * 3)
+    assert wait.first_held == 3.0
+
+
+@pytest.mark.parametrize(
+    ("looks", "told"),
+    [
+        ([(False, True)] * 12, rf"waiting for {REGISTERED.value}, 11 s: the deadline of 10 s has passed"),
+        ([(True, False)] * 32, rf"waiting for {IN_SYNC.value}, 31 s: the deadline of 30 s has passed"),
+        ([(True, False)] * 15 + [(False, False)] * 17, rf"waiting for {REGISTERED.value}, 31 s: the deadline of 30 s has passed"),
+    ],
+    ids=["never registered", "never in sync", "hidden again by an election that does not end"],
+)
+def test_each_of_two_conditions_has_its_deadline(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]], told: str) -> None:
+    with pytest.raises(StepFailed, match=told):
+        waited(monkeypatch, looks)

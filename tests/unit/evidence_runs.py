@@ -92,7 +92,7 @@ def forward() -> Run:
             run.write("closing_report", "closed", {"phase": "PRE_MIGRATION", "succeeded": False, "failed": [f"{task}.restart"], "brokers_in_kraft": 0})
             run.clock += timedelta(seconds=60)
         run.play(f"{task}.restart", "roll_brokers_to_hybrid", node, Phase.PRE_MIGRATION, ["Write the configuration", STOP, GO], 6.9)
-        run.wait(f"{task}.registered", "broker_registered_as_migrating", node, 1.7)
+        run.wait(f"{task}.in_sync", "broker_registered_as_migrating", node, 1.7)
         run.wait(f"{task}.in_sync", "broker_in_sync", node, 2.5)
     run.wait("await_metadata_copy", "metadata_copied", None, 5.1)
     parity = run.compare("parity_in_hybrid", Phase.HYBRID, 640)
@@ -101,7 +101,7 @@ def forward() -> Run:
         task = f"roll_brokers_to_kraft.broker_{node}"
         phase = Phase.HYBRID if node == 1 else Phase.DUAL_WRITE
         run.play(f"{task}.restart", "roll_brokers_to_kraft", node, phase, ["Write the configuration", STOP, GO], 8.8)
-        run.wait(f"{task}.registered", "broker_registered_in_kraft", node, 1.4)
+        run.wait(f"{task}.in_sync", "broker_registered_in_kraft", node, 1.4)
         run.wait(f"{task}.in_sync", "broker_in_sync", node, 2.1)
     run.compare("parity_in_dual_write", Phase.DUAL_WRITE, 977)
     run.clock += timedelta(seconds=60)
