@@ -43,10 +43,11 @@ class Stage:
         """Wait until a task is in one of these states; fails at once, with its log, when it failed and that was not wanted."""
         ends = time.monotonic() + deadline
         while time.monotonic() < ends:
-            state = self.task(dag_id, run_id, task_id)["state"]
+            seen = {t["task_id"]: t["state"] for t in self.client.tasks(dag_id, run_id)}
+            state = seen[task_id]
             if state in states:
                 return str(state)
-            broken = [t["task_id"] for t in self.client.tasks(dag_id, run_id) if t["state"] == "failed"]
+            broken = [name for name, each in seen.items() if each == "failed"]
             if broken and "failed" not in states and task_id not in broken:
                 raise AssertionError(f"{broken[0]} failed: {self.log(dag_id, run_id, broken[0])[-3000:]}")
             time.sleep(0.5)
