@@ -20,7 +20,7 @@ SECRETS, CONFIGURATION = "Tell whether the secrets file changed", "Write the con
 FORMAT, STOP, START = (
     "Format the log directory with the cluster's id",
     "Stop the service if its process is older than its files",
-    "Start the service if it does not run",
+    "Start the service if it does not run, and wait for its port",
 )
 
 

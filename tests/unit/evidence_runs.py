@@ -17,7 +17,7 @@ from kraft_runbook.metadata.parity_report import KindCount, Obstacle, ParityRepo
 from kraft_runbook.phases import Phase, rollback_plan
 
 START = datetime(2026, 3, 4, 9, 58, 12, tzinfo=UTC)
-STOP, GO = "Stop the service if its process is older than its files", "Start the service if it does not run"
+STOP, GO = "Stop the service if its process is older than its files", "Start the service if it does not run, and wait for its port"
 CHECKS = tuple(
     CheckResult(f"KRB-PRE-0{n:02}", f"Check number {n} holds", Severity.BLOCKING, Verdict.PASS, f"seen: {n} of {n}", "do this") for n in range(1, 13)
 )
