@@ -16,7 +16,7 @@ LAB_ARCHIVE := build/kafka.jsa
 export PYTHONPATH := include:plugins
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: venv jars lab-up lab-down lab-status lab-seed lock check format test test-long faults demo demo-down
+.PHONY: venv jars ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-down
 
 venv: $(VENV)
 
@@ -66,15 +66,29 @@ format: $(VENV)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+# Two at a time: each uses one core, and mypy takes as long as the others together.
 check: $(VENV)
+	$(MAKE) --jobs 2 check-types check-playbooks check-style check-imports
+
+check-style: $(VENV)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+check-types: $(VENV)
 	$(BIN)/mypy include/kraft_runbook plugins dags lab
+
+check-imports: $(VENV)
 	$(BIN)/lint-imports
+
+check-playbooks: $(VENV)
 	$(BIN)/ansible-lint --profile production playbooks
 
+# The class archives, with which JVMs start sooner; making one uses one core, so both are made at once.
+ready: $(VENV) $(JARS)
+	$(MAKE) --jobs 2 $(ARCHIVE) $(LAB_ARCHIVE)
+
 # Two files of tests at once, each with clusters of its own; LANES=0: one after the other, in this process.
-test: $(VENV) $(JARS) $(ARCHIVE) $(LAB_ARCHIVE)
+test: ready
 	$(BIN)/pytest --numprocesses $(LANES) --dist loadfile --no-loadscope-reorder
 
 # The whole fault matrix, with a table at the end, which goes into docs/reliability.md. One case or several: make faults CASES="zookeeper and hybrid"
@@ -85,7 +99,7 @@ faults: $(VENV) $(JARS) $(ARCHIVE) $(LAB_ARCHIVE)
 test-long: $(VENV) $(JARS) $(ARCHIVE) $(LAB_ARCHIVE)
 	$(BIN)/pytest tests/integration -m long
 
-demo: $(VENV) $(JARS) $(ARCHIVE) $(LAB_ARCHIVE)
+demo: ready
 	$(BIN)/python -m lab.demo run --approve "$(APPROVE)"
 
 demo-down: $(VENV)
