@@ -75,6 +75,7 @@ class Airflow:
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",  # no DAG file changes while a run lasts; a task reads its cluster file itself
             "AIRFLOW__SCHEDULER__PARSING_CLEANUP_INTERVAL": "600",
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}),
             "SPARK_LOCAL_IP": self.host,
