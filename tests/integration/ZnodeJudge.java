@@ -15,6 +15,7 @@ import kafka.zk.FeatureZNode;
 import kafka.zk.ProducerIdBlockZNode;
 import kafka.zk.TopicPartitionStateZNode;
 import kafka.zk.TopicZNode;
+import kafka.zk.migration.ZkConfigMigrationClient;
 import org.apache.kafka.clients.admin.ScramMechanism;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.config.ConfigException;
@@ -137,10 +138,18 @@ public final class ZnodeJudge {
         props.values().forEach(value -> Double.parseDouble((String) value));
     }
 
+    /** How the sync that follows the copy spells an ip's name. */
+    static String afterTheCopy(String name) {
+        return ZkConfigMigrationClient.getSanitizedClientQuotaZNodeName(Map.of("ip", Sanitizer.desanitize(name)), "ip").get();
+    }
+
     /** QuotaConfigHandler and UserConfigHandler, IpConfigHandler; names of hosts are not looked up. */
     static void startQuotas(String[] at, Properties props) throws Exception {
         if (at[2].equals("ips")) {
-            if (at[3].contains(":")) InetAddress.getByName(at[3]);
+            if (at[3].contains(":") || at[3].contains("%")) {
+                InetAddress.getByName(at[3]);
+                if (!props.isEmpty()) InetAddress.getByName(afterTheCopy(at[3]));
+            }
             if (props.containsKey("connection_creation_rate")) Integer.parseInt(props.getProperty("connection_creation_rate"));
             return;
         }

@@ -43,6 +43,14 @@ def _both(problem: str) -> set[tuple[Consequence, str]]:
     return {(COPY, problem), (START, problem)}
 
 
+def _respelt(name: str) -> set[tuple[Consequence, str]]:
+    return {(DIFFERS, f"Kafka spells its name {name}: after the copy it writes the entity once more, there")}
+
+
+def _ipv6(name: str) -> set[tuple[Consequence, str]]:
+    return {*_respelt(name), (START, f"it is an IPv6 address: after the copy Kafka writes it as {name}, which no broker that starts can resolve")}
+
+
 def _topic(**changes: object) -> dict[str, object]:
     return {**TOPIC, **changes}
 
@@ -128,6 +136,20 @@ BAD: tuple[Bad, ...] = (
     ("/config/ips/192.0.2.1", config(connection_creation_rate="1e3"), {(START, f"connection_creation_rate is {_WHOLE}")}),
     ("/config/ips/::g", config(), {(START, "its name is neither an address nor a host's name")}),
     ("/config/ips/host.example", config(), {(NOTED, "it is a host's name: a broker that can't resolve it when it starts does not come up")}),
+    ("/config/ips/2001:db8::1", config(connection_creation_rate="20"), _ipv6("2001%3Adb8%3A%3A1")),
+    ("/config/ips/[::1]", config(connection_creation_rate="20"), _ipv6("%5B%3A%3A1%5D")),
+    ("/config/ips/2001%3Adb8%3A%3A1", config(connection_creation_rate="20"), {(START, "its name is neither an address nor a host's name")}),
+    ("/config/users/x%2cy", config(producer_byte_rate="1"), _respelt("x%2Cy")),
+    ("/config/users/x%2cy", config(**{"SCRAM-SHA-256": SCRAM}), _respelt("x%2Cy")),
+    ("/config/users/%61", config(producer_byte_rate="1"), _respelt("a")),
+    ("/config/users/u/clients/~*", config(producer_byte_rate="1"), _respelt("%7E%2A")),
+    ("/config/clients/café", config(producer_byte_rate="1"), _respelt("caf%C3%A9")),
+    ("/config/clients/a+b", config(request_percentage="1d"), _respelt("a%20b")),
+    (
+        "/config/clients/%E9",
+        config(request_percentage="1"),
+        {(DIFFERS, "its escapes are not what Kafka writes: after the copy it writes the entity once more, under another name")},
+    ),
     (_ACL, b"\xff", {(DIFFERS, "not JSON: Kafka takes it as empty")}),
     (_ACL, [], _both("it is not a JSON object")),
     (_ACL, {"version": 2, "acls": []}, _both("version is not 1")),
@@ -171,7 +193,10 @@ GOOD: tuple[tuple[str, object], ...] = (
     ("/config/brokers/<default>", b""),
     ("/config/users/bob%40x%20y", config(producer_byte_rate="3000000", request_percentage=" 1.5e1 ", **{"SCRAM-SHA-512": SCRAM})),
     ("/config/users/<default>/clients/<default>", config(consumer_byte_rate="+5", controller_mutation_rate="NaN")),
-    ("/config/clients/a+b", config(request_percentage="1d")),
+    ("/config/clients/a%20b", config(request_percentage="1d")),
+    ("/config/clients/Az09.-_%7E%2A%2C%3Cdefault%3E%C3%A9", config(request_percentage="1")),
+    ("/config/users/a+b", config()),  # nothing to write a second time
+    ("/config/ips/2001:db8::1", config()),
     ("/config/ips/<default>", config(connection_creation_rate="20")),
     ("/config/ips/192.0.2.1", config(connection_creation_rate="20")),
     (_ACL, acl(operation="describe_configs".replace("_", ""), permissionType="DENY", principal="Group:x")),

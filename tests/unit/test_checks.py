@@ -240,7 +240,7 @@ FAILS: dict[str, list[Case]] = {
     "KRB-PRE-060": [
         (Z, None, faults(Consequence.COPY_FAILS, "/config/clients/x (a is not a number)"), "every controller ends in the copy: 7: /config/clients/x (a is not"),
         (P, None, faults(Consequence.SYNC_FAILS, "/config/clients/x (b)"), "dual write never begins after the copy: 7: /config/clients/x (b), …"),
-        (Z, "start", faults(Consequence.KRAFT_DIFFERS, "/config/topics/t (c)"), "KRaft would hold something else: 7: /config/topics/t (c), …"),
+        (Z, "start", faults(Consequence.KRAFT_DIFFERS, "/config/topics/t (c)"), "ZooKeeper and KRaft would not hold the same: 7: /config/topics/t (c), …"),
         (Z, None, tree(shared_topic_ids=Found(1, ("b has the id of a",))), "topics that share an id, of which KRaft would keep one: 1: b has the id of a"),
     ],
     "KRB-PRE-061": [

@@ -19,7 +19,7 @@ SET_RIGHT = (
 _COMES_OF_IT = {
     Consequence.COPY_FAILS: "every controller ends in the copy",
     Consequence.SYNC_FAILS: "dual write never begins after the copy",
-    Consequence.KRAFT_DIFFERS: "KRaft would hold something else",
+    Consequence.KRAFT_DIFFERS: "ZooKeeper and KRaft would not hold the same",
 }
 
 
@@ -32,7 +32,8 @@ def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSp
     """Kafka's copy can take every znode over as it stands.
 
     Any exception in the copy is a fatal fault: the active controller exits, then the next one, and /controller stays with a quorum that is gone, so that
-    nobody elects leaders (one quota "abc", measured on 3.9.2). What Kafka takes for empty, or can't write back, is found here too.
+    nobody elects leaders (one quota "abc", measured on 3.9.2). What Kafka takes for empty,
+    can't write back, or writes back under another name is found here too.
     """
     tree = _tree(seen)
     if not was_read(tree):

@@ -1,4 +1,7 @@
-"""What /config/ips/<name> names. A broker resolves the name as it stands when it starts (``IpConfigHandler``: ``InetAddress.getByName``), or does not come up."""
+"""What /config/ips/<name> names. A broker that starts resolves the name as it stands (``IpConfigHandler``: ``InetAddress.getByName``), or ends.
+
+Kafka's sync to ZooKeeper escapes the name (``ZkConfigMigrationClient.getSanitizedClientQuotaZNodeName``). An IPv6 address does not survive that.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ def address_fault(name: str) -> tuple[Consequence, str] | None:
     """Why a broker may not take the name; None: it is an address, or the default."""
     if name == DEFAULT_ENTITY:
         return None
+    if is_ipv6(name):
+        return None
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -22,3 +27,12 @@ def address_fault(name: str) -> tuple[Consequence, str] | None:
             return Consequence.NOTED, "it is a host's name: a broker that can't resolve it when it starts does not come up"
         return Consequence.BROKER_STAYS_DOWN, "its name is neither an address nor a host's name"
     return None
+
+
+def is_ipv6(name: str) -> bool:
+    """Java takes one in brackets too."""
+    bare = name[1:-1] if name.startswith("[") and name.endswith("]") else name
+    try:
+        return ipaddress.ip_address(bare).version == 6
+    except ValueError:
+        return False

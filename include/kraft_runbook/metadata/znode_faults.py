@@ -27,9 +27,10 @@ from kraft_runbook.metadata.java_values import (
     parse_json,
     trim,
 )
-from kraft_runbook.metadata.quota_addresses import address_fault
+from kraft_runbook.metadata.quota_addresses import address_fault, is_ipv6
 from kraft_runbook.metadata.topic_config_values import is_known, refused
 from kraft_runbook.metadata.zookeeper_tree import DEFAULT_ENTITY, SCRAM_MECHANISMS
+from kraft_runbook.metadata.znode_values import BadZnode, desanitize, sanitize
 from kraft_runbook.observation import Consequence, ZnodeFault
 
 COPY, SYNC, START, DIFFERS, NOTED = Consequence.COPY_FAILS, Consequence.SYNC_FAILS, Consequence.BROKER_STAYS_DOWN, Consequence.KRAFT_DIFFERS, Consequence.NOTED
@@ -168,6 +169,8 @@ def _quotas(kind: str, names: tuple[str, ...], data: bytes) -> _Said:
         yield found
     known = _QUOTAS[kind]
     config = yield from _config(data)
+    if config:
+        yield from _spellings(kind, names)
     for name, value in config.items():
         if name in SCRAM_MECHANISMS and kind != "users/clients":
             yield from _scram(kind, names[0], name, value)
@@ -179,6 +182,25 @@ def _quotas(kind: str, names: tuple[str, ...], data: bytes) -> _Said:
             yield SYNC, f"{name} is no quota of Kafka 3.9"
         if name in known and not _PARSES[known[name]](value):
             yield START, f"{name} is not a {known[name] if is_number else _DOUBLE}"
+
+
+def _spellings(kind: str, names: tuple[str, ...]) -> _Said:
+    """The sync that follows the copy writes every entity at Kafka's own spelling of its name (``KRaftMigrationZkWriter.handleClientQuotasSnapshot``).
+
+    A znode of another spelling stays beside it. So of two spellings of one entity at least one is told.
+    """
+    for name in names:
+        if name == DEFAULT_ENTITY or not is_url_decodable(name):
+            continue
+        try:
+            spelt = sanitize(desanitize(name))
+        except BadZnode:
+            yield DIFFERS, "its escapes are not what Kafka writes: after the copy it writes the entity once more, under another name"
+            continue
+        if spelt != name:
+            yield DIFFERS, f"Kafka spells its name {spelt}: after the copy it writes the entity once more, there"
+        if kind == "ips" and is_ipv6(name):
+            yield START, f"it is an IPv6 address: after the copy Kafka writes it as {spelt}, which no broker that starts can resolve"
 
 
 def _scram(kind: str, name: str, mechanism: str, value: str) -> _Said:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 from kraft_runbook.metadata.java_values import INT_RANGE, LONG_RANGE, is_java_double, trim
 
@@ -34,6 +34,11 @@ def desanitize(name: str) -> str:
         return _ESCAPES.sub(lambda found: unquote_to_bytes(found[0]).decode(), name.replace("+", " "))
     except UnicodeDecodeError:
         raise BadZnode("the escapes in its name are not UTF-8: Kafka would read another name") from None
+
+
+def sanitize(name: str) -> str:
+    """A name as Kafka spells it in a path (``Sanitizer.sanitize``: ``URLEncoder``, then ``*`` and the ``+`` of a blank escaped too)."""
+    return quote(name, safe="").replace("~", "%7E")
 
 
 def whole(text: str, within: range = INT32) -> int:
