@@ -13,6 +13,7 @@ from kraft_runbook.addresses import address
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
 from kraft_runbook.controller_settings import carried
 from kraft_runbook.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
+from kraft_runbook.metadata.java_values import java_int, trim
 from kraft_runbook.mode_settings import fitting, of_zookeeper_alone
 from kraft_runbook.observation import BrokerMode, ControllerMode
 from kraft_runbook.properties_file import parse_properties as parse_properties
@@ -22,6 +23,9 @@ ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 KRAFT_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 FILE_CONFIG_PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
+ID_GENERATION = "broker.id.generation.enable"
+MOST_RESERVED = 1000
+"""Kafka's default of reserved.broker.max.id. Where ids are generated, they begin above it."""
 
 
 def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> dict[str, str]:
@@ -29,6 +33,8 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
 
     ZOOKEEPER: as before the migration. HYBRID: the same, with the flag and the quorum. KRAFT: no ZooKeeper key at all.
     What a mode refuses or has no use for is left out, whoever declares it (``mode_settings``).
+    A broker.id above reserved.broker.max.id is refused on ZooKeeper unless broker.id.generation.enable is false (``KafkaConfig.validateValues``).
+    Where the id was generated, the broker's own file names none.
     """
     in_kraft = mode is BrokerMode.KRAFT
     properties: dict[str, str] = {}
@@ -54,7 +60,10 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     if broker.rack:
         properties["broker.rack"] = broker.rack
     properties |= _authorizer(spec, KRAFT_AUTHORIZER if in_kraft else ZOOKEEPER_AUTHORIZER)
-    return fitting(properties | _secrets(spec, without_zookeeper=in_kraft) | dict(spec.broker_properties) | dict(broker.properties), mode)
+    properties |= _secrets(spec, without_zookeeper=in_kraft) | dict(spec.broker_properties) | dict(broker.properties)
+    if not in_kraft and broker.id > _most_reserved(properties):
+        properties[ID_GENERATION] = "false"
+    return fitting(properties, mode)
 
 
 def controller_properties(spec: ClusterSpec, controller: Controller, mode: ControllerMode, size: Size = SMALL) -> dict[str, str]:
@@ -129,6 +138,11 @@ def lacking_migration_mode(properties: Mapping[str, str]) -> tuple[str, ...]:
 
 def _zookeeper(spec: ClusterSpec) -> dict[str, str]:
     return {"zookeeper.connect": spec.zookeeper.connect} | dict(spec.zookeeper.properties)
+
+
+def _most_reserved(properties: Mapping[str, str]) -> int:
+    declared = java_int(trim(properties.get("reserved.broker.max.id", "")))
+    return MOST_RESERVED if declared is None else declared
 
 
 def _quorum(spec: ClusterSpec) -> dict[str, str]:

@@ -47,6 +47,24 @@ def test_a_broker_in_kraft_mode_has_no_zookeeper_key_left() -> None:
     assert (Z["authorizer.class.name"], K["authorizer.class.name"]) == (ZOOKEEPER_AUTHORIZER, KRAFT_AUTHORIZER)
 
 
+@pytest.mark.parametrize(
+    ("broker_id", "declared", "rendered"),
+    [
+        (1000, {}, None),
+        (1001, {}, "false"),
+        (1001, {"reserved.broker.max.id": "1001"}, None),
+        (7, {"reserved.broker.max.id": " 6 "}, "false"),
+        (1001, {"broker.id.generation.enable": "true"}, "false"),  # Kafka refuses the two together
+        (7, {"broker.id.generation.enable": "true"}, "true"),
+    ],
+)
+def test_a_broker_id_above_the_reserved_ones_is_allowed_where_kafka_would_refuse_it(broker_id: int, declared: dict[str, str], rendered: str | None) -> None:
+    broker = SPEC.broker(1).model_copy(update={"id": broker_id, "properties": declared})
+    for mode in (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID):
+        assert broker_properties(SPEC, broker, mode).get("broker.id.generation.enable") == rendered
+    assert broker_properties(SPEC, broker, BrokerMode.KRAFT).get("broker.id.generation.enable") == declared.get("broker.id.generation.enable")
+
+
 def test_finalizing_drops_the_flag_and_zookeeper_and_nothing_else_that_matters() -> None:
     assert C[MIGRATION_FLAG] == "true"
     assert C["zookeeper.connect"] == SPEC.zookeeper.connect

@@ -51,7 +51,7 @@ def with_all_that_is_left_out() -> ClusterSpec:
 
 
 def node_properties(spec: ClusterSpec, mode: Mode) -> dict[str, str]:
-    found = broker_properties(spec, spec.broker(1), mode) if isinstance(mode, BrokerMode) else controller_properties(spec, spec.controller(101), mode)
+    found = broker_properties(spec, spec.brokers[0], mode) if isinstance(mode, BrokerMode) else controller_properties(spec, spec.controller(101), mode)
     # Kafka asks a provider for these before it looks at them: any value will do.
     return {key: "x" if is_sensitive(key) and value.startswith("${") else value for key, value in found.items() if not key.startswith("config.providers")}
 
@@ -61,6 +61,9 @@ def with_it_left_in(rule: LeftOut, mode: Mode) -> dict[str, str]:
     return {**node_properties(spec, mode), rule.key: spec.broker_properties[rule.key]}
 
 
+GENERATED = SPEC.model_copy(update={"brokers": (SPEC.brokers[0].model_copy(update={"id": 1001}), *SPEC.brokers[1:])})
+"""A broker whose id Kafka once generated: above reserved.broker.max.id."""
+ID_GENERATION = "broker.id.generation.enable"
 REFUSED = [(rule, mode) for rule in LEFT_OUT if rule.refused for mode in MODES if mode in rule.modes]
 
 
@@ -99,6 +102,10 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     for mode in MODES:
         lay_down(f"{type(mode).__name__}-{mode.value}", node_properties(with_all_that_is_left_out(), mode))
         lay_down(f"plain-{type(mode).__name__}-{mode.value}", node_properties(SPEC, mode))
+    for mode in BrokerMode:
+        generated = node_properties(GENERATED, mode)
+        lay_down(f"generated-{mode.value}", generated)
+        lay_down(f"generated-without-{mode.value}", {key: value for key, value in generated.items() if key != ID_GENERATION})
     for n, (rule, mode) in enumerate(REFUSED):
         lay_down(f"refused-{n}", with_it_left_in(rule, mode))
     command = ["java", "-cp", f"{ROOT}/build/jars/*", str(Path(__file__).with_name("AskKafka.java")), str(directory)]
@@ -149,6 +156,13 @@ def test_kafka_refuses_what_is_left_out_as_refused(answers: Answers) -> None:
     assert said["control.plane.listener.name BrokerMode"].endswith("control.plane.listener.name is not supported in KRaft mode.")
     assert "only supported in KRaft cluster" in said["group.coordinator.rebalance.protocols BrokerMode"]
     assert all(said.values()), said
+
+
+@pytest.mark.parametrize("mode", BrokerMode)
+def test_kafka_takes_a_broker_id_that_it_generated_once(answers: Answers, mode: BrokerMode) -> None:
+    assert answers.refusals[f"generated-{mode.value}.config"] == ""
+    refused = answers.refusals[f"generated-without-{mode.value}.config"]
+    assert ("not greater than reserved.broker.max.id" in refused) == (mode is not BrokerMode.KRAFT)
 
 
 # The authorizer's own setting is in no ConfigDef.
