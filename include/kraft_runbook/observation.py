@@ -182,7 +182,6 @@ class ZookeeperTree:
     min_isr_of_brokers: Mapping[str, int] = field(default_factory=dict)
     """The dynamic ``min.insync.replicas`` of ``<default>`` and of brokers, by the name of their znode below /config/brokers."""
     acl_count: int = 0
-    acls_with_bad_principal: tuple[str, ...] = ()
     config_entity_types: frozenset[str] = frozenset()
     """Entity types below /config that hold at least one entity (``topics``, ``brokers``, ``users``, ``clients``, ``ips``, ...)."""
     encoded_broker_configs: tuple[str, ...] = ()

@@ -151,7 +151,6 @@ FAILS: dict[str, list[Case]] = {
         (D, "soak", broker(3, metrics=BrokerMetrics(4, 0, 0)), "broker 3 leads 4 under-replicated partitions"),
         (D, None, broker(3, metrics=BrokerMetrics(0, 1, 0)), "broker 3 has 1 offline log directories"),
     ],
-    "KRB-PRE-030": [(Z, None, tree(acls_with_bad_principal=("/kafka-acl/Topic/a",)), "ACLs with another principal, on 1: /kafka-acl/Topic/a")],
     "KRB-PRE-032": [(Z, None, tree(config_entity_types=frozenset({"topics", "client-metrics"})), "configs below /config/client-metrics")],
     "KRB-PRE-033": [(Z, None, tree(live_zookeeper_consumers=("old-group",)), "consumer groups with live members in ZooKeeper: 1: old-group")],
     "KRB-PRE-034": [(Z, None, zookeeper(connections=12), "12 connections; brokers, controllers and this tool explain up to 7")],
@@ -355,7 +354,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-022": (Z, None, NO_ZOOKEEPER, ""),
     "KRB-PRE-023": (Z, None, NO_ZOOKEEPER, ""),
     "KRB-PRE-024": (Z, None, NO_ZOOKEEPER, ""),
-    **{f"KRB-PRE-0{n}": (Z, None, NO_TREE, "") for n in (25, 26, 27, 28, 30, 31, 32, 33, 35, 60, 61, 63, 65, 66)},
+    **{f"KRB-PRE-0{n}": (Z, None, NO_TREE, "") for n in (25, 26, 27, 28, 31, 32, 33, 35, 60, 61, 63, 65, 66)},
     "KRB-PRE-062": (
         Z,
         None,

@@ -243,25 +243,6 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
 
 
 @check(
-    "KRB-PRE-030",
-    severity=BLOCKING,
-    fix="write the ACL anew with a principal 'User:<name>' and remove the old one (kafka-acls)",
-    phases=BEFORE_THE_COPY,
-    needs=Needs.TREE,
-)
-def every_acl_principal_is_a_user(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every ACL's principal begins with User:.
-
-    KRaft's authorizer does not take another form; the copy of such an ACL fails.
-    """
-    tree = _tree(seen)
-    if not was_read(tree):
-        return unknown(tree)
-    bad = tree.acls_with_bad_principal
-    return failed(f"ACLs with another principal, on {sample(bad)}") if bad else passed(f"{tree.acl_count} ACLs")
-
-
-@check(
     "KRB-PRE-031",
     severity=BLOCKING,
     fix="name password.encoder.secret under 'secrets' in the cluster file, with the value that the brokers have, so that the controllers get it",

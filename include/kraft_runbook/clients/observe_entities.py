@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kraft_runbook.clients.min_isr_groups import min_isr_in
-from kraft_runbook.clients.tally import SAMPLES, Tally
+from kraft_runbook.clients.tally import SAMPLES
 from kraft_runbook.clients.znode_findings import ZnodeFindings
 from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.clients.zookeeper_tree import TOKENS, acl_paths
@@ -33,7 +32,6 @@ class Entities:
     """See ``ZookeeperTree``."""
 
     acl_count: int
-    acls_with_bad_principal: Tally
     config_entity_types: frozenset[str]
     encoded_broker_configs: tuple[str, ...]
     min_isr_of_brokers: Mapping[str, int]
@@ -56,10 +54,8 @@ def read_entities(reader: ZookeeperReader, findings: ZnodeFindings, *, topics: C
             if java_long(name[len(beginning) :]) is None:
                 findings.add(ZnodeFault(f"{root}/{name}", Consequence.KRAFT_DIFFERS, "brokers stop at this name, and hear of no change that stands behind it"))
     brokers = {path.rpartition("/")[2]: config for path, config in _configs(reader, findings, [f"/config/brokers/{b}" for b in entities.get("brokers") or ()])}
-    acl_count, bad_principals = _acls(reader, findings)
     return Entities(
-        acl_count=acl_count,
-        acls_with_bad_principal=bad_principals,
+        acl_count=_acl_count(reader, findings),
         config_entity_types=frozenset(each for each, names in entities.items() if names),
         encoded_broker_configs=tuple(f"{broker}:{key}" for broker, config in brokers.items() for key, value in config.items() if "encryptedPassword:" in value),
         min_isr_of_brokers={broker: least for broker, config in brokers.items() if (least := min_isr_in(config)) is not None},
@@ -82,17 +78,9 @@ def _configs(reader: ZookeeperReader, findings: ZnodeFindings, paths: Sequence[s
     return [(path, parse_object(data).get("config", {})) for path, data in _read(reader, paths) if findings.see(path, data) and data]
 
 
-def _acls(reader: ZookeeperReader, findings: ZnodeFindings) -> tuple[int, Tally]:
-    """How many ACL entries there are, and the resources of those whose principal does not begin with ``User:``."""
-    count, bad = 0, Tally()
-    for path, data in _read(reader, list(acl_paths(reader))):
-        readable = findings.see(path, data)
-        entries: list[dict[str, Any]] = parse_object(data).get("acls", []) if readable and data else []
-        count += len(entries)
-        for entry in entries:
-            if not entry["principal"].startswith("User:"):
-                bad.add(path)
-    return count, bad
+def _acl_count(reader: ZookeeperReader, findings: ZnodeFindings) -> int:
+    """How many ACL entries there are that can be read."""
+    return sum(len(parse_object(data).get("acls", [])) for path, data in _read(reader, list(acl_paths(reader))) if findings.see(path, data) and data)
 
 
 def _live_consumers(reader: ZookeeperReader) -> tuple[str, ...]:

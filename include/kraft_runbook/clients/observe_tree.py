@@ -84,7 +84,6 @@ def read_tree(reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecr
         min_isr_groups=seen.min_isr.groups,
         min_isr_of_brokers=entities.min_isr_of_brokers,
         acl_count=entities.acl_count,
-        acls_with_bad_principal=tuple(entities.acls_with_bad_principal.samples),
         config_entity_types=entities.config_entity_types,
         encoded_broker_configs=entities.encoded_broker_configs,
         live_zookeeper_consumers=entities.live_consumers,

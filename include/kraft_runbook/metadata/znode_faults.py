@@ -29,8 +29,8 @@ from kraft_runbook.metadata.java_values import (
 )
 from kraft_runbook.metadata.quota_addresses import address_fault, is_ipv6
 from kraft_runbook.metadata.topic_config_values import is_known, refused
-from kraft_runbook.metadata.zookeeper_tree import DEFAULT_ENTITY, SCRAM_MECHANISMS
 from kraft_runbook.metadata.znode_values import BadZnode, desanitize, sanitize
+from kraft_runbook.metadata.zookeeper_tree import DEFAULT_ENTITY, SCRAM_MECHANISMS
 from kraft_runbook.observation import Consequence, ZnodeFault
 
 COPY, SYNC, START, DIFFERS, NOTED = Consequence.COPY_FAILS, Consequence.SYNC_FAILS, Consequence.BROKER_STAYS_DOWN, Consequence.KRAFT_DIFFERS, Consequence.NOTED
