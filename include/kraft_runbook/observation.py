@@ -176,6 +176,8 @@ class ZookeeperTree:
     """What Kafka can't go on with, by what comes of it; a znode may stand under several."""
     stored_passwords: tuple[StoredPassword, ...] = ()
     """Every config that is stored as a password, whole: there are few. Values are not kept."""
+    tiered_topics: Found = Found()
+    """Topics with ``remote.storage.enable=true``."""
     shared_topic_ids: Found = Found()
     """Topics that have the id of another."""
     min_isr_groups: tuple[MinIsrGroup, ...] = ()

@@ -243,8 +243,15 @@ FAILS: dict[str, list[Case]] = {
         (Z, None, tree(shared_topic_ids=Found(1, ("b has the id of a",))), "topics that share an id, of which KRaft would keep one: 1: b has the id of a"),
     ],
     "KRB-PRE-061": [
-        (phase, None, faults(Consequence.BROKER_STAYS_DOWN, "/config/topics/t (d)"), "a broker would not come up: 7: /config/topics/t (d), …")
+        (phase, None, spoil, evidence)
         for phase in (Z, H, D)
+        for spoil, evidence in (
+            (faults(Consequence.BROKER_STAYS_DOWN, "/config/topics/t (d)"), "a broker would not come up: 7: /config/topics/t (d), …"),
+            (
+                tree(tiered_topics=Found(7, ("cold",))),
+                "broker 1, 2, 3 would not come up: topics with remote.storage.enable=true, but no remote.log.storage.system.enable=true in its file: 7: cold, …",
+            ),
+        )
     ],
     "KRB-PRE-062": [
         (Z, None, tree(stored_passwords=(StoredPassword("/config/brokers/1", "a.password", CIPHER, "no"),)), "1: /config/brokers/1 a.password: no"),
@@ -436,6 +443,13 @@ def test_fails_on_a_cluster_file_that_does_not_fit(code: str) -> None:
     result = answer(code, tree(partitions=5_000)(observation(Z)), Z, None, spec)
     assert result.verdict is Verdict.FAIL
     assert evidence in result.evidence
+
+
+@pytest.mark.parametrize(("enabled", "told"), [({1, 2, 3}, None), ({1, 3}, "broker 2 would not come up")])
+def test_topics_in_remote_storage_are_in_order_where_every_broker_has_it(enabled: set[int], told: str | None) -> None:
+    brokers = tuple(b.model_copy(update={"properties": {"remote.log.storage.system.enable": " True " if b.id in enabled else "false"}}) for b in SPEC.brokers)
+    result = answer("KRB-PRE-061", tree(tiered_topics=Found(1, ("cold",)))(observation(Z)), Z, None, SPEC.model_copy(update={"brokers": brokers}))
+    assert (result.verdict is Verdict.PASS) if told is None else (told in result.evidence and "cold" in result.evidence)
 
 
 @pytest.mark.parametrize("code", UNKNOWNS)

@@ -18,7 +18,14 @@ from kraft_runbook.metadata.entities import Fingerprints
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns
 from kraft_runbook.metadata.zookeeper_tree import Decoding
 
-CONFIGS: tuple[dict[str, str], ...] = ({}, {}, {"min.insync.replicas": "2"}, {"retention.ms": "abc"}, {"cleanup.policy": "compact,delete", "nonsense": "1"})
+CONFIGS: tuple[dict[str, str], ...] = (
+    {},
+    {},
+    {"min.insync.replicas": "2"},
+    {"retention.ms": "abc"},
+    {"cleanup.policy": "compact,delete", "nonsense": "1"},
+    {"remote.storage.enable": " True"},
+)
 
 
 class Znodes:
@@ -73,6 +80,8 @@ def test_both_ways_see_the_same(seed: int) -> None:
         assert getattr(in_bulk, seen) == getattr(one_by_one, seen)
     assert in_bulk.min_isr.groups == one_by_one.min_isr.groups
     assert in_bulk.findings.faults == one_by_one.findings.faults
+    tiered = [name for name, config in zip(names, configs, strict=True) if "remote.storage.enable" in config]
+    assert in_bulk.findings.tiered.samples == one_by_one.findings.tiered.samples == tiered
     assert in_bulk.findings.unreadable.count == one_by_one.findings.unreadable.count == 0
     for tally in ("without_id", "without_state", "under_replicated", "offline", "reassigning", "shared_ids"):
         mine, theirs = getattr(in_bulk, tally), getattr(one_by_one, tally)

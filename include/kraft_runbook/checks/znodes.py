@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.checks.registry import BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.configuration import controller_properties
-from kraft_runbook.observation import ClusterObservation, Consequence, ControllerMode, Unread, ZookeeperTree, was_read
+from kraft_runbook.configuration import broker_properties, controller_properties
+from kraft_runbook.metadata.topic_config_values import REMOTE_STORAGE, is_true
+from kraft_runbook.observation import BrokerMode, ClusterObservation, Consequence, ControllerMode, Unread, ZookeeperTree, was_read
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -49,14 +50,22 @@ def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: Cl
     """A broker that restarts can take every config, quota, credential and ACL as it stands.
 
     It parses all of them when it starts and ends at the first that it can't parse (measured on 3.9.2): the first restart of the roll would cost a broker.
+    A topic with remote.storage.enable=true ends a broker whose file lacks remote.log.storage.system.enable=true (``LogManager.updateTopicConfig``).
     """
     tree = _tree(seen)
     if not was_read(tree):
         return unknown(tree)
     found = tree.faults.get(Consequence.BROKER_STAYS_DOWN)
-    return failed(f"a broker would not come up: {sample(found.samples, found.count)}") if found else passed("nothing was found that would stop one")
+    wrong = [f"a broker would not come up: {sample(found.samples, found.count)}"] if found else []
+    without = [b.id for b in spec.brokers if not is_true(broker_properties(spec, b, BrokerMode.HYBRID).get(REMOTE_LOG, ""))]
+    if tree.tiered_topics.count and without:
+        told = f"topics with {REMOTE_STORAGE}=true, but no {REMOTE_LOG}=true in its file"
+        topics = sample(tree.tiered_topics.samples, tree.tiered_topics.count)
+        wrong.append(f"broker {', '.join(map(str, without))} would not come up: {told}: {topics}")
+    return failed("; ".join(wrong)) if wrong else passed("nothing was found that would stop one")
 
 
+REMOTE_LOG = "remote.log.storage.system.enable"
 CIPHER = "password.encoder.cipher.algorithm"
 DEFAULT_CIPHER = "AES/CBC/PKCS5Padding"
 

@@ -80,6 +80,7 @@ def read_tree(reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecr
         unreadable_count=findings.unreadable.count,
         faults=findings.faults,
         stored_passwords=findings.passwords,
+        tiered_topics=findings.tiered.found,
         shared_topic_ids=seen.shared_ids.found,
         min_isr_groups=seen.min_isr.groups,
         min_isr_of_brokers=entities.min_isr_of_brokers,

@@ -10,8 +10,9 @@ from kraft_runbook.clients.tally import Tally
 from kraft_runbook.metadata.entities import Kind, is_password_config
 from kraft_runbook.metadata.password_encoder import Undecodable, cipher_of, decode_password
 from kraft_runbook.metadata.topic_columns import TopicColumns
+from kraft_runbook.metadata.topic_config_values import REMOTE_STORAGE, is_true
 from kraft_runbook.metadata.znode_faults import faults_of, passwords_of, topic_config_faults
-from kraft_runbook.metadata.zookeeper_tree import Decoding, rows_of
+from kraft_runbook.metadata.zookeeper_tree import Decoding, parse_object, rows_of
 from kraft_runbook.observation import Consequence, Found, StoredPassword, Unread, ZnodeFault
 
 
@@ -33,6 +34,8 @@ class ZnodeFindings:
         self._faults = {each: Tally() for each in Consequence}
         self._passwords: list[StoredPassword] = []
         self.unreadable = Tally()
+        self.tiered = Tally()
+        """Topics with ``remote.storage.enable=true``."""
 
     def begun_anew(self) -> ZnodeFindings:
         """The same judge with nothing seen yet: for a first look that does not count."""
@@ -48,6 +51,9 @@ class ZnodeFindings:
         for fault in faults_of(path, data):
             readable = readable and fault.consequence is Consequence.NOTED
             self.add(fault)
+        topic = path.removeprefix("/config/topics/")
+        if topic != path and readable and data:
+            self._see_tiered(topic, parse_object(data).get("config", {}).get(REMOTE_STORAGE, ""))
         if path.startswith(("/config/brokers/", "/config/topics/")):
             for name, encoded in passwords_of(path, data).items():
                 self._see_password(path, name, encoded)
@@ -62,6 +68,8 @@ class ZnodeFindings:
             for consequence, problem in judged(name, value):
                 path = path or f"/config/topics/{columns.names[topic]}"
                 self.add(ZnodeFault(path, consequence, problem))
+            if name == REMOTE_STORAGE:
+                self._see_tiered(columns.names[topic], value)
             if is_password_config(name):
                 self._see_password(f"/config/topics/{columns.names[topic]}", name, value)
 
@@ -75,6 +83,10 @@ class ZnodeFindings:
     @property
     def passwords(self) -> tuple[StoredPassword, ...]:
         return tuple(self._passwords)
+
+    def _see_tiered(self, topic: str, value: str) -> None:
+        if is_true(value):
+            self.tiered.add(topic)
 
     def _see_password(self, path: str, name: str, encoded: str) -> None:
         self._passwords.append(StoredPassword(path, name, cipher_of(encoded), self._why_undecodable(encoded)))

@@ -26,6 +26,14 @@ def is_known(name: str) -> bool:
     return name in _JUDGES
 
 
+REMOTE_STORAGE = "remote.storage.enable"
+
+
+def is_true(value: str) -> bool:
+    """As ``ConfigDef`` reads a boolean."""
+    return trim(value).lower() == "true"
+
+
 def _whole(within: range, value: str, *, least: int | None = None, most: int | None = None) -> str | None:
     number = (java_int if within is INT_RANGE else java_long)(trim(value))
     if number is None:
@@ -71,7 +79,7 @@ def _policies(value: str) -> str | None:
 
 
 def _never_in_zookeeper_mode(value: str) -> str | None:
-    return _boolean(value) or ("can't be true in ZooKeeper mode" if trim(value).lower() == "true" else None)
+    return _boolean(value) or ("can't be true in ZooKeeper mode" if is_true(value) else None)
 
 
 _THROTTLED = re.compile(r"([0-9]+):([0-9]+)")
@@ -162,7 +170,7 @@ _JUDGES: Mapping[str, Refusal] = {
     "leader.replication.throttled.replicas": _throttled_replicas,
     "follower.replication.throttled.replicas": _throttled_replicas,
     "message.downconversion.enable": _boolean,
-    "remote.storage.enable": _boolean,
+    REMOTE_STORAGE: _boolean,
     "local.retention.ms": _long(-2),
     "local.retention.bytes": _long(-2),
     "remote.log.copy.disable": _never_in_zookeeper_mode,
