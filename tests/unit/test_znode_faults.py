@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 from bad_znodes import BAD, GOOD, Bad, config, data_of
+from observations import SPEC
 
+from kraft_runbook.clients.decoding import decoding_of, password_secrets
 from kraft_runbook.clients.znode_findings import PasswordSecrets, ZnodeFindings
+from kraft_runbook.cluster import SecretRef
 from kraft_runbook.metadata.entities import Fingerprints
+from kraft_runbook.metadata.password_encoder import decode_password
 from kraft_runbook.metadata.znode_faults import faults_of
 from kraft_runbook.metadata.zookeeper_tree import Decoding
 from kraft_runbook.observation import Unread
@@ -26,6 +30,13 @@ WITH_OLD = (
     "S22z4LaVoHE5Hv7dQ==,keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,iterations:4096,passwordLength:1"
     "3,encryptedPassword:5WSlxfZMAyrdKBjGzEHJdA=="
 )
+IN_CTR = (
+    "initializationVector:THm8R/oDkMxwdZNPWdZO1w==,keyLength:128,salt:6h+GXibCFgSb8X8ujyJa6SaK7LOduUQmaTEADbuUMENxeBhnvW3g4ERQO2ymuZ+a7"
+    "x0QjT8E2nRSm5aqqhCVKxlXOyvvY3bSz2eB/mkT7xPkREYqwpM+NZVBERzBq/ySxAdM1S480xp3RNya0aTmRKOUlqtaVq880ax2IyGjcEOVuZGyKYYkB3KOK8+5QcvfxeQ"
+    "QqarYILnKmXZJEJFP0rV7YUoJoEc4REaLO4FHJG3vmQ7f8yrGOHju1uqmTuSOldnNkmOb0XYdFnqsN4uYY57TS+H4wzRzyUILF1ho3D/t1FcVkaSQ0alRY+lIg5umIwSMf"
+    "GiVXmPlFZ5VjW+n9A==,keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CTR/NoPadding,iterations:4096,passwordLength:13,e"
+    "ncryptedPassword:diyQ2bAMk17jXymdog=="
+)
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: f"{bad[0]} {data_of(bad[1])[:60]!r}")
@@ -41,6 +52,7 @@ def test_a_good_one_is_not(good: tuple[str, object]) -> None:
     assert faults_of(good[0], data_of(good[1])) == ()
 
 
+CIPHERS = {"plain text": "", IN_CTR: "AES/CTR/NoPadding"}
 NAME = "listener.name.sasl.scram-sha-256.sasl.jaas.config"
 
 
@@ -50,6 +62,8 @@ NAME = "listener.name.sasl.scram-sha-256.sasl.jaas.config"
         (WITH_NOW, PasswordSecrets("now"), None),
         (WITH_NOW, PasswordSecrets("other", "old"), "password.encoder.secret does not decode it"),
         (WITH_OLD, PasswordSecrets("now", "old"), "it is encoded with password.encoder.old.secret"),
+        (IN_CTR, PasswordSecrets("now"), None),
+        (IN_CTR, PasswordSecrets("other"), "password.encoder.secret does not decode it"),
         ("plain text", PasswordSecrets("now"), "it is not encoded as Kafka encodes passwords"),
         (WITH_NOW, PasswordSecrets(None, "old", "it is nowhere"), Unread("it is nowhere")),
     ],
@@ -58,9 +72,22 @@ def test_a_stored_password_is_decoded_and_never_shown(encoded: str, secrets: Pas
     findings = ZnodeFindings(Decoding(Fingerprints(b"salt")), secrets)
     assert findings.see("/config/brokers/1", data_of(config(**{NAME: encoded, "max.connections": "5"})))
     (found,) = findings.passwords
-    assert (found.path, found.name, found.cipher) == ("/config/brokers/1", NAME, "AES/CBC/PKCS5Padding" if encoded != "plain text" else "")
+    assert (found.path, found.name, found.cipher) == ("/config/brokers/1", NAME, CIPHERS.get(encoded, "AES/CBC/PKCS5Padding"))
     assert found.problem == problem or (isinstance(problem, str) and isinstance(found.problem, str) and found.problem.startswith(problem))
     assert not {"correct horse", encoded} & {str(found), str(findings.faults)} and "correct" not in str(found)
+
+
+@pytest.mark.parametrize("secret", ["now", "now\n", " \tnow \r\n"])
+def test_the_encoder_s_secret_is_taken_without_the_blanks_around_it_as_kafka_takes_it(secret: str) -> None:
+    """``ConfigDef.parseType`` trims every text; a secret from a file often ends with a line's end."""
+    refs = {"password.encoder.secret": SecretRef(env="NOW"), "password.encoder.old.secret": SecretRef(env="OLD")}
+    spec = SPEC.model_copy(update={"secrets": refs})
+
+    def secrets(ref: SecretRef) -> str:
+        return secret if ref.env == "NOW" else secret.replace("now", "old")
+
+    assert decode_password(WITH_NOW, str(decoding_of(spec, secrets=secrets).encoder_secret)) == "correct horse"
+    assert password_secrets(spec, secrets) == PasswordSecrets("now", "old")
 
 
 def test_what_a_comparison_cannot_read_is_counted_beside_the_faults() -> None:

@@ -9,6 +9,7 @@ from kraft_runbook.clients.znode_findings import PasswordSecrets
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import SecretMissing
 from kraft_runbook.metadata.entities import Fingerprints
+from kraft_runbook.metadata.java_values import trim
 from kraft_runbook.metadata.zookeeper_tree import Decoding
 
 PASSWORD_ENCODER_SECRET = "password.encoder.secret"  # noqa: S105 - the name of a property
@@ -16,12 +17,15 @@ PASSWORD_ENCODER_OLD_SECRET = "password.encoder.old.secret"  # noqa: S105 - the 
 
 
 def encoder_secret(spec: ClusterSpec, secrets: Secrets) -> tuple[str | None, str]:
-    """The value of password.encoder.secret, or None and why there is none: only encoded configs need it."""
+    """The value of password.encoder.secret, or None and why there is none: only encoded configs need it.
+
+    Without the blanks around it, as Kafka takes it (``ConfigDef.parseType``): a secret from a file often ends with a line's end.
+    """
     ref = spec.secrets.get(PASSWORD_ENCODER_SECRET)
     if ref is None:
         return None, "password.encoder.secret is not named under 'secrets' in the cluster file"
     try:
-        return secrets(ref), ""
+        return trim(secrets(ref)), ""
     except SecretMissing as error:
         return None, f"password.encoder.secret could not be resolved: {error.problem}"
 
@@ -36,7 +40,7 @@ def password_secrets(spec: ClusterSpec, secrets: Secrets) -> PasswordSecrets:
     current, why_not = encoder_secret(spec, secrets)
     ref = spec.secrets.get(PASSWORD_ENCODER_OLD_SECRET)
     try:
-        old = secrets(ref) if ref else None
+        old = trim(secrets(ref)) if ref else None
     except SecretMissing:
         old = None
     return PasswordSecrets(current, old, why_not)

@@ -8,7 +8,7 @@ import hashlib
 
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
-from cryptography.hazmat.primitives.ciphers.modes import CBC, GCM
+from cryptography.hazmat.primitives.ciphers.modes import CBC, CTR, GCM
 from cryptography.hazmat.primitives.padding import PKCS7
 
 
@@ -51,6 +51,9 @@ def _decrypt(algorithm: str, key: bytes, vector: bytes, text: bytes) -> str:
         if algorithm.startswith("AES/GCM/"):
             sealed = Cipher(AES(key), GCM(vector, text[-16:])).decryptor()
             return (sealed.update(text[:-16]) + sealed.finalize()).decode()
+        if algorithm == "AES/CTR/NoPadding":
+            opener = Cipher(AES(key), CTR(vector)).decryptor()
+            return (opener.update(text) + opener.finalize()).decode()
         if algorithm != "AES/CBC/PKCS5Padding":
             raise Undecodable(f"its cipher {algorithm} is not known here; set it again with Kafka's default encoder")
         opener = Cipher(AES(key), CBC(vector)).decryptor()
