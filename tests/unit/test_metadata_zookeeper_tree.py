@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.entities import Fingerprints, Kind
 from kraft_runbook.metadata.password_encoder import Undecodable, decode_password
+from kraft_runbook.metadata.znode_faults import faults_of
 from kraft_runbook.metadata.znode_values import double
 from kraft_runbook.metadata.zookeeper_tree import BadZnode, Decoding, parse_migration, path_of, quota_entity, rows_of
 
@@ -72,6 +73,21 @@ def test_the_order_of_replicas_makes_a_difference() -> None:
 )
 def test_a_garbled_znode_is_named_by_its_path_and_its_data_is_not_shown(path: str, data: bytes, reason: str) -> None:
     assert rows(path, data) == [(Kind.UNREADABLE, f'["{path}"]', json.dumps(reason))]
+
+
+@pytest.mark.parametrize(
+    ("path", "znode"),
+    [
+        ("/kafka-acl/Topic/a", {"version": 1, "acls": [{"principal": "User:a", "host": "*", "operation": "Read", "permissionType": "Allow"}]}),
+        ("/config/topics/a", {"version": 1, "config": {"retention.ms": "1"}}),
+        (STATE, {"leader": 1, "leader_epoch": 0, "controller_epoch": 1, "isr": [1]}),
+    ],
+)
+@pytest.mark.parametrize("behind", [b" trailing", b"\n{}", b"}", b"\x00\xff"])
+def test_what_stands_behind_the_json_is_not_looked_at_as_jackson_does_not(path: str, znode: object, behind: bytes) -> None:
+    data = json.dumps(znode).encode()
+    assert rows(path, data + behind) == rows(path, data) != []
+    assert faults_of(path, data + behind) == faults_of(path, data) == ()
 
 
 @given(

@@ -18,6 +18,7 @@ from typing import Any
 from kraft_runbook.metadata import entities
 from kraft_runbook.metadata.acl_names import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from kraft_runbook.metadata.entities import Entity, Fingerprints, Kind, Row
+from kraft_runbook.metadata.java_values import NotJson, parse_json
 from kraft_runbook.metadata.password_encoder import Undecodable, decode_password
 from kraft_runbook.metadata.znode_values import (
     INT32,
@@ -153,14 +154,23 @@ _decode_json = json.JSONDecoder(parse_constant=refuse_constant).decode
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
-    """The JSON object that a znode holds. Raises BadZnode, which never quotes the data: it may hold a secret."""
+    """The JSON object with which a znode's data begins, as Kafka reads it. Raises BadZnode, which never quotes the data: it may hold a secret."""
     try:
         parsed = _decode_json(data.decode(json.detect_encoding(data)))
     except (ValueError, RecursionError):
-        raise BadZnode("empty" if not data else "not JSON") from None
+        parsed = _before_what_is_behind(data)
     if not isinstance(parsed, dict):
         raise BadZnode("not a JSON object")
     return parsed
+
+
+def _before_what_is_behind(data: bytes) -> Any:
+    if not data:
+        raise BadZnode("empty")
+    try:
+        return parse_json(data)
+    except NotJson:
+        raise BadZnode("not JSON") from None
 
 
 # -- topics -------------------------------------------------------------------------------------------------------------
