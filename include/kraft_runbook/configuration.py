@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kraft_runbook.addresses import address
+from kraft_runbook.broker_calls import enabled_for_calls
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
 from kraft_runbook.controller_settings import carried
 from kraft_runbook.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
@@ -76,9 +77,9 @@ def controller_properties(spec: ClusterSpec, controller: Controller, mode: Contr
     listener = spec.controller_listener
     protocols = {listener.name: listener.protocol.value}
     properties = {"process.roles": "controller", "node.id": str(controller.id)} | _quorum(spec)
+    # The migrating controller calls the brokers, so it needs their listener's name and protocol.
+    inter_broker = spec.brokers[0].listener(spec.kafka.inter_broker_listener)
     if mode is ControllerMode.MIGRATION:
-        # The migrating controller calls the brokers, so it needs their listener's name and protocol.
-        inter_broker = spec.brokers[0].listener(spec.kafka.inter_broker_listener)
         protocols[inter_broker.name] = inter_broker.protocol.value
         properties |= {MIGRATION_FLAG: "true", "inter.broker.listener.name": inter_broker.name} | dict(size.properties) | _zookeeper(spec)
     properties |= {
@@ -89,6 +90,8 @@ def controller_properties(spec: ClusterSpec, controller: Controller, mode: Contr
     properties |= _authorizer(spec, KRAFT_AUTHORIZER)
     properties |= _secrets(spec, without_zookeeper=mode is ControllerMode.KRAFT) | carried(spec, mode)
     properties |= dict(spec.controller_properties) | dict(controller.properties)
+    if mode is ControllerMode.MIGRATION:
+        properties |= enabled_for_calls(properties, inter_broker)
     return {key: value for key, value in fitting(properties, mode).items() if mode is ControllerMode.MIGRATION or key not in TUNED_PROPERTIES}
 
 

@@ -119,6 +119,8 @@ ENFORCED: tuple[Enforced, ...] = (
     Enforced("password.encoder.key.length", "128", "ZkConfigMigrationClient", "the same", True),
     Enforced("password.encoder.iterations", "4096", "ZkConfigMigrationClient", "the same", True),
     Enforced("zookeeper.set.acl", "false", "KafkaZkClient", "without it new znodes, SCRAM users among them, are open to the world", True),
+    Enforced("sasl.mechanism.inter.broker.protocol", "GSSAPI", "ControllerChannelManager", "how the controllers log in to migrating brokers", True),
+    Enforced("sasl.kerberos.service.name", None, "KerberosLogin", "the same under Kerberos", True),
     Enforced("controller.socket.timeout.ms", "30000", "MigrationPropagator", "time-out of UpdateMetadata and LeaderAndIsr to migrating brokers", True),
 )
 """Read in Kafka 3.9.2's sources: ``ControllerServer``, ``ControllerApis``, ``QuorumController.Builder`` and what they build. Not here, since no

@@ -41,7 +41,7 @@ public class AskKafka {
         for (String key : characters.stringPropertyNames()) out.println("characters " + name + " " + base64(key) + " " + base64(characters.getProperty(key)));
     }
 
-    /** Whether a node could start with the file: the same constructor that Kafka's start calls. */
+    /** Whether a node could start with the file: the same constructor that Kafka's start calls. A controller named calls- also logs in to brokers. */
     private static void parse(PrintStream out, Path file) throws IOException {
         Properties properties = new Properties();
         try (InputStream stream = Files.newInputStream(file)) {
@@ -49,11 +49,20 @@ public class AskKafka {
         }
         String said = "";
         try {
-            new kafka.server.KafkaConfig(properties, false);
+            var config = new kafka.server.KafkaConfig(properties, false);
+            if (file.getFileName().toString().startsWith("calls-")) call(config);
         } catch (Exception error) {
             said = String.valueOf(error.getMessage());
         }
         out.println("config " + file.getFileName() + " " + base64(said));
+    }
+
+    /** What ControllerChannelManager.addNewBroker does before it connects. */
+    private static void call(kafka.server.KafkaConfig config) {
+        org.apache.kafka.common.network.ChannelBuilders.clientChannelBuilder(
+            config.interBrokerSecurityProtocol(), org.apache.kafka.common.security.JaasContext.Type.SERVER, config, config.interBrokerListenerName(),
+            config.saslMechanismInterBrokerProtocol(), org.apache.kafka.common.utils.Time.SYSTEM, config.saslInterBrokerHandshakeRequestEnable(),
+            new org.apache.kafka.common.utils.LogContext()).close();
     }
 
     private static String base64(String text) {

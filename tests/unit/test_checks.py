@@ -30,13 +30,14 @@ from observations import (
     with_quorum,
     zookeeper,
 )
+from secured import secured
 
 from kraft_runbook.checks import CHECKS, CheckResult, ChecksReport, Severity, Verdict, render_catalogue, run_checks
 from kraft_runbook.checks.hosts import differing_keys
 from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.checks.registry import Needs
 from kraft_runbook.checks.software import java_release
-from kraft_runbook.cluster import ClusterSpec, is_sensitive
+from kraft_runbook.cluster import ClusterSpec, SecurityProtocol, is_sensitive
 from kraft_runbook.configuration import MIGRATION_FLAG, controller_properties, lacking_migration_mode
 from kraft_runbook.copy_tuning import LARGE, Settings, estimate, heap_needed
 from kraft_runbook.observation import (
@@ -332,6 +333,8 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     "KRB-PRE-055": (SMALL_HEAP, f"each controller needs {heap_needed(5_000, 3)} for 5,000 partitions × 3 brokers; they have 64 MiB, too little"),
     "KRB-PRE-073": (CONTROL_PLANE, "control.plane.listener.name is left out of brokers in kraft mode, where Kafka refuses it: brokers fetch metadata"),
     "KRB-PRE-075": (FOREIGN_CLASS, "the controllers will load create.topic.policy.class.name=com.example.Policy (which topics may be created)"),
+    "KRB-PRE-078": (secured(SecurityProtocol.SSL, {}), "controller 101, 102, 103: ssl.truststore.location is missing"),
+    "KRB-PRE-079": (secured(SecurityProtocol.SSL, {}, {}), "ssl.truststore.location is not set, as on the brokers"),
     "KRB-PRE-056": (spec_with(controller_jute_maxbuffer=100), "the list of 9 topics has 200 bytes; the controllers take 100"),
     "KRB-PRE-049": (WITHOUT_AUTHORIZER, "ZooKeeper holds 2 ACLs; the cluster file says 'authorizer: false'"),
 }
@@ -404,7 +407,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-GATE-011": (D, "finalize", broker(2, mode=WHY), "broker 2"),
 }
 NEVER_FAIL = {"KRB-PRE-001", "KRB-PRE-009"}
-NEVER_UNKNOWN = {"KRB-PRE-017", "KRB-PRE-073", "KRB-PRE-075"}
+NEVER_UNKNOWN = {"KRB-PRE-017", "KRB-PRE-073", "KRB-PRE-075", "KRB-PRE-078", "KRB-PRE-079"}
 """These ask the cluster file alone."""
 
 

@@ -12,8 +12,9 @@ from types import ModuleType
 
 import pytest
 from observations import SPEC
+from secured import LOGIN, secured
 
-from kraft_runbook.cluster import ClusterSpec, Listener, is_sensitive
+from kraft_runbook.cluster import ClusterSpec, Listener, SecurityProtocol, is_sensitive
 from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.controller_settings import ENFORCED, Enforced
 from kraft_runbook.mode_settings import LEFT_OUT, LeftOut, Mode
@@ -67,6 +68,21 @@ ID_GENERATION = "broker.id.generation.enable"
 REFUSED = [(rule, mode) for rule in LEFT_OUT if rule.refused for mode in MODES if mode in rule.modes]
 
 
+LISTENER = "listener.name.internal"
+CALLS = [each for each in SecurityProtocol if each is not SecurityProtocol.SSL]  # its stores are files, which Kafka opens
+
+
+def controller_that_calls(protocol: SecurityProtocol) -> dict[str, str]:
+    """A migrating controller's properties, with a login in them, and the JVM's own truststore."""
+    properties = node_properties(secured(protocol, {}), ControllerMode.MIGRATION)
+    login = "org.apache.kafka.common.security.scram.ScramLoginModule required username=a password=b;"
+    return properties | ({LOGIN: login} if LOGIN in properties else {})
+
+
+def without_sasl(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in properties.items() if key not in ("sasl.mechanism.inter.broker.protocol", f"{LISTENER}.sasl.enabled.mechanisms")}
+
+
 class Answers:
     """What the one run of AskKafka.java said."""
 
@@ -108,6 +124,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
         lay_down(f"generated-without-{mode.value}", {key: value for key, value in generated.items() if key != ID_GENERATION})
     for n, (rule, mode) in enumerate(REFUSED):
         lay_down(f"refused-{n}", with_it_left_in(rule, mode))
+    for protocol in CALLS:
+        lay_down(f"calls-{protocol}", controller_that_calls(protocol))
+        lay_down(f"calls-{protocol}-as-kafka-defaults", without_sasl(controller_that_calls(protocol)))
     command = ["java", "-cp", f"{ROOT}/build/jars/*", str(Path(__file__).with_name("AskKafka.java")), str(directory)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
@@ -163,6 +182,13 @@ def test_kafka_takes_a_broker_id_that_it_generated_once(answers: Answers, mode: 
     assert answers.refusals[f"generated-{mode.value}.config"] == ""
     refused = answers.refusals[f"generated-without-{mode.value}.config"]
     assert ("not greater than reserved.broker.max.id" in refused) == (mode is not BrokerMode.KRAFT)
+
+
+@pytest.mark.parametrize("protocol", CALLS)
+def test_a_migrating_controller_has_what_kafka_needs_to_call_brokers(answers: Answers, protocol: SecurityProtocol) -> None:
+    assert answers.refusals[f"calls-{protocol}.config"] == ""
+    if "SASL" in protocol:
+        assert "Could not find a 'KafkaServer' or 'internal.KafkaServer' entry" in answers.refusals[f"calls-{protocol}-as-kafka-defaults.config"]
 
 
 # The authorizer's own setting is in no ConfigDef.

@@ -1,6 +1,7 @@
 """One function a check. Importing this package fills the list in ``registry.CHECKS``."""
 
 from kraft_runbook.checks import (
+    broker_calls,
     copy,
     finalization,
     hosts,
@@ -22,6 +23,7 @@ __all__ = [
     "ChecksReport",
     "Severity",
     "Verdict",
+    "broker_calls",
     "copy",
     "finalization",
     "hosts",

@@ -1,0 +1,64 @@
+"""Whether the controllers can log in to the brokers that they call while they migrate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kraft_runbook.broker_calls import Properties, lacking, left_to_the_jvm
+from kraft_runbook.checks.model import Finding, Severity, failed, passed
+from kraft_runbook.checks.registry import UNTIL_FINALIZED, check
+from kraft_runbook.cluster import ClusterSpec, Listener
+from kraft_runbook.configuration import controller_properties
+from kraft_runbook.controller_settings import declared
+from kraft_runbook.observation import ClusterObservation, ControllerMode
+
+
+@check(
+    "KRB-PRE-078",
+    severity=Severity.BLOCKING,
+    fix="write what is named under controller_properties, or under controllers[].properties where it differs by host; under 'secrets' what is secret "
+    "(ssl.truststore.password, ssl.keystore.password, ssl.key.password, the jaas.config with a user and password): they are given to the controllers too. "
+    "Put the stores on the controllers' hosts",
+    phases=UNTIL_FINALIZED,
+)
+def controllers_can_log_in_to_brokers(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every controller has what it needs to log in to the brokers' inter-broker listener.
+
+    While it migrates, the active controller is a client of the brokers on that listener (ControllerChannelManager: UpdateMetadata, LeaderAndIsr). Where it
+    can't log in, the migration stops behind the copy that is committed already. sasl.mechanism.inter.broker.protocol and the listener's enabled mechanisms come
+    from the brokers' common value; logins and stores can't.
+    """
+    wrong = list(_said(spec, lacking))
+    return failed("; ".join(wrong)) if wrong else passed(_fine(spec))
+
+
+@check(
+    "KRB-PRE-079",
+    severity=Severity.WARNING,
+    fix="see that the controllers' services start with the same JVM options as the brokers' (KAFKA_OPTS) and that their JVM trusts the brokers' certificates; or "
+    "write what is named under controller_properties",
+    phases=UNTIL_FINALIZED,
+)
+def nothing_of_the_login_is_left_to_the_jvm(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """What the controllers log in to brokers with stands in their properties.
+
+    What neither the brokers' properties nor the controllers' name, the JVM decides: its login configuration and its truststore, which the runbook does not see.
+    """
+    wrong = list(_said(spec, left_to_the_jvm))
+    return failed("; ".join(wrong)) if wrong else passed(_fine(spec))
+
+
+def _said(spec: ClusterSpec, ask: Callable[[Properties, Properties, Listener], Iterator[str]]) -> Iterator[str]:
+    """Each phrase once, with the controllers that it is true of."""
+    found: dict[str, list[int]] = {}
+    for controller in spec.controllers:
+        own = controller_properties(spec, controller, ControllerMode.MIGRATION)
+        for broker in spec.brokers:
+            for phrase in ask(own, declared(spec, broker), broker.listener(spec.kafka.inter_broker_listener)):
+                found.setdefault(phrase, []).append(controller.id)
+    return (f"controller {', '.join(map(str, dict.fromkeys(ids)))}: {phrase}" for phrase, ids in found.items())
+
+
+def _fine(spec: ClusterSpec) -> str:
+    listener = spec.brokers[0].listener(spec.kafka.inter_broker_listener)
+    return f"to {listener.name} by {listener.protocol.value}"
