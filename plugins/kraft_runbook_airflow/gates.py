@@ -110,8 +110,9 @@ def examine(
     apart = LIVENESS_SECONDS if dual_writing else spec.deadlines.poll
     if dual_writing:
         await_movement(spec, earlier, secrets=airflow_secrets(), within=apart)
-    deep = {"scope": Scope.FULL, "with_hosts": True} if gate is not Gate.ROLLBACK else {}
-    seen, checks = look_and_judge(spec, partial(_judge, spec, gate), tell=tell, apart=apart, earlier=earlier, **deep)
+    # The way back asks nothing of the hosts but of controllers that are down; of ZooKeeper, what would keep a restarted broker down.
+    with_hosts = gate is not Gate.ROLLBACK
+    seen, checks = look_and_judge(spec, partial(_judge, spec, gate), tell=tell, apart=apart, earlier=earlier, scope=Scope.FULL, with_hosts=with_hosts)
     stopped = next((each.evidence for each in checks if each.code == CODE and each.verdict is Verdict.FAIL), None)
     return seen, checks, _way_back(spec, gate, seen, stopped, gone)
 

@@ -322,6 +322,10 @@ FAILS: dict[str, list[Case]] = {
         (D, "finalize", with_quorum(voters=(Voter(101, 1000), Voter(102, 900))), "controller 103 is no voter; controller 102 is at offset 900 of 1000")
     ],
     "KRB-GATE-010": [(H, "dual_write", gauges(103, metadata_error_count=1), "controller 103 counts 1")],
+    "KRB-GATE-012": [
+        (D, "rollback", faults(Consequence.BROKER_STAYS_DOWN, "/config/ips/%3A%3A1 (b)"), "a broker would not come up: 7: /config/ips/%3A%3A1 (b), …"),
+        (Z, "rollback", both(broker(2, mode=WHY), faults(Consequence.BROKER_STAYS_DOWN, "/config/users/u (b)")), "a broker would not come up"),
+    ],
     "KRB-GATE-011": [(D, "finalize", broker(2, mode=BrokerMode.HYBRID), "broker 2 is in hybrid mode")],
 }
 BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
@@ -404,6 +408,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-GATE-008": (H, "dual_write", NO_QUORUM, ""),
     "KRB-GATE-009": (H, "dual_write", NO_QUORUM, ""),
     "KRB-GATE-010": (H, "dual_write", gauges(102, metadata_error_count=None), "controller 102 shows no MetadataErrorCount"),
+    "KRB-GATE-012": (D, "rollback", NO_TREE, ""),
     "KRB-GATE-011": (D, "finalize", broker(2, mode=WHY), "broker 2"),
 }
 NEVER_FAIL = {"KRB-PRE-001", "KRB-PRE-009"}
@@ -429,6 +434,11 @@ def test_a_healthy_cluster_passes_every_check_that_applies(phase: Phase, gate: s
     assert [r for r in report.results if not r.passed] == []
     assert len(report.results) > 10
     assert report.verdict is Verdict.PASS
+
+
+def test_a_way_back_that_restarts_no_broker_asks_nothing_of_the_znodes() -> None:
+    seen = faults(Consequence.BROKER_STAYS_DOWN, "/config/users/u (b)")(observation(Z))
+    assert answer("KRB-GATE-012", seen, Z, "rollback").passed
 
 
 @pytest.mark.parametrize(("code", "case"), [(code, case) for code, cases in FAILS.items() for case in cases])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample, settle, unknown
-from kraft_runbook.checks.registry import BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
+from kraft_runbook.checks.registry import BEFORE_THE_COPY, ROLLBACK, UNTIL_FINALIZED, Needs, check
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.metadata.topic_config_values import REMOTE_STORAGE, is_true
@@ -55,6 +55,39 @@ def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: Cl
     tree = _tree(seen)
     if not was_read(tree):
         return unknown(tree)
+    return _stays_down(tree, spec)
+
+
+@check(
+    "KRB-GATE-012",
+    severity=BLOCKING,
+    fix=(
+        "delete the entity, or the config that is named, with kafka-configs or kafka-acls while KRaft leads, so that it is not written again; where only the znode's "
+        "name is wrong (an IPv6 address below /config/ips), or no controller leads, then delete the znode itself: zookeeper-shell, deleteall PATH below the chroot; "
+        "then clear this gate's 'prove' task"
+    ),
+    phases=UNTIL_FINALIZED,
+    gates={ROLLBACK},
+    needs=Needs.TREE,
+)
+def a_broker_on_its_way_back_can_read_every_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """A broker that restarts on the way back can take every config, quota, credential and ACL as it stands.
+
+    Dual write puts into ZooKeeper what KRaft admits and a ZooKeeper-based broker does not: an IP quota of ::1 becomes /config/ips/%3A%3A1, which no broker resolves;
+    the topic config remote.log.copy.disable is refused there. The first broker that is restarted would stay down, with the roll half done.
+    """
+    tree = _tree(seen)
+    if not was_read(tree):
+        return unknown(tree)
+    if all(b.mode == BrokerMode.ZOOKEEPER for b in seen.brokers.values()):
+        return passed("every broker is in ZooKeeper mode: none is restarted")
+    return _stays_down(tree, spec)
+
+
+REMOTE_LOG = "remote.log.storage.system.enable"
+
+
+def _stays_down(tree: ZookeeperTree, spec: ClusterSpec) -> Finding:
     found = tree.faults.get(Consequence.BROKER_STAYS_DOWN)
     wrong = [f"a broker would not come up: {sample(found.samples, found.count)}"] if found else []
     without = [b.id for b in spec.brokers if not is_true(broker_properties(spec, b, BrokerMode.HYBRID).get(REMOTE_LOG, ""))]
@@ -65,7 +98,6 @@ def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: Cl
     return failed("; ".join(wrong)) if wrong else passed("nothing was found that would stop one")
 
 
-REMOTE_LOG = "remote.log.storage.system.enable"
 CIPHER = "password.encoder.cipher.algorithm"
 DEFAULT_CIPHER = "AES/CBC/PKCS5Padding"
 
