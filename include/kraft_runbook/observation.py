@@ -297,6 +297,8 @@ class QuorumState:
     migration_state_record: ZkMigrationState | None
     copy: CopySpan | None = None
     """None: no copy has ended, or a snapshot took the place of the records that tell."""
+    kraft_only_configs: tuple[str, ...] = ()
+    """Resources with configs that ZooKeeper can't hold: their type, as kafka-configs calls it, and their name."""
 
 
 # -- brokers -------------------------------------------------------------------------------------------------------------

@@ -31,6 +31,9 @@ RESTORE = (
     "then the way back from the phase that shows",
 )
 """The steps where no quorum leads: not yet a way back, but the way to one."""
+KRAFT_ONLY_RISK = (
+    "configs that ZooKeeper can't hold; the next election of a controller ends dual write and closes the way back: delete them first (KRB-PRE-067)"
+)
 DIED_IN_THE_COPY = (
     "restore_quorum: end every controller and read its own log; where the logs prove that the copy was never committed, nothing was ever acknowledged by "
     "the quorum, and it stays down; else it is started as it is configured, so that a leader writes the rest to ZooKeeper",
@@ -61,6 +64,8 @@ def way_back(
         plan = replace(plan, risks=(*plan.risks, gone_risk(gone)))
     if phase is Phase.FINALIZED:
         return plan
+    if was_read(seen.quorum) and seen.quorum.kraft_only_configs:
+        plan = replace(plan, risks=(*plan.risks, f"{', '.join(seen.quorum.kraft_only_configs[:5])}: {KRAFT_ONLY_RISK}"))
     # One that is left without a majority goes on showing PRE_MIGRATION.
     lost = quorum_is_lost(seen) if phase in (Phase.UNKNOWN, Phase.HYBRID, Phase.DUAL_WRITE) or may_have_died_in_the_copy(seen) else None
     if lost and not_deletable:

@@ -20,7 +20,7 @@ from kraft_runbook_airflow.environment import airflow_secrets
 from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.operators import ClusterOperator
 
-THREATS = frozenset({*ON_DISK, "KRB-PRE-048", "KRB-GATE-007"})
+THREATS = frozenset({*ON_DISK, "KRB-PRE-048", "KRB-PRE-067", "KRB-GATE-007"})
 """What would close the way back at the next election or restart."""
 
 

@@ -12,8 +12,9 @@ from kraft_runbook.clients.observe import Scope
 from kraft_runbook.gates import Gate
 from kraft_runbook.observation import ClusterObservation, Consequence, Found
 from kraft_runbook.phases import Phase
+from kraft_runbook.way_back import way_back
 from kraft_runbook_airflow import gates, second_look
-from tests.unit.observations import SPEC, WHY, dual_writing, observation, tree
+from tests.unit.observations import SPEC, WHY, dual_writing, observation, tree, with_quorum
 
 QUOTA = "/config/ips/%3A%3A1 (its name is neither an address nor a host's name)"
 
@@ -41,6 +42,14 @@ def blocking(monkeypatch: pytest.MonkeyPatch, seen: ClusterObservation) -> dict[
 def test_a_znode_that_keeps_a_restarted_broker_down_is_named_before_any_is_restarted(monkeypatch: pytest.MonkeyPatch, phase: Phase) -> None:
     seen = tree(faults={Consequence.BROKER_STAYS_DOWN: Found(1, (QUOTA,))})(observation(phase))
     assert blocking(monkeypatch, seen) == {"KRB-GATE-012": f"a broker would not come up: 1: {QUOTA}"}
+
+
+def test_configs_that_zookeeper_can_t_hold_are_a_risk_of_the_way_back_and_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = with_quorum(kraft_only_configs=("groups orders",))(observation(Phase.HYBRID))
+    assert blocking(monkeypatch, seen) == {}
+    plan = way_back(seen, SPEC)
+    assert plan.possible
+    assert any(risk.startswith("groups orders: ") and "KRB-PRE-067" in risk for risk in plan.risks)
 
 
 @pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE])

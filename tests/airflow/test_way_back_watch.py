@@ -15,7 +15,7 @@ from kraft_runbook.phases import Phase
 from kraft_runbook_airflow import way_back_watch
 from kraft_runbook_airflow.journal import run_file_name
 from kraft_runbook_airflow.way_back_watch import WayBackWatch
-from tests.unit.observations import SPEC, WHY, Spoil, a_controller, both, broker, config, dual_writing, observation, part, zookeeper
+from tests.unit.observations import SPEC, WHY, Spoil, a_controller, both, broker, config, dual_writing, observation, part, with_quorum, zookeeper
 
 COPIED = [Phase.HYBRID, Phase.DUAL_WRITE]
 
@@ -77,6 +77,15 @@ def test_its_run_fails_when_the_way_back_is_closed_or_about_to_be(watch: Watch, 
     with pytest.raises(AirflowFailException, match=said):
         watch.run(seen, spoil(dual_writing(seen, 3)))
     assert (watch.recorded()["possible"] and not watch.recorded()["threats"]) is False
+
+
+@pytest.mark.parametrize("phase", COPIED)
+def test_its_run_fails_when_the_next_election_would_end_dual_write(watch: Watch, phase: Phase) -> None:
+    """ZooKeeper is written still, and no metric shows anything."""
+    seen = with_quorum(kraft_only_configs=("client-metrics apps",))(observation(phase))
+    with pytest.raises(AirflowFailException, match=r"KRB-PRE-067 .*1: client-metrics apps What to do: delete them"):
+        watch.run(seen, dual_writing(seen, 3))
+    assert watch.recorded()["threats"] == ["KRB-PRE-067"]
 
 
 @pytest.mark.parametrize("phase", COPIED)

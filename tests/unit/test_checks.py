@@ -322,6 +322,11 @@ FAILS: dict[str, list[Case]] = {
         (D, "finalize", with_quorum(voters=(Voter(101, 1000), Voter(102, 900))), "controller 103 is no voter; controller 102 is at offset 900 of 1000")
     ],
     "KRB-GATE-010": [(H, "dual_write", gauges(103, metadata_error_count=1), "controller 103 counts 1")],
+    "KRB-PRE-067": [
+        (H, "dual_write", with_quorum(kraft_only_configs=("client-metrics apps",)), "the next election would end dual write: 1: client-metrics apps"),
+        (D, "finalize", with_quorum(kraft_only_configs=("groups orders",)), "1: groups orders"),
+        (D, "soak", with_quorum(kraft_only_configs=("groups orders",)), "1: groups orders"),
+    ],
     "KRB-GATE-012": [
         (D, "rollback", faults(Consequence.BROKER_STAYS_DOWN, "/config/ips/%3A%3A1 (b)"), "a broker would not come up: 7: /config/ips/%3A%3A1 (b), …"),
         (Z, "rollback", both(broker(2, mode=WHY), faults(Consequence.BROKER_STAYS_DOWN, "/config/users/u (b)")), "a broker would not come up"),
@@ -408,6 +413,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-GATE-008": (H, "dual_write", NO_QUORUM, ""),
     "KRB-GATE-009": (H, "dual_write", NO_QUORUM, ""),
     "KRB-GATE-010": (H, "dual_write", gauges(102, metadata_error_count=None), "controller 102 shows no MetadataErrorCount"),
+    "KRB-PRE-067": (D, None, NO_QUORUM, ""),
     "KRB-GATE-012": (D, "rollback", NO_TREE, ""),
     "KRB-GATE-011": (D, "finalize", broker(2, mode=WHY), "broker 2"),
 }

@@ -39,6 +39,32 @@ def test_a_snapshot_replaces_all() -> None:
     assert set(state.topics.values()) == {"b"}
 
 
+def config(resource_type: int, name: str, value: str | None = "x", key: str = "k") -> bytes:
+    return record(RecordType.CONFIG, resource_type=resource_type, resource_name=name, name=key, value=value)
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ((config(16, "apps"), config(32, "orders"), config(2, "t"), config(4, "1")), {"client-metrics apps", "groups orders"}),
+        ((config(16, "apps"), config(16, "apps", None)), set()),
+        ((config(16, "apps"), config(16, "apps", key="other"), config(16, "apps", None)), {"client-metrics apps"}),
+        ((config(16, "apps", None),), set()),
+        ((BEGIN, config(32, "orders"), ABORT), set()),
+        ((config(64, "later"),), {"type 64 later"}),
+    ],
+)
+def test_configs_that_zookeeper_can_t_hold_are_known_by_name(values: tuple[bytes, ...], found: set[str]) -> None:
+    """As long as any config of that resource is there. A topic's and a broker's are none of them."""
+    state = BrokersAndFeatures()
+    for at, value in enumerate(values):
+        state = state.copy()
+        state.apply(Chunk(log(value, first=at), since=at, up_to=100))
+    assert set(state.kraft_only) == found
+    state.apply(Chunk(log(topic("b", TOPIC_B)), snapshot=SnapshotId(6, 1)))
+    assert state.kraft_only == ()
+
+
 def test_the_records_that_form_a_quorum_count_together() -> None:
     """Until they are all committed there is neither metadata.version nor a migration state: the quorum is not born in KRaft mode then."""
     formed = (

@@ -5,8 +5,8 @@ No single metric says that the copy is done and alive; all of these together do 
 
 from __future__ import annotations
 
-from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle, unknown
-from kraft_runbook.checks.registry import SOAK, check
+from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.checks.registry import DUAL_WRITING, SOAK, check
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import one_controller
 from kraft_runbook.lag import topics_apart, unwritten, voters_behind
@@ -96,6 +96,25 @@ def no_topic_is_on_one_side_alone(seen: ClusterObservation, spec: ClusterSpec, e
     if apart or not was_read(seen.topics_apart):
         return failed("; ".join(apart))
     return passed(f"{seen.topics_apart.in_quorum} in the quorum, {seen.topics_apart.in_zookeeper} in ZooKeeper")
+
+
+@check(
+    "KRB-PRE-067",
+    severity=BLOCKING,
+    fix="delete them and set none before the migration is final: kafka-configs --alter --entity-type TYPE --entity-name NAME --delete-config KEYS (--describe shows "
+    "the keys); set them again after finalization",
+    phases=DUAL_WRITING,
+)
+def nothing_is_configured_that_zookeeper_can_t_hold(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No client metrics and no group has a config while ZooKeeper is written.
+
+    KRaft admits them, and the active controller passes over them. The next one that is elected writes ZooKeeper anew first, throws at any resource that is neither topic
+    nor broker (KRaftMigrationZkWriter.handleConfigsSnapshot), and never goes on: from then on ZooKeeper is not written, and there is no way back.
+    """
+    if not was_read(seen.quorum):
+        return unknown(seen.quorum)
+    found = seen.quorum.kraft_only_configs
+    return failed(f"the next election would end dual write: {sample(found)}") if found else passed("none has")
 
 
 @check("KRB-GATE-006", severity=BLOCKING, fix="do not go on: two controllers may be at work; kraft-runbook explain says where the cluster stands", gates=COPIED)

@@ -56,6 +56,7 @@ class ClusterRecords:
     migration_state_record: ZkMigrationState | None
     copy: CopySpan | None
     topics: frozenset[str]
+    kraft_only: tuple[str, ...]
     position: Position
     _state: BrokersAndFeatures = field(repr=False, compare=False)
 
@@ -194,7 +195,7 @@ def _read_on(reader: MetadataLogReader, state: BrokersAndFeatures, end: int, sta
         state.apply(chunk)
     version = state.features.get("metadata.version")
     return ClusterRecords(
-        dict(state.registrations), version, state.migration_state, state.copied.span, frozenset(state.topics.values()), reader.position, state
+        dict(state.registrations), version, state.migration_state, state.copied.span, frozenset(state.topics.values()), state.kraft_only, reader.position, state
     )
 
 

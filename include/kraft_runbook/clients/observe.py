@@ -246,6 +246,7 @@ def _read_quorum(spec: ClusterSpec, secrets: Secrets) -> tuple[QuorumState, froz
         metadata_version=found.metadata_version,
         migration_state_record=found.migration_state_record,
         copy=found.copy,
+        kraft_only_configs=found.kraft_only,
     )
     return state, found.topics
 

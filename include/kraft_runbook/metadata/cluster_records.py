@@ -1,4 +1,7 @@
-"""What observing a cluster needs of the metadata log: brokers, features, topics' names, the migration state. Everything else is skipped undecoded."""
+"""What observing a cluster needs of the metadata log: brokers, features, topics' names, configs that ZooKeeper can't hold, the migration state.
+
+Everything else is skipped undecoded.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,10 @@ WANTED = frozenset(
         RecordType.REMOVE_TOPIC,
     }
 )
+IN_ZOOKEEPER_TOO = (2, 4)
+"""``ConfigResource.Type`` of topics and brokers. ``KRaftMigrationZkWriter.handleConfigsSnapshot`` throws for any other."""
+KRAFT_ONLY = {16: "client-metrics", 32: "groups"}
+"""The others of 3.9, as ``kafka-configs --entity-type`` calls them."""
 _BOUNDARIES = frozenset({RecordType.BEGIN_TRANSACTION, RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION})
 
 
@@ -42,25 +49,41 @@ class BrokersAndFeatures:
     migration_state: ZkMigrationState | None = None
     topics: dict[object, str] = field(default_factory=dict)
     """Each topic's name by its id."""
+    configs: set[tuple[int, str, str]] = field(default_factory=set)
+    """Resource type, name and key of each config of another resource than a topic or a broker."""
     copied: CopyWatch = field(default_factory=CopyWatch)
     _transactions: Transactions = field(default_factory=Transactions)
+
+    @property
+    def kraft_only(self) -> tuple[str, ...]:
+        """The resources with configs that ZooKeeper can't hold, by type and name."""
+        return tuple(sorted({f"{KRAFT_ONLY.get(kind, f'type {kind}')} {name}" for kind, name, _ in self.configs}))
 
     def copy(self) -> BrokersAndFeatures:
         """A copy that can be read on from, leaving this one as it was."""
         return BrokersAndFeatures(
-            dict(self.registrations), dict(self.features), self.migration_state, dict(self.topics), self.copied.copy(), self._transactions.copy()
+            dict(self.registrations),
+            dict(self.features),
+            self.migration_state,
+            dict(self.topics),
+            set(self.configs),
+            self.copied.copy(),
+            self._transactions.copy(),
         )
 
     def apply(self, chunk: Chunk) -> None:
         """Read a chunk. A snapshot is a whole state: it replaces this one."""
         if chunk.snapshot is not None and chunk.begins:
             self.registrations, self.features, self.migration_state, self.topics, self._transactions = {}, {}, None, {}, Transactions()
+            self.configs = set()
         for _, record in self._transactions.effective(self._wanted(chunk)):
             self._apply(record)
 
     def _wanted(self, chunk: Chunk) -> Iterator[Record]:
         records = index_records(chunk)
-        for record in records.take(np.isin(records.api_key, [*WANTED, *_BOUNDARIES])).records():
+        # A config's body begins with the type of its resource. There may be very many of topics.
+        unusual = (records.api_key == RecordType.CONFIG) & ~np.isin(records.data[records.start], IN_ZOOKEEPER_TOO)
+        for record in records.take(np.isin(records.api_key, [*WANTED, *_BOUNDARIES]) | unusual).records():
             if record.api_key in _BOUNDARIES and chunk.snapshot is None:
                 self.copied.see(record, chunk)
             yield record
@@ -75,6 +98,9 @@ class BrokersAndFeatures:
             self.topics[values["topic_id"]] = values["name"]
         elif record.api_key == RecordType.REMOVE_TOPIC:
             self.topics.pop(values["topic_id"], None)
+        elif record.api_key == RecordType.CONFIG:
+            config = (values["resource_type"], values["resource_name"], values["name"])
+            (self.configs.discard if values["value"] is None else self.configs.add)(config)
         else:
             apply_to_registrations(self.registrations, record.api_key, values)
 
