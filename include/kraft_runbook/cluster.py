@@ -35,6 +35,9 @@ def _bare_if_ipv6(host: str) -> str:
 
 Host = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?$|[:\[\]%]"), AfterValidator(_bare_if_ipv6)]
 """A name, an IPv4 address, or a bare IPv6 address."""
+BindHost = Annotated[str, Field(pattern=r"^$|^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?$|[:\[\]%]"), AfterValidator(_bare_if_ipv6)]
+"""The same, or empty: every address of the machine."""
+EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - what a cluster file may say of Kafka; nothing binds here
 ListenerName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
 
 SENSITIVE_PROPERTY = re.compile(r"(password|secret|\.jaas\.config$|private\.key|keystore\.key$|credential)", re.IGNORECASE)
@@ -107,13 +110,17 @@ class ClientSecurity(Model):
 
 
 class Listener(Model):
-    """One broker listener. ``advertised_host`` and ``advertised_port`` default to the node's host and the port."""
+    """One broker listener. ``advertised_host`` and ``advertised_port`` default to the node's host and the port.
+
+    ``bind_host``: the address that the broker listens on, in its ``listeners``; empty: every address of its machine. Without it the node's host.
+    """
 
     name: ListenerName
     port: Port
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     advertised_host: Host | None = None
     advertised_port: Port | None = None
+    bind_host: BindHost | None = None
 
 
 class Broker(Model):
@@ -131,6 +138,14 @@ class Broker(Model):
 
     def listener(self, name: str) -> Listener:
         return next(each for each in self.listeners if each.name == name)
+
+    def bound(self, listener: Listener) -> str:
+        """host:port that the broker listens on; no host: on every address."""
+        return address(self.host if listener.bind_host is None else listener.bind_host, listener.port)
+
+    def waited_for(self, listener: Listener) -> str:
+        """host:port at which the broker's own host sees the listener open: where it is bound, or the broker's host where that is every address."""
+        return address(self.host, listener.port) if listener.bind_host in EVERY_ADDRESS else self.bound(listener)
 
     def advertised(self, listener: Listener) -> str:
         """host:port under which others reach the listener."""

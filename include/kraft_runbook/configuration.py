@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraft_runbook.addresses import address
 from kraft_runbook.broker_calls import enabled_for_calls
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
 from kraft_runbook.controller_settings import carried
@@ -52,7 +51,7 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     if mode is not BrokerMode.ZOOKEEPER:
         protocols[spec.controller_listener.name] = spec.controller_listener.protocol.value
     properties |= {
-        "listeners": ",".join(f"{each.name}://{address(broker.host, each.port)}" for each in broker.listeners),
+        "listeners": ",".join(f"{each.name}://{broker.bound(each)}" for each in broker.listeners),
         "advertised.listeners": ",".join(f"{each.name}://{broker.advertised(each)}" for each in broker.listeners),
         "listener.security.protocol.map": _pairs(protocols),
         "inter.broker.listener.name": spec.kafka.inter_broker_listener,

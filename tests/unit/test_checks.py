@@ -594,6 +594,34 @@ def test_declared_znode_acls_are_fine() -> None:
     assert answer("KRB-PRE-035", tree(znode_acl_restricted=True)(observation(Z)), Z, None, declared).passed
 
 
+BOUND = "PLAINTEXT://:9092,SASL://0.0.0.0:9094"
+
+
+def binding(plaintext: str | None, sasl: str | None) -> ClusterSpec:
+    """The lab, whose brokers bind to these."""
+    data = SPEC.model_dump()
+    for each in data["brokers"]:
+        each["listeners"][0]["bind_host"], each["listeners"][1]["bind_host"] = plaintext, sasl
+    return ClusterSpec.model_validate(data)
+
+
+def test_brokers_that_bind_to_every_address_can_be_declared() -> None:
+    seen = observation(Z)
+    for i in (1, 2, 3):
+        seen = config(i, listeners=BOUND)(seen)
+    assert answer("KRB-PRE-046", seen, Z, None, binding("", "0.0.0.0")).passed
+    refused = answer("KRB-PRE-046", seen, Z, None)
+    assert refused.verdict is Verdict.FAIL
+    assert "bind_host: '' at PLAINTEXT, bind_host: '0.0.0.0' at SASL" in refused.fix
+
+
+@pytest.mark.parametrize("listeners", ["PLAINTEXT://:9093,SASL://:9094", "PLAINTEXT://:9092", "OTHER://:9092,SASL://:9094", ""])
+def test_listeners_that_differ_in_more_than_their_address_are_no_matter_of_binding(listeners: str) -> None:
+    result = answer("KRB-PRE-046", config(1, listeners=listeners)(observation(Z)), Z, None)
+    assert result.verdict is Verdict.FAIL
+    assert "bind_host" not in result.fix
+
+
 def test_differences_never_show_a_secret() -> None:
     found = differing_keys({"ssl.keystore.password": "hunter2", "a": "1", "x.secret": "s"}, {"ssl.keystore.password": "other", "a": "2"})
     assert found == ("a (file: 1, rendered: 2)", "x.secret (only in the file)")

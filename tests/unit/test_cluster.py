@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from observations import CLUSTERS, SPEC
 
-from kraft_runbook.cluster import ClusterSpec, is_sensitive
+from kraft_runbook.cluster import ClusterSpec, Listener, is_sensitive
 from kraft_runbook.cluster_file import load_cluster, parse_cluster
 from kraft_runbook.errors import ClusterFileError, RunbookError
 
@@ -59,6 +59,18 @@ def test_several_problems_are_reported_at_once_each_with_its_line() -> None:
     assert any(p.endswith("controllers.0.metrics_port: missing; this key is required") for p in found)
     assert any(p.startswith(f"line {line_of(text, 'telnet')}: reach.kind: ") for p in found)
     assert len(found) == 4
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.7", "kafka-1.internal"])
+def test_a_listener_may_bind_elsewhere_than_to_the_brokers_host(host: str) -> None:
+    listener = Listener(name="PLAINTEXT", port=9092, bind_host=host)
+    assert listener.bind_host == host
+
+
+@pytest.mark.parametrize("host", ["[::]", "0.0.0.0:9092", "fe80::1%eth0", "a b", "-"])
+def test_a_bind_host_that_is_no_address_is_refused(host: str) -> None:
+    with pytest.raises(ValueError, match="bind_host"):
+        Listener(name="PLAINTEXT", port=9092, bind_host=host)
 
 
 def test_duplicate_ids_are_named() -> None:

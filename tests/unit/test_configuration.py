@@ -76,6 +76,23 @@ def test_finalizing_drops_the_flag_and_zookeeper_and_nothing_else_that_matters()
 # -- what controllers enforce, and what a mode leaves out ---------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("bind_host", "listeners"), [(None, "PLAINTEXT://127.10.0.11:9092"), ("", "PLAINTEXT://:9092"), ("0.0.0.0", "PLAINTEXT://0.0.0.0:9092"), ("::", "PLAINTEXT://[::]:9092")]
+)  # fmt: skip
+@pytest.mark.parametrize("mode", BrokerMode)
+def test_a_broker_binds_where_it_is_told_to_and_is_advertised_by_its_host(mode: BrokerMode, bind_host: str | None, listeners: str) -> None:
+    first = SPEC.broker(1).listeners[0].model_copy(update={"bind_host": bind_host})
+    found = broker_properties(SPEC, SPEC.broker(1).model_copy(update={"listeners": (first,)}), mode)
+    assert found["listeners"] == listeners
+    assert found["advertised.listeners"] == "PLAINTEXT://127.10.0.11:9092"
+
+
+@pytest.mark.parametrize(("bind_host", "place"), [(None, "127.10.0.11"), ("", "127.10.0.11"), ("0.0.0.0", "127.10.0.11"), ("10.0.0.7", "10.0.0.7")])
+def test_a_broker_is_waited_for_where_its_own_host_reaches_it(bind_host: str | None, place: str) -> None:
+    listener = SPEC.broker(1).listeners[0].model_copy(update={"bind_host": bind_host})
+    assert SPEC.broker(1).waited_for(listener) == f"{place}:9092"
+
+
 def with_brokers(**properties: str) -> ClusterSpec:
     """The lab with these properties on every broker (``__`` for a dot)."""
     given = {name.replace("__", "."): value for name, value in properties.items()}

@@ -14,7 +14,7 @@ import pytest
 from observations import SPEC
 from secured import LOGIN, secured
 
-from kraft_runbook.cluster import ClusterSpec, Listener, SecurityProtocol, is_sensitive
+from kraft_runbook.cluster import Broker, ClusterSpec, Listener, SecurityProtocol, is_sensitive
 from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.controller_settings import ENFORCED, Enforced
 from kraft_runbook.mode_settings import LEFT_OUT, LeftOut, Mode
@@ -49,6 +49,16 @@ def with_all_that_is_left_out() -> ClusterSpec:
     return SPEC.model_copy(
         update={"broker_properties": {**SPEC.broker_properties, **odd}, "brokers": brokers, "controller_properties": dict(list(odd.items())[:1])}
     )
+
+
+def bound_to_every_address() -> ClusterSpec:
+    """The lab with brokers that bind to every address, as each of the two ways says it."""
+
+    def bound(broker: Broker) -> Broker:
+        ways = zip(broker.listeners, ("", "0.0.0.0"), strict=True)
+        return broker.model_copy(update={"listeners": tuple(each.model_copy(update={"bind_host": way}) for each, way in ways)})
+
+    return SPEC.model_copy(update={"brokers": tuple(map(bound, SPEC.brokers))})
 
 
 def node_properties(spec: ClusterSpec, mode: Mode) -> dict[str, str]:
@@ -118,6 +128,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     for mode in MODES:
         lay_down(f"{type(mode).__name__}-{mode.value}", node_properties(with_all_that_is_left_out(), mode))
         lay_down(f"plain-{type(mode).__name__}-{mode.value}", node_properties(SPEC, mode))
+        lay_down(f"bound-{type(mode).__name__}-{mode.value}", node_properties(bound_to_every_address(), mode))
     for mode in BrokerMode:
         generated = node_properties(GENERATED, mode)
         lay_down(f"generated-{mode.value}", generated)
@@ -165,7 +176,7 @@ def test_a_file_is_read_back_as_it_was_rendered() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: f"{type(mode).__name__}-{mode.value}")
-@pytest.mark.parametrize("which", ["", "plain-"])
+@pytest.mark.parametrize("which", ["", "plain-", "bound-"])
 def test_kafka_takes_every_rendered_file_whatever_is_declared(answers: Answers, mode: Mode, which: str) -> None:
     assert answers.refusals[f"{which}{type(mode).__name__}-{mode.value}.config"] == ""
 

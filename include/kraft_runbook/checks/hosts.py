@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from kraft_runbook.checks.model import SAMPLE, Finding, Severity, settle, unknown
 from kraft_runbook.checks.registry import UNTIL_FINALIZED, Needs, check
@@ -19,6 +20,9 @@ BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 CLOCK_SKEW_SECONDS = 1.0
 FREE_BYTES = 1024**3
 """Room for the metadata log, its snapshots (142 MB at a million partitions, measured) and logs."""
+AS_RENDERED = (
+    "bring the cluster file's properties in line with what lies on the host (kraft-runbook plan shows both), or correct the host's file and restart the broker"
+)
 POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
 
 
@@ -141,7 +145,7 @@ def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Fin
 @check(
     "KRB-PRE-046",
     severity=BLOCKING,
-    fix="bring the cluster file's properties in line with what lies on the host (kraft-runbook plan shows both), or correct the host's file and restart the broker",
+    fix=AS_RENDERED,
     needs=Needs.HOSTS,
 )
 def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -150,6 +154,7 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
     Files are written whole: a property that the cluster file does not know would be dropped at the next restart. Values of secrets are not compared.
     """
     wrong, unread = [], []
+    bound: dict[tuple[str, str], None] = {}  # a set that keeps its order
     for broker in spec.brokers:
         mode = seen.brokers[broker.id].mode
         config = host_part(seen, broker.id, "config")
@@ -162,10 +167,36 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
         elif isinstance(config, Mapping):
             # What KRaft mode reads no more costs no restart: a broker rendered by an older version of this tool still has some of it.
             held = {key: value for key, value in config.items() if not (mode is BrokerMode.KRAFT and of_zookeeper_alone(key))}
-            differences = differing_keys(held, broker_properties(spec, broker, mode))
+            rendered = broker_properties(spec, broker, mode)
+            differences = differing_keys(held, rendered)
             if differences:
                 wrong.append(f"broker {broker.id} ({mode}): {capped(differences)}")
-    return settle(wrong, unread, "all are")
+                bound |= dict.fromkeys(bound_elsewhere(held.get("listeners", ""), rendered["listeners"]).items())
+    found = settle(wrong, unread, "all are")
+    return replace(found, fix=f"{_bind(bound)}; for all else: {AS_RENDERED}") if bound else found
+
+
+def _bind(bound: Iterable[tuple[str, str]]) -> str:
+    keys = ", ".join(f"bind_host: '{host}' at {name}" for name, host in bound)
+    return f"listeners: write under brokers[].listeners[] of the cluster file the address that the broker binds to, as its file has it ({keys}; empty: every address)"
+
+
+def bound_elsewhere(on_disk: str, rendered: str) -> dict[str, str]:
+    """The host of each listener in the file, by its name, where another is rendered for it; none where the two differ in more than hosts."""
+    there, here = _listeners(on_disk), _listeners(rendered)
+    if [(name, port) for name, _, port in there] != [(name, port) for name, _, port in here]:
+        return {}
+    return {name: host for (name, host, _), (_, other, _) in zip(there, here, strict=True) if host != other}
+
+
+def _listeners(text: str) -> list[tuple[str, str, str]]:
+    """Name, host (bare) and port of each."""
+    found = []
+    for each in text.split(","):
+        name, _, place = each.strip().partition("://")
+        host, _, port = place.rpartition(":")
+        found.append((name, host.removeprefix("[").removesuffix("]"), port))
+    return found
 
 
 def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> tuple[str, ...]:

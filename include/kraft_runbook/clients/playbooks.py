@@ -17,7 +17,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kraft_runbook.addresses import address
 from kraft_runbook.clients.ansible_runs import HostReport, RunReport, Tell, run_ansible
 from kraft_runbook.clients.metadata_quorum import controller_mode
 from kraft_runbook.clients.secrets import Secrets
@@ -353,18 +352,18 @@ def host_name(node: Broker | Controller) -> str:
 def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
     """What every playbook is given of a node: how it is reached, its service, its files, its address."""
     if isinstance(node, Broker):
-        port, log_dirs, ports = node.listener(spec.client_listener).port, node.log_dirs, [each.port for each in node.listeners]
+        place, log_dirs, ports = node.waited_for(node.listener(spec.client_listener)), node.log_dirs, [each.port for each in node.listeners]
         must_reach: list[str] = []
         log4j_file = None
     else:
-        port, log_dirs, ports, log4j_file = node.port, (node.log_dir,), [node.port], node.log4j_file
+        place, log_dirs, ports, log4j_file = node.address, (node.log_dir,), [node.port], node.log4j_file
         must_reach = [*spec.zookeeper.servers, *(_inter_broker_address(spec, broker) for broker in spec.brokers)]
     manager = spec.service_manager
     return {
         **_reach(spec, node),
         "node_id": node.id,
         "node_host": node.host,
-        "address": address(node.host, port),
+        "address": place,
         "ports": [*ports, node.metrics_port],
         "must_reach": must_reach,
         "service": node.service,
