@@ -13,9 +13,13 @@ from typing_extensions import TypeIs
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A part that could not be read, or was not asked for. Never equal to anything that was read."""
+    """A part that could not be read, or was not asked for. Never equal to anything that was read.
+
+    ``out_of_time``: the look ended before it was read, which says nothing of the cluster; another look may read it.
+    """
 
     reason: str
+    out_of_time: bool = False
 
 
 T = TypeVar("T")

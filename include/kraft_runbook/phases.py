@@ -144,8 +144,8 @@ def transition(step: Step) -> Transition:
 class PhaseReading:
     """The observed phase and why. For UNKNOWN, ``reasons`` says what could not be read or what contradicts.
 
-    ``transient``: a controller or broker that has just started shows the same for some moments (docs/interruptions.md), so that only
-    time tells; ``clients.settled`` looks again before anything is refused for it.
+    ``transient``: a controller or broker that has just started shows the same for some moments (docs/interruptions.md), or the look itself
+    ended too early, so that only time tells; ``clients.settled`` looks again before anything is refused for it.
     """
 
     phase: Phase
@@ -217,9 +217,11 @@ def _without_a_migration_state(seen: ClusterObservation) -> PhaseReading:
     unseen = [f"controller {c.id}: {_why(c.running)}" for c in seen.controllers.values() if not was_read(c.running)]
     running = [c for c in seen.controllers.values() if c.running is True]
     if not was_read(seen.zookeeper):
-        return PhaseReading(Phase.UNKNOWN, (f"ZooKeeper could not be read: {seen.zookeeper.reason}", *unseen))
+        told = f"ZooKeeper could not be read: {seen.zookeeper.reason}"
+        return PhaseReading(Phase.UNKNOWN, (told, *unseen), transient=seen.zookeeper.out_of_time)
     if unseen:
-        return PhaseReading(Phase.UNKNOWN, tuple(unseen))
+        late = all(c.running.out_of_time for c in seen.controllers.values() if not was_read(c.running))
+        return PhaseReading(Phase.UNKNOWN, tuple(unseen), transient=late)
     claimed = _claimed_by_kraft(seen.zookeeper)
     if claimed:
         which = "they show no migration state" if running else "none of them runs"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from observations import WHY, Spoil, a_controller, both, broker, gauges, observation, part, with_quorum, zookeeper
 
 from kraft_runbook.errors import Refused
-from kraft_runbook.observation import BrokerMode, ControllerMode, ControllerZnode, ZkMigrationState
+from kraft_runbook.observation import BrokerMode, ControllerMode, ControllerZnode, Unread, ZkMigrationState
 from kraft_runbook.phases import TRANSITIONS, Phase, PhaseReading, Step, already_past, back_from, detect_phase, forward_from, require, rollback_plan
 
 KNOWN = tuple(p for p in Phase if p is not Phase.UNKNOWN)
@@ -191,6 +191,9 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
 }
 
 
+LATE = Unread("it was not read in the 6 s that a look has", out_of_time=True)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_detects(name: str) -> None:
     base, spoil, phase, reasons = CASES[name]
@@ -200,6 +203,8 @@ def test_detects(name: str) -> None:
 
 
 TRANSIENT: dict[str, tuple[Phase, Spoil]] = {
+    "the look had no time for ZooKeeper": (Phase.ZOOKEEPER, part(zookeeper=LATE)),
+    "the look had no time for a controller": (Phase.ZOOKEEPER, a_controller(103, running=LATE)),
     "gauges of 0 where neither the log nor ZooKeeper can be read": (
         Phase.DUAL_WRITE,
         both(all_gauges(zk_migration_state=ZkMigrationState.NONE), UNSEEN, part(zookeeper=WHY)),
@@ -213,6 +218,7 @@ TRANSIENT: dict[str, tuple[Phase, Spoil]] = {
     "a broker's port is open and it does not tell its mode yet": (Phase.HYBRID, both(broker(2, mode=WHY), UNSEEN)),
 }
 LASTING: dict[str, tuple[Phase, Spoil]] = {
+    "the look had no time for one controller, another is silent": (Phase.ZOOKEEPER, both(a_controller(102, running=WHY), a_controller(103, running=LATE))),
     "born in KRaft": CASES["born in KRaft"][:2],
     "a quorum formed without the flag": CASES["a quorum was formed without the flag beside brokers in ZooKeeper mode"][:2],
     "a controller without the flag": CASES["a controller without the flag was started"][:2],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,13 @@ class BrokerView:
     names: frozenset[str]
 
 
-def topics_seen_by(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout: float = 4.0) -> BrokerView:
-    """The cluster's topics as this broker knows them; one that has just started may know of none. Raises Unreachable."""
+def topics_seen_by(
+    spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout: float = 4.0, answered: Callable[[int], object] = lambda partitions: None
+) -> BrokerView:
+    """The cluster's topics as this broker knows them; one that has just started may know of none. Raises Unreachable.
+
+    ``timeout`` is the broker's, in seconds. ``answered`` is told how many partitions it named, before they are gone through.
+    """
     address = spec.broker_address(broker)
     options: dict[str, str | int | float | bool] = {
         "bootstrap.servers": address,
@@ -50,6 +55,7 @@ def topics_seen_by(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeo
             f"broker {broker.id} at {address} did not answer Metadata: {error.args[0].str()}",
             way_out="check that it runs, that its listener in the cluster file is right, and that this tool's identity may describe the cluster",
         ) from None
+    answered(sum(len(topic.partitions) for topic in metadata.topics.values()))
     return BrokerView(broker.id, _state(metadata, broker.id), frozenset(metadata.topics))
 
 
@@ -74,8 +80,8 @@ def _state(metadata: Any, broker_id: int) -> TopicsState:
     for name, topic in metadata.topics.items():
         for number, partition in topic.partitions.items():
             partitions += 1
-            missing = set(partition.replicas) - set(partition.isrs)
-            if missing:
+            replicas, in_sync = partition.replicas, partition.isrs
+            if replicas != in_sync and (missing := set(replicas).difference(in_sync)):
                 out_of_sync.update(missing)
                 under_replicated_count += 1
                 _add(under_replicated, f"{name}-{number}")

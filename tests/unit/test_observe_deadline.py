@@ -1,0 +1,77 @@
+"""A look waits for its own work on large answers, and says of what it did not come to that its time ran out, not that a node is silent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from observations import SECRETS, SPEC
+
+from kraft_runbook.clients import kafka_admin, observe
+from kraft_runbook.clients.kafka_admin import _state, topics_seen_by
+from kraft_runbook.clients.observe import SECONDS_A_PARTITION, _Deadline, _get, _look_at_broker
+from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.observation import BrokerMode, Unread
+
+
+def metadata(*isrs: list[int]) -> SimpleNamespace:
+    partitions = {at: SimpleNamespace(replicas=[1, 2, 3], isrs=isr, leader=isr[0] if isr else -1) for at, isr in enumerate(isrs)}
+    return SimpleNamespace(topics={"t": SimpleNamespace(partitions=partitions)}, cluster_id="x", controller_id=1, brokers={1: None})
+
+
+def test_a_partition_is_in_sync_in_whatever_order_its_isr_stands() -> None:
+    state = _state(metadata([1, 2, 3], [3, 1, 2], [1, 2, 3, 4], [2, 1], []), 1)
+    assert (state.under_replicated, state.offline, state.out_of_sync_by_broker) == (("t-3", "t-4"), ("t-4",), {1: 1, 2: 1, 3: 2})
+
+
+def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    deadline = _Deadline(began=100.0, seconds=6.0)
+    at_work: list[float] = []
+
+    def state(found: Any, broker_id: int) -> Any:
+        at_work.append(deadline.at)
+        return _state(found, broker_id)
+
+    monkeypatch.setattr(kafka_admin, "_state", state)
+    monkeypatch.setattr(kafka_admin, "AdminClient", lambda *_, **__: SimpleNamespace(list_topics=lambda timeout: metadata([1], [1])))
+    monkeypatch.setattr(observe, "accepts", lambda *_: True)
+    monkeypatch.setattr(observe, "broker_mode", lambda *_, **__: BrokerMode.ZOOKEEPER)
+    look = _look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), deadline)
+    assert not isinstance(look.view, Unread) and look.view.state.partition_count == 2
+    assert at_work == [106.0 + 2 * 3 * SECONDS_A_PARTITION] == [deadline.at]
+    topics_seen_by(SPEC, SPEC.broker(1), secrets=environment_secrets(SECRETS))
+
+
+class Moving(Future[int]):
+    """Not done at the first deadline; ``meanwhile`` happens before it is over."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        super().__init__()
+        self.meanwhile, self.asked = meanwhile, 0
+
+    def result(self, timeout: float | None = None) -> int:
+        self.asked += 1
+        if self.asked == 1:
+            self.meanwhile()
+            raise TimeoutError
+        return super().result(timeout)
+
+
+def test_a_deadline_that_moved_is_waited_for() -> None:
+    deadline = _Deadline(began=0.0, seconds=6.0)
+    future = Moving(lambda: deadline.grow(80.0))
+    future.set_result(7)
+    assert _get(future, deadline, "broker 1") == 7
+    assert deadline.at == 86.0
+    deadline.grow(1.0)
+    assert deadline.at == 86.0
+
+
+def test_what_was_not_come_to_is_told_as_our_own_time() -> None:
+    assert _get(Moving(threading.Event), _Deadline(began=0.0, seconds=6.0), "broker 1") == Unread(
+        "broker 1 was not read in the 6 s that a look has", out_of_time=True
+    )
