@@ -51,7 +51,7 @@ class Standing:
 
     ``digest``: of its latest proof, empty where nothing was proven. ``provings``: how often it was proven. ``passed``: nothing was left to sign for.
     ``confirmed``: the digest that was confirmed after the last signature. ``read_back``: the task instances whose answers Airflow itself repeated then.
-    ``begun``: a step behind it has begun to act since it was confirmed.
+    ``begun``: a step behind it has begun to act since it was last confirmed. Whether that changed anything, only the cluster tells (``refusal``).
     """
 
     gate: Gate
@@ -95,15 +95,18 @@ def standing(records: Sequence[EvidenceRecord], gate: Gate) -> Standing:
                 asked.clear()
             case "asked", task_name if task_name in APPROVE_TASKS:
                 asked[here] = key
-                now = replace(now, signatures=tuple(s for s in now.signatures if s.task != here), rejected_by="", confirmed="", read_back=frozenset())
+                left = tuple(s for s in now.signatures if s.task != here)
+                now = replace(now, signatures=left, rejected_by="", confirmed="", read_back=frozenset(), begun=False)
             case "approved", task_name if task_name in APPROVE_TASKS and asked.get(here) == key:
                 signed = _signature(record, here)
                 if signed:
-                    now = replace(now, signatures=(*(s for s in now.signatures if s.task != here), signed), confirmed="", read_back=frozenset())
+                    given = (*(s for s in now.signatures if s.task != here), signed)
+                    now = replace(now, signatures=given, confirmed="", read_back=frozenset(), begun=False)
             case "rejected", task_name if task_name in APPROVE_TASKS and digest == now.digest:
-                now = replace(now, rejected_by=text(body, "by") or "someone", confirmed="")
+                now = replace(now, rejected_by=text(body, "by") or "someone", confirmed="", begun=False)
             case "confirmed", "confirm":
-                now = replace(now, confirmed=digest, read_back=frozenset(text(each, "task_instance") for each in parts(body, "signatures")))
+                read_back = frozenset(text(each, "task_instance") for each in parts(body, "signatures"))
+                now = replace(now, confirmed=digest, read_back=read_back, begun=False)
             case "begins", _ if digest == now.digest == now.confirmed:
                 now = replace(now, begun=True)
     return now
@@ -119,7 +122,10 @@ def _signature(record: EvidenceRecord, task: str) -> Signature | None:
 
 
 def proven_again(records: Sequence[EvidenceRecord], task: str, signatures: Sequence[Signature]) -> bool:
-    """Whether this task's latest comparison is a MATCH that began after the last signature was given and recorded."""
+    """Whether this task's latest comparison is a MATCH that began after the last signature was given and recorded.
+
+    It has no age of its own: it is younger than the proof that was signed, whose age counts (``refusal``).
+    """
     compared = [r for r in records if r.body.get("outcome") == "compared" and r.body.get("task") == task]
     if not compared or not signatures:
         return False
@@ -158,8 +164,9 @@ def refusal(
     """Why the guarded step may not run on this proof and these signatures; None when it may.
 
     ``asked``: how many signatures the trigger form asks for. ``confirming``: nothing may differ from the proof, but that controllers start and stop before
-    the way back. Else what the guarded steps themselves change is excused; and once one of them has begun to act, as the evidence has it, the age too:
-    stopping half-way for that would be worse than going on. ``node``: the one whose turn it is; a killed try may have left it down.
+    the way back, and the age counts in full. Else what the guarded steps themselves change is excused. Where there is such a change, and one of them has
+    begun to act, as the evidence has it, the age is excused too: stopping half-way for that would be worse than going on. ``node``: the one whose turn it
+    is; a killed try may have left it down.
     """
     prove = f"clear gate_{proof.gate.value}.prove with its downstream tasks: the gate is proven anew and asks again"
     why = _why_not_signed(proof, gate, spec, asked)
@@ -174,7 +181,8 @@ def refusal(
     if foreign:
         way_out = f"bring back what is named and clear this task; or, where it is meant to be so, {prove}"
         return Refusal(f"the cluster changed since the proof: {'; '.join(foreign)}", way_out)
-    return None if gate.begun else too_old(proof, spec.approvals.valid_for, now)
+    half_way = not confirming and gate.begun and any(each.by is By.THE_STEPS for each in found)
+    return None if half_way else too_old(proof, spec.approvals.valid_for, now)
 
 
 def too_old(proof: Proof, valid_for: float, now: datetime) -> Refusal | None:
@@ -261,11 +269,25 @@ def changes_since(proof: Proof, seen: ClusterObservation, node: int | None = Non
             before, after = was[kind].get(node_id), now[kind].get(node_id)
             if before == after:
                 continue
-            whose = By.OTHERS if before is None or after is None else By.THE_STEPS if int(node_id) == node else of_whom(proof.gate, before, after, now["phase"])
+            if before is None or after is None:
+                whose = By.OTHERS
+            elif int(node_id) == node:
+                whose = _by_the_steps_if_read(before, after)
+            else:
+                whose = of_whom(proof.gate, before, after, now["phase"])
             yield Change(f"{kind.removesuffix('s')} {node_id} {_say(before)}, now {_say(after)}", whose, kind == "controllers")
     if now["phase"] != was["phase"]:
-        # never OTHERS: the table of transitions refuses a phase in which a step may not run, and what made the phase stands in the parts above
-        yield Change(f"the phase was {was['phase']}, now {now['phase']}", By.UNREAD)
+        # never OTHERS: the table of transitions refuses a phase in which a step may not run, and what made the phase stands in the parts above, but where
+        # every controller was down already when the way back was proven: then it alone shows that ZooKeeper holds the office again
+        left = proof.gate is Gate.ROLLBACK and now["phase"] == Phase.ZOOKEEPER.value
+        yield Change(f"the phase was {was['phase']}, now {now['phase']}", By.THE_STEPS if left else By.UNREAD)
+
+
+def _by_the_steps_if_read(before: Any, after: Any) -> By:
+    """UNREAD where one of the two looks did not see the node well enough to tell that it changed: one that is down has no mode."""
+    seen_then = before[0] is False or UNREAD not in before
+    seen_now = after[0] is False or UNREAD not in after
+    return By.THE_STEPS if seen_then and seen_now else By.UNREAD
 
 
 def _whose_broker(gate: Gate, before: Any, after: Any, _phase: str, *, made: frozenset[tuple[str, str]]) -> By:
@@ -282,7 +304,7 @@ def _whose_broker(gate: Gate, before: Any, after: Any, _phase: str, *, made: fro
 def _whose_controller(gate: Gate, before: Any, after: Any, phase: str) -> By:
     (ran, mode), (runs, in_mode) = before, after
     if gate is Gate.ROLLBACK:  # it starts those that are down, and stops and sets aside all
-        return By.OTHERS if in_mode == ControllerMode.KRAFT.value else By.THE_STEPS
+        return By.OTHERS if in_mode == ControllerMode.KRAFT.value else _by_the_steps_if_read(before, after)
     if runs is not True:
         return By.OTHERS
     if in_mode == UNREAD:

@@ -36,7 +36,7 @@ def require_confirmation(context: Any, spec: ClusterSpec, gate: Gate, seen: Clus
 
 
 def begins(context: Any, cluster: str, gate: Gate) -> None:
-    """Put on record that a step behind the gate begins to act now. From here on the proof's age stops nobody: a killed step must be able to go on."""
+    """Put on record that a step behind the gate begins to act now. Once it changed something the proof's age stops nobody: a killed step can go on."""
     record(context, cluster, "begins", {"gate": gate.value, "digest": standing(records_of(context), gate).digest})
 
 

@@ -14,7 +14,7 @@ from kraft_runbook.checks.model import CheckResult, Severity, Verdict
 from kraft_runbook.cluster import Approvals
 from kraft_runbook.evidence import make_record
 from kraft_runbook.gates import Gate, ParitySummary, Proof, digest_of, digest_of_file, make_proof
-from kraft_runbook.observation import BrokerMode, Unread, ZkMigrationState, was_read
+from kraft_runbook.observation import BrokerMode, ControllerState, ControllerZnode, Unread, ZkMigrationState, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, rollback_plan
 from kraft_runbook.signatures import By, changes_since, concluded, proven_again, refusal, standing, too_old
 
@@ -23,6 +23,7 @@ LATER = NOW + timedelta(minutes=1)
 FINE = CheckResult("KRB-TEST-001", "all is well", Severity.BLOCKING, Verdict.PASS, "it is")
 MATCH = ParitySummary("MATCH", "p" * 64, 1000, NOW.isoformat(), "all the same", "parity_in_hybrid")
 ANYONE = SPEC.model_copy(update={"approvals": Approvals()})
+START, HYBRID, DUAL = observation(Phase.ZOOKEEPER), observation(Phase.HYBRID), observation(Phase.DUAL_WRITE)
 
 
 def approvals(**what):
@@ -213,6 +214,59 @@ def test_a_node_that_went_down_by_itself_is_no_beginning(down):
         assert "s old" in why(proof, journal, crashed, confirming=False, now=NOW + timedelta(days=9), node=down)
 
 
+@pytest.mark.parametrize(("gate", "seen"), [(Gate.START, START), (Gate.DUAL_WRITE, HYBRID), (Gate.FINALIZE, DUAL), (Gate.ROLLBACK, DUAL)])
+def test_a_step_that_began_and_changed_nothing_excuses_no_age(gate, seen):
+    """Say Ansible did not reach the host: a month later the proof is a month old, whatever the evidence says of a beginning."""
+    proof = proof_of(seen, gate)
+    begun = signed(proof, "ann").confirm()._of_gate("restart", "begins")
+    assert begun.at.begun
+    assert "s old" in why(proof, begun, seen, confirming=False, now=NOW + timedelta(days=30), node=1)
+    unread = broker(1, mode=Unread("its metrics time out"))(seen)
+    assert "s old" in why(proof, begun, unread, confirming=False, now=NOW + timedelta(days=30), node=1)
+
+
+@pytest.mark.parametrize(("gate", "seen", "node"), [(Gate.DUAL_WRITE, HYBRID, 1), (Gate.ROLLBACK, DUAL, 1), (Gate.FINALIZE, DUAL, 102)])
+def test_a_step_killed_with_its_node_down_goes_on_without_a_new_signature(gate, seen, node):
+    proof = proof_of(seen, gate)
+    begun = signed(proof, "ann").confirm()._of_gate("restart", "begins")
+    down = broker(1, running=False)(seen) if node == 1 else with_controller(seen, 102, None, running=False)
+    assert why(proof, begun, down, confirming=False, now=NOW + timedelta(days=1), node=node) is None
+
+
+def test_a_leave_that_gave_the_office_back_goes_on_without_a_new_signature():
+    """Every controller was down when it was proven, so that no node changed: that ZooKeeper holds the office again is the steps' own work."""
+    dead = held_by_kraft(with_all_controllers_down(HYBRID))
+    proof = proof_of(dead, Gate.ROLLBACK)
+    begun = signed(proof, "ann").confirm()._of_gate("leave_kraft", "begins")
+    back = replace(dead, zookeeper=replace(dead.zookeeper, controller=ControllerZnode(2, -1), migration=None))
+    assert why(proof, begun, back, confirming=False, now=NOW + timedelta(days=1), node=1) is None
+    assert "s old" in why(proof, begun, dead, confirming=False, now=NOW + timedelta(days=1))
+
+
+def test_a_confirmation_excuses_no_age_whatever_began():
+    proof = proof_of(HYBRID, Gate.ROLLBACK)
+    begun = signed(proof, "ann").confirm()._of_gate("restart", "begins")
+    flickering = with_controller(HYBRID, 101, None, running=False)
+    assert "s old" in why(proof, begun, flickering, now=NOW + timedelta(days=30))
+
+
+@pytest.mark.parametrize("anew", [Journal.ask, Journal.confirm, lambda j: j.ask().approve("bob").confirm()])
+def test_what_is_asked_or_confirmed_anew_has_not_begun(anew):
+    proof = proof_of(HYBRID)
+    begun = signed(proof, "ann").confirm()._of_gate("restart", "begins")
+    assert begun.at.begun
+    assert not anew(begun).at.begun
+
+
+def with_all_controllers_down(seen):
+    down = Unread("it does not run")
+    return replace(seen, controllers={i: ControllerState(i, False, down, down) for i in seen.controllers}, quorum=down)
+
+
+def held_by_kraft(seen):
+    return replace(seen, zookeeper=replace(seen.zookeeper, controller=ControllerZnode(101, 5)))
+
+
 def test_a_controller_provisioned_anew_in_dual_write_needs_no_other_signature():
     proof = proof_of(START, Gate.START)
     journal = signed(proof, "ann").confirm()._of_gate("provision", "begins")
@@ -241,9 +295,6 @@ def test_a_cluster_that_changed_since_the_proof_is_refused_and_the_change_is_nam
 def with_controller(seen, node_id, state, *, mode=BrokerMode.HYBRID, running=True):
     made = controller(node_id, state if running else None, mode, active=False, topics=9)
     return replace(seen, controllers={**seen.controllers, node_id: made})
-
-
-START, HYBRID, DUAL = observation(Phase.ZOOKEEPER), observation(Phase.HYBRID), observation(Phase.DUAL_WRITE)
 
 
 @pytest.mark.parametrize(
