@@ -8,13 +8,13 @@ exactly when /migration's offset is the high watermark - 1.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.observation import ClusterObservation, Unread, was_read
+from kraft_runbook.observation import ClusterObservation, ControllerState, Unread, was_read
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,15 @@ def _not_shown_down(seen: ClusterObservation, controller_id: int) -> str | None:
     if isinstance(host.service_state, Unread):
         return f"controller {controller_id} does not run, but its host can't be asked to keep it so ({host.service_state.reason})"
     return None
+
+
+def counted_as_down(controllers: Mapping[int, ControllerState], gone: Collection[int]) -> dict[int, ControllerState]:
+    """The controllers as they were seen, those of ``gone`` that did not answer as not running: a host that drops packets never refuses a connection.
+
+    One that answers stays as it is, so that ``why_no_fence`` can tell.
+    """
+    absent = Unread("its host is gone for good, as the operator says")
+    return {i: replace(c, running=False, mode=absent, metrics=absent) if i in gone and not was_read(c.running) else c for i, c in controllers.items()}
 
 
 def gone_risk(gone: Collection[int]) -> str:

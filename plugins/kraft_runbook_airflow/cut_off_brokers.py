@@ -26,6 +26,7 @@ from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.operators import not_asked_for
 from kraft_runbook_airflow.rollback import RestartBrokerBack
 from kraft_runbook_airflow.waiting import wait_for
+from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 CONTROLLER_TIMEOUT = "controller.socket.timeout.ms"
 """When so much time has passed, a thread without work looks who its controller is. Only then can it have died of the change. Default 30,000."""
@@ -47,7 +48,8 @@ class RestartCutOffBrokers(RestartBrokerBack):
         if unasked or is_dry_run():
             self.log.info("%s", unasked or "Dry run: would look for brokers that lost a thread to their controller")
             return {"restarted": []}
-        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
+        gone = said_to_be_gone(context, spec)
+        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
         ended = [broker.id for broker in seen.brokers.values() if broker.running is False]
         if detect_phase(seen).phase is not Phase.ZOOKEEPER or not (ended or seen.brokers_in(BrokerMode.HYBRID)):
             self.log.info("no broker in migration mode follows a ZooKeeper controller: none can be cut off")

@@ -105,14 +105,14 @@ def examine(
 
     ``gone``: controllers whose hosts are gone for good, as an operator says.
     """
-    earlier = observe_settled(spec, secrets=airflow_secrets(), tell=tell)
+    earlier = observe_settled(spec, secrets=airflow_secrets(), tell=tell, gone=gone)
     dual_writing = gate in NEEDS_PARITY or detect_phase(earlier).phase in DUAL_WRITING
     apart = LIVENESS_SECONDS if dual_writing else spec.deadlines.poll
     if dual_writing:
         await_movement(spec, earlier, secrets=airflow_secrets(), within=apart)
     # The way back asks nothing of the hosts but of controllers that are down; of ZooKeeper, what would keep a restarted broker down.
-    with_hosts = gate is not Gate.ROLLBACK
-    seen, checks = look_and_judge(spec, partial(_judge, spec, gate), tell=tell, apart=apart, earlier=earlier, scope=Scope.FULL, with_hosts=with_hosts)
+    deep: dict[str, Any] = {"scope": Scope.FULL, "with_hosts": gate is not Gate.ROLLBACK}
+    seen, checks = look_and_judge(spec, partial(_judge, spec, gate), tell=tell, apart=apart, earlier=earlier, gone=gone, **deep)
     stopped = next((each.evidence for each in checks if each.code == CODE and each.verdict is Verdict.FAIL), None)
     return seen, checks, _way_back(spec, gate, seen, stopped, gone)
 

@@ -28,6 +28,7 @@ from kraft_runbook_airflow.dual_write import require_dual_write
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
 from kraft_runbook_airflow.journal import record, require_mirrored, require_shared_state, told_to_a_person
 from kraft_runbook_airflow.second_look import look_and_judge
+from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 
 class ClusterOperator(BaseOperator):
@@ -83,7 +84,9 @@ class PreflightOperator(ClusterOperator):
         def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
             return run_checks(seen, spec, detect_phase(seen).phase, earlier=earlier).results
 
-        seen, checks = look_and_judge(spec, judge, tell=self.log.info, apart=spec.deadlines.poll, scope=Scope.FULL, with_hosts=True)
+        seen, checks = look_and_judge(
+            spec, judge, tell=self.log.info, apart=spec.deadlines.poll, gone=said_to_be_gone(context, spec), scope=Scope.FULL, with_hosts=True
+        )
         reading = detect_phase(seen)
         self.log.info("Phase %s: %s", reading.phase, "; ".join(reading.reasons))
         report = ChecksReport(checks)
@@ -124,7 +127,7 @@ class HostStepOperator(ClusterOperator):
             self._show_plan(result)
             return {"dry_run": True}
         self.claim(context)
-        seen = observe_settled(spec, secrets=secrets, tell=self.log.info)
+        seen = observe_settled(spec, secrets=secrets, tell=self.log.info, gone=said_to_be_gone(context, spec))
         reading = detect_phase(seen)
         done = self.already_done(spec, seen, reading)
         if done:

@@ -25,6 +25,7 @@ from kraft_runbook.signatures import concluded
 from kraft_runbook.spark.settings import SETTINGS
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, clusters_directory, is_dry_run, state_directory
 from kraft_runbook_airflow.journal import record, records_of, require_shared_state, run_file_name, told_to_a_person
+from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 COMPARABLE = frozenset({Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED})
 """Phases in which both stores hold the metadata, or a proven earlier state can stand in for ZooKeeper (FINALIZED)."""
@@ -59,7 +60,8 @@ class ParityOperator(SparkSubmitOperator):
         with told_to_a_person(context, self.cluster):
             if self.upstream_task_ids:
                 require_shared_state(context)
-            reading = detect_phase(observe_settled(cluster_spec(self.cluster), secrets=airflow_secrets(), tell=self.log.info))
+            spec = cluster_spec(self.cluster)
+            reading = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec)))
             if reading.phase not in COMPARABLE:
                 return self.nothing_to_compare(reading)
             return self.compare(context, reading.phase)

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.copy_account import copy_account
+from kraft_runbook.errors import Refused
 from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase, RollbackPlan, detect_phase
 from kraft_runbook.way_back import way_back
@@ -17,6 +18,7 @@ from kraft_runbook_airflow.claims import give_back
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
 from kraft_runbook_airflow.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.operators import ClusterOperator
+from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 BAD = frozenset({"failed", "upstream_failed"})
 
@@ -43,11 +45,12 @@ class ClosingReport(ClusterOperator):
         if is_dry_run() and not unfinished:
             self.log.info("Dry run: every step was played, nothing was changed. The plan stands in the tasks' logs, in their order.")
             return {"dry_run": True}
-        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
+        gone = self._gone(context, spec)
+        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
         phase = detect_phase(seen).phase
         goal = Phase(context["params"].get("goal", self.goal))
         succeeded = not unfinished and (phase is goal or (goal is Phase.HYBRID and phase in (Phase.PRE_MIGRATION, Phase.ZOOKEEPER)))
-        text = ENDS[goal](spec) if succeeded else self._stopped(context, way_back(seen, spec), phase, failed)
+        text = ENDS[goal](spec) if succeeded else self._stopped(context, way_back(seen, spec, gone=gone), phase, failed)
         copied = copy_account(self._records(context))
         if copied:
             text = f"{text}\n{copied}"
@@ -62,6 +65,14 @@ class ClosingReport(ClusterOperator):
 
     def _records(self, context: Any) -> list[dict[str, Any]]:
         return [dict(r.body) for r in records_of(context)]
+
+    def _gone(self, context: Any, spec: ClusterSpec) -> frozenset[int]:
+        """None where the trigger form names what can't be: the run was refused for it, and is reported all the same."""
+        try:
+            return said_to_be_gone(context, spec)
+        except Refused as wrong:
+            self.log.error("%s", wrong)
+            return frozenset()
 
     def _proofs(self, context: Any) -> dict[str, str]:
         return {r["gate"]: r["digest"] for r in self._records(context) if r["outcome"] == "proven"}

@@ -44,7 +44,7 @@ class PlanRollback(ClusterOperator):
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         gone = said_to_be_gone(context, spec)
-        seen = examine_the_hosts_of_those_down(spec, observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info), gone)
+        seen = examine_the_hosts_of_those_down(spec, observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone), gone)
         reading = detect_phase(seen)
         behind = what_lies_behind(spec, secrets=airflow_secrets()) if reading.phase in DUAL_WRITING and not quorum_is_lost(seen) else None
         plan = way_back(seen, spec, gone=gone, not_deletable=not_deletable(spec), lies_behind=behind)
@@ -67,7 +67,7 @@ class RestoreQuorum(ClusterOperator):
     """
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
+        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec))
         lost = quorum_is_lost(seen)
         if not lost:
             self.log.info("already done: the quorum leads, or none is needed")
@@ -103,9 +103,9 @@ class RestoreQuorum(ClusterOperator):
         begins(context, self.cluster, Gate.ROLLBACK)
         self.log.info("%s: starting the controllers that are down", lost)
         gone = said_to_be_gone(context, spec)
-        down = [c.id for c in observe(spec, secrets=airflow_secrets()).controllers.values() if c.running is not True and c.id not in gone]
+        down = [c.id for c in observe(spec, secrets=airflow_secrets(), gone=gone).controllers.values() if c.running is not True and c.id not in gone]
         started = list(quorum_playbooks.start_controllers(spec, down, secrets=airflow_secrets(), tell=self.log.info, gone=gone))
-        wait_for(spec, Condition.QUORUM_LED, deadline=spec.deadlines.quorum, say=self.log.info)
+        wait_for(spec, Condition.QUORUM_LED, deadline=spec.deadlines.quorum, say=self.log.info, gone=gone)
         record(context, self.cluster, "restored", {"phase": detect_phase(seen).phase.value, "why": lost, "started": started})
         return started
 
@@ -173,13 +173,13 @@ class LeaveKraft(RestoreQuorum):
         if unasked:
             self.log.info("%s", unasked)
             return {"not_asked_for": unasked}
-        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
+        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec))
         lost = quorum_is_lost(seen)
         if lost and not is_dry_run():  # an earlier try was killed in the middle: begin again from a quorum that leads
             if self.died_in_the_copy(context, spec, seen):
                 return self._leave_what_was_never_copied(context, spec)
             self.restore(context, spec, seen, lost)
-            seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
+            seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec))
         reading = detect_phase(seen)
         if is_dry_run():
             self.log.info("Dry run: would fence %s", fence_plan(seen))
@@ -198,7 +198,7 @@ class LeaveKraft(RestoreQuorum):
         self._guard(spec, seen, gone)
         begins(context, self.cluster, Gate.ROLLBACK)
         if step is Step.LEAVE_KRAFT:
-            seen = wait_for(spec, Condition.READY_TO_LEAVE, deadline=spec.deadlines.metadata_copy, say=self.log.info)
+            seen = wait_for(spec, Condition.READY_TO_LEAVE, deadline=spec.deadlines.metadata_copy, say=self.log.info, gone=gone)
         departure = leave_kraft(
             spec,
             fence_plan(seen, gone=gone),
@@ -212,7 +212,7 @@ class LeaveKraft(RestoreQuorum):
     def _leave_what_was_never_copied(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         """Every controller died in the copy. A broker that is down waits for nothing here: while nobody leads, no other takes over what it led."""
         gone = said_to_be_gone(context, spec)
-        seen = observe(spec, secrets=airflow_secrets())
+        seen = observe(spec, secrets=airflow_secrets(), gone=gone)
         self._guard(spec, replace(seen, brokers={i: b for i, b in seen.brokers.items() if b.running is not False}), gone)
         plan = FencePlan(None, tuple(i for i in spec.controller_ids if i not in gone), tuple(sorted(gone)))
         begins(context, self.cluster, Gate.ROLLBACK)
@@ -296,7 +296,7 @@ class VerifyRollback(PreflightOperator):
             self.log.info("Dry run: would see that the cluster is in %s", goal)
             return {"dry_run": True}
         if goal is Phase.HYBRID:
-            reading = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info))
+            reading = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec)))
             if reading.phase in (Phase.DUAL_WRITE, Phase.UNKNOWN):
                 raise AirflowFailException(f"the cluster is in {reading.phase}, not in HYBRID: {'; '.join(reading.reasons)}")
             return {"phase": reading.phase.value}

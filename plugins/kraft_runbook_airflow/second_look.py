@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from kraft_runbook.checks import CheckResult
@@ -21,24 +21,31 @@ Judge = Callable[[ClusterObservation, ClusterObservation | None], Checks]
 
 
 def look_and_judge(
-    spec: ClusterSpec, judge: Judge, *, tell: Callable[[str], object], apart: float, earlier: ClusterObservation | None = None, **deep: Any
+    spec: ClusterSpec,
+    judge: Judge,
+    *,
+    tell: Callable[[str], object],
+    apart: float,
+    earlier: ClusterObservation | None = None,
+    gone: Collection[int] = (),
+    **deep: Any,
 ) -> tuple[ClusterObservation, Checks]:
     """Observe as ``deep`` says and judge it; what blocks is looked at ``deadlines.healthy_in_a_row`` times in all, ``apart`` seconds from one to the next.
 
     Only what a quick look shows is looked at again: what lies on hosts and in each topic's znodes is nobody's moment. Once quick looks find nothing
-    more, a deep one is the last word.
+    more, a deep one is the last word. ``gone``: as in ``observe``.
     """
     secrets = airflow_secrets()
     looks = 1
     while True:
-        seen = observe_settled(spec, secrets=secrets, tell=tell, **deep)
+        seen = observe_settled(spec, secrets=secrets, tell=tell, gone=gone, **deep)
         checks = judge(seen, earlier)
         while (wrong := _momentary(checks)) and looks < spec.deadlines.healthy_in_a_row:
             looks += 1
             tell("looking again, this may be over in a moment: " + "; ".join(f"{each.code} {each.evidence}" for each in wrong))
-            before = observe(spec, secrets=secrets)
+            before = observe(spec, secrets=secrets, gone=gone)
             time.sleep(apart)
-            earlier = observe(spec, secrets=secrets)
+            earlier = observe(spec, secrets=secrets, gone=gone)
             if not _momentary(judge(earlier, before)):
                 time.sleep(apart)
                 break

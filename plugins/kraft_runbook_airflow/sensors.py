@@ -18,7 +18,7 @@ class ClusterSensor(BaseSensorOperator):
     ``first``: a condition that comes before and must go on holding, with its own deadline. ``step``: the step it belongs to, where a run may leave that out.
     """
 
-    template_fields: Sequence[str] = ("rehearse",)
+    template_fields: Sequence[str] = ("rehearse", "gone")
     ui_color = "#dfe8f6"
     start_trigger_args = StartTriggerArgs(
         trigger_cls="kraft_runbook_airflow.triggers.ClusterConditionTrigger", next_method="execute_complete", trigger_kwargs={}
@@ -43,6 +43,7 @@ class ClusterSensor(BaseSensorOperator):
         self.node = node
         self.first = None if first is None else [first[0].value, first[1]]
         left_out = f" or params.goal == '{Phase.HYBRID.value}'" if step in BEYOND_HYBRID else ""
+        self.gone = "{{ params.gone_controllers or '' }}" if step is not None else ""  # only a rollback's form names them
         self.rehearse = f"{{{{ params.dry_run{left_out} }}}}"
         self.start_trigger_args = StartTriggerArgs(
             trigger_cls="kraft_runbook_airflow.triggers.ClusterConditionTrigger",
@@ -54,6 +55,7 @@ class ClusterSensor(BaseSensorOperator):
                 "deadline": deadline,
                 "rehearse": self.rehearse,
                 "first": self.first,
+                "gone": self.gone,
             },
         )
 
@@ -62,7 +64,7 @@ class ClusterSensor(BaseSensorOperator):
         from kraft_runbook_airflow.triggers import ClusterConditionTrigger
 
         self.defer(
-            trigger=ClusterConditionTrigger(self.cluster, self.condition, self.node, self.deadline, self.rehearse, self.first),
+            trigger=ClusterConditionTrigger(self.cluster, self.condition, self.node, self.deadline, self.rehearse, self.first, self.gone),
             method_name="execute_complete",
         )
 

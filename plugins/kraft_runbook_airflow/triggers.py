@@ -23,6 +23,7 @@ from kraft_runbook_airflow.disk_watch import DiskWatch
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, state_directory
 from kraft_runbook_airflow.journal import record_for, require_shared
 from kraft_runbook_airflow.waiting import Wait
+from kraft_runbook_airflow.way_back_facts import named_as_gone
 
 
 class ClusterConditionTrigger(BaseTrigger):
@@ -32,6 +33,7 @@ class ClusterConditionTrigger(BaseTrigger):
     ``deadline``: seconds since the task began to wait; a triggerer that is restarted goes on with what is left.
     ``node_id``: the broker or controller that the condition is about, where it is about one.
     ``first``: the condition that comes before, if any, and its deadline, which ``deadline`` goes on from.
+    ``gone``: the controllers that the trigger form of a rollback names as gone with their hosts, as it names them.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class ClusterConditionTrigger(BaseTrigger):
         deadline: float = 60.0,
         rehearse: str | bool = False,
         first: Sequence[Any] | None = None,
+        gone: str = "",
     ) -> None:
         super().__init__()
         self.cluster = cluster
@@ -50,9 +53,10 @@ class ClusterConditionTrigger(BaseTrigger):
         self.deadline = deadline
         self.rehearse = rehearse
         self.first = first
+        self.gone = gone
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = ("cluster", "condition", "node_id", "deadline", "rehearse", "first")
+        names = ("cluster", "condition", "node_id", "deadline", "rehearse", "first", "gone")
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -68,7 +72,7 @@ class ClusterConditionTrigger(BaseTrigger):
             if self.task_instance is not None:
                 require_shared(self.task_instance.dag_id, self.task_instance.run_id)
             spec = cluster_spec(self.cluster)
-            wait = Wait(spec, condition, self.deadline, self.log.info, self.node_id, began, first)
+            wait = Wait(spec, condition, self.deadline, self.log.info, self.node_id, began, first, gone=named_as_gone(self.gone, spec))
             while not await asyncio.to_thread(wait.look):
                 await asyncio.sleep(spec.deadlines.poll)
         except RunbookError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from kraft_runbook.checks.liveness import LIVENESS_SECONDS
@@ -27,7 +27,7 @@ class Wait:
 
     ``first``: a condition that comes before it, with its own deadline in seconds, which ``deadline`` goes on from. Both must hold at the same looks;
     where ``first`` has held once, an election that hides it for a moment has until the later deadline.
-    ``say`` gets the message that names who is missing, when it changes and every ten seconds.
+    ``gone``: as in ``observe``. ``say`` gets the message that names who is missing, when it changes and every ten seconds.
     """
 
     spec: ClusterSpec
@@ -37,6 +37,7 @@ class Wait:
     node_id: int | None = None
     began: float = field(default_factory=lambda: time.time())
     first: tuple[Condition, float] | None = None
+    gone: Collection[int] = ()
     first_held: float | None = None
     """Seconds after which ``first`` held at a look; None before."""
     seen: ClusterObservation | None = None
@@ -47,7 +48,7 @@ class Wait:
 
     def look(self) -> bool:
         """Observe once. True when what is waited for held ``healthy_in_a_row`` times; raises StepFailed past the deadline or when waiting can't help."""
-        self.seen = observe(self.spec, secrets=airflow_secrets())
+        self.seen = observe(self.spec, secrets=airflow_secrets(), gone=self.gone)
         condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
         self._healthy = self._healthy + 1 if progress.done else 0
         elapsed = time.time() - self.began
@@ -92,9 +93,11 @@ class Wait:
         return old[-1] if old else first
 
 
-def wait_for(spec: ClusterSpec, condition: Condition, *, deadline: float, say: Callable[[str], object], node_id: int | None = None) -> ClusterObservation:
+def wait_for(
+    spec: ClusterSpec, condition: Condition, *, deadline: float, say: Callable[[str], object], node_id: int | None = None, gone: Collection[int] = ()
+) -> ClusterObservation:
     """Wait in this thread; returns the observation that completed the condition."""
-    wait = Wait(spec, condition, deadline, say, node_id)
+    wait = Wait(spec, condition, deadline, say, node_id, gone=gone)
     while not wait.look():
         time.sleep(spec.deadlines.poll)
     assert wait.seen is not None

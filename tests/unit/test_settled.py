@@ -29,7 +29,7 @@ class Looks:
         monkeypatch.setattr(settled, "observe", self.observe)
         monkeypatch.setattr(settled, "time", SimpleNamespace(monotonic=lambda: self.now, sleep=self.sleep))
 
-    def observe(self, spec: object, *, secrets: object, scope: Scope = Scope.LIVE, with_hosts: bool = False) -> ClusterObservation:
+    def observe(self, spec: object, *, secrets: object, scope: Scope = Scope.LIVE, with_hosts: bool = False, gone: object = ()) -> ClusterObservation:
         self.deep.append(scope is Scope.FULL)
         return self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as OutOfTime
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ from kraft_runbook.clients.observe_zookeeper import read_zookeeper
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.leaving import counted_as_down
 from kraft_runbook.observation import (
     BrokerMode,
     BrokerState,
@@ -64,8 +65,11 @@ class Scope(StrEnum):
     FULL = "full"
 
 
-def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, with_hosts: bool = False) -> ClusterObservation:
-    """Read everything at once. Never raises for what can't be reached; raises SecretMissing where a secret can't be resolved."""
+def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, with_hosts: bool = False, gone: Collection[int] = ()) -> ClusterObservation:
+    """Read everything at once. Never raises for what can't be reached; raises SecretMissing where a secret can't be resolved.
+
+    ``gone``: controllers whose hosts are gone for good, as an operator says: where nothing answers, they do not run.
+    """
     began = time.monotonic()
     live = _Deadline(began, LIVE_SECONDS)
     observed_at = datetime.now(UTC)
@@ -109,7 +113,7 @@ def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, w
         observed_at=observed_at,
         took_seconds=round(time.monotonic() - began, 3),
         zookeeper=zookeeper_state,
-        controllers={i: _controller_state(i, look, seen_gauges[i]) for i, look in seen_controllers.items()},
+        controllers=counted_as_down({i: _controller_state(i, look, seen_gauges[i]) for i, look in seen_controllers.items()}, gone),
         quorum=quorum_state,
         brokers={i: _broker_state(i, look, seen_gauges[i], quorum_state) for i, look in looks.items()},
         topics=topics,
