@@ -125,7 +125,9 @@ class RestartBrokerBack(RestartBroker):
         return super().act(context, spec)
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
-        return playbooks.restart_broker(spec, self.node, self.mode, secrets=airflow_secrets(), check=check, on_event=self.log.info, gone=self.gone)
+        return playbooks.restart_broker(
+            spec, self.node, self.mode, secrets=airflow_secrets(), check=check, on_event=self.log.info, way_back=True, gone=self.gone
+        )
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
         super().guard(context, spec, seen)

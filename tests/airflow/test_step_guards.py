@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from kraft_runbook.clients import playbooks
+from kraft_runbook.clients.playbooks import Guard
 from kraft_runbook.errors import Refused
 from kraft_runbook.observation import BrokerMode, ClusterObservation, MigrationZnode, Unread, Voter, was_read
-from kraft_runbook.phases import Phase, detect_phase
-from kraft_runbook_airflow import dual_write, operators
+from kraft_runbook.phases import Phase, Step, detect_phase
+from kraft_runbook_airflow import dual_write, operators, rollback
 from kraft_runbook_airflow.operators import ProvisionController, RestartBroker
+from kraft_runbook_airflow.rollback import RestartBrokerBack
 from tests.unit.observations import SPEC, a_controller, both, broker, later, observation, part, with_quorum, zookeeper
 
 NO_QUORUM = Unread("no controller runs")
@@ -134,3 +137,17 @@ def test_a_controller_that_came_down_after_the_copy_is_provisioned_anew_only_bes
     with pytest.raises(Refused, match=r"1 \(102\) run"):
         provision().guard({}, SPEC, a_controller(103, running=False)(seen))
     assert "beyond" in (provision().already_done(SPEC, a_controller(101, running=down)(seen), reading) or "")
+
+
+@pytest.mark.parametrize("mode", [BrokerMode.HYBRID, BrokerMode.ZOOKEEPER])
+def test_on_the_way_back_a_controller_that_lost_its_file_and_does_not_run_stops_no_restart(monkeypatch: pytest.MonkeyPatch, mode: BrokerMode) -> None:
+    """Its host was made anew: it can't start, so it can't lead. The plan says yes to it, and so must each restart behind the plan."""
+    guards = list[Guard]()
+    monkeypatch.setattr(playbooks, "run_playbook", lambda *_, guard, **__: guards.append(guard))
+    monkeypatch.setattr(rollback, "airflow_secrets", lambda: None)
+    back = RestartBrokerBack(task_id="restart", cluster="lab", node=1, mode=mode, step=Step.ROLL_BROKERS_BACK_TO_HYBRID)
+    back.gone = frozenset()
+    back.play(SPEC, observation(Phase.DUAL_WRITE), check=False)
+    assert guards == [Guard.PROVISIONING if mode is BrokerMode.HYBRID else Guard.NONE]
+    playbooks.restart_broker(SPEC, 1, BrokerMode.HYBRID, secrets=lambda _: "")
+    assert guards[-1] is Guard.PROVISIONED, "on the way forward each must be there"

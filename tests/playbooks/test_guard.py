@@ -101,6 +101,16 @@ def test_what_can_not_be_read_is_refused(node: Node) -> None:
     assert "whether controller 101 is in migration mode could not be read (Is a directory" in refused(node).problem
 
 
+def test_on_the_way_back_one_that_lost_its_file_is_let_be_unless_it_runs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not Path(node.spec.controller(101).config_file).exists()
+    shows(monkeypatch, ControllerMode.MIGRATION)
+    with pytest.raises(Refused, match="controller 101 has no file"):
+        to(node, way_back=True)
+    assert node.starts() == []
+    shows(monkeypatch, None)
+    assert to(node, way_back=True).changed
+
+
 def test_a_controller_s_host_that_can_not_be_reached_is_refused(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     real = playbooks.guarded_controllers
 

@@ -43,7 +43,7 @@ class Guard(Enum):
 
     NONE = "nothing: there is no way back to protect, or the step is finalization itself"
     PROVISIONED = "every controller is in migration mode, on disk and running"
-    PROVISIONING = "the same, but for one that is not provisioned yet"
+    PROVISIONING = "the same, but for one that does not run and is not provisioned, yet or any more: it has no file, or no formatted data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +113,14 @@ def restart_broker(
     on_event: Tell | None = None,
     state_dir: Path | None = None,
     finalized: bool = False,
+    way_back: bool = False,
     gone: Collection[int] = (),
 ) -> PlaybookResult:
     """Bring a broker to run in a mode: render its files; restart it where its process is older than them; wait for its port.
 
     Raises Refused, before anything is touched, where a controller is not proven to be in migration mode. That is not asked for
     ZooKeeper mode, and not where the migration is ``finalized``: then KRaft mode is the only way left for a broker.
+    ``way_back``: a controller that does not run and has lost its file or its data is let be, as at the fence: it can't start, so it can't lead.
     ``gone``: controllers whose hosts are gone for good, on the operator's word, so that nothing can be proven of them.
     """
     given = {"properties": broker_properties(spec, spec.broker(node_id), mode), "mode": mode.value, **_unread_secrets(mode)}
@@ -132,7 +134,7 @@ def restart_broker(
         check=check,
         on_event=on_event,
         state_dir=state_dir,
-        guard=Guard.NONE if unguarded else Guard.PROVISIONED,
+        guard=Guard.NONE if unguarded else Guard.PROVISIONING if way_back else Guard.PROVISIONED,
         gone=gone,
     )
 
