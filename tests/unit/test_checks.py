@@ -209,7 +209,7 @@ FAILS: dict[str, list[Case]] = {
         (H, "dual_write", config(102, zookeeper__connect=None), "zookeeper.connect is missing"),
         (H, None, config(102, zookeeper__connect="elsewhere:2181"), "zookeeper.connect is elsewhere:2181, the cluster file's is "),
         (P, None, config(103, process__roles="broker,controller"), "process.roles is broker,controller, not controller"),
-        (H, None, both(on_host(103, config=None), a_controller(103, running=False)), "controller 103 has no file "),
+        (H, None, on_host(103, config=None), "controller 103 has no file "),
         (P, None, on_host(103, config=None), "controller 103 has no file "),
         (P, None, both(on_host(103, config=None), a_controller(103, running=WHY)), "controller 103 has no file "),
     ],
@@ -507,10 +507,11 @@ def test_a_fresh_migration_znode_is_not_stale_and_neither_is_the_living_one() ->
     assert answer("KRB-PRE-021", just_copied, P, None).passed
 
 
-def test_a_controller_without_a_file_is_fine_only_while_controllers_are_provisioned_and_it_does_not_run() -> None:
+def test_a_controller_without_a_file_is_fine_only_while_it_does_not_run() -> None:
     unprovisioned = both(on_host(103, config=None), a_controller(103, running=False))
-    assert answer("KRB-PRE-047", unprovisioned(observation(P)), P, None).passed
-    assert not answer("KRB-PRE-047", unprovisioned(observation(D)), D, None).passed
+    for phase in (P, H, D):
+        assert answer("KRB-PRE-047", unprovisioned(observation(phase)), phase, None).passed
+        assert not answer("KRB-PRE-047", on_host(103, config=None)(observation(phase)), phase, None).passed
 
 
 def test_a_controller_s_file_that_differs_warns_without_showing_a_secret() -> None:

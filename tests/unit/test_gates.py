@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import SPEC, broker, controller, observation
 
+from kraft_runbook.checks import run_checks
 from kraft_runbook.checks.model import CheckResult, Severity, Verdict
 from kraft_runbook.cluster import Approvals
 from kraft_runbook.evidence import make_record
-from kraft_runbook.gates import Gate, ParitySummary, Proof, digest_of, digest_of_file, make_proof
+from kraft_runbook.gates import Gate, ParitySummary, Proof, digest_of, digest_of_file, is_behind, make_proof
 from kraft_runbook.observation import BrokerMode, ControllerState, ControllerZnode, Unread, ZkMigrationState, was_read
-from kraft_runbook.phases import Phase, RollbackPlan, rollback_plan
+from kraft_runbook.phases import Phase, RollbackPlan, detect_phase, rollback_plan
 from kraft_runbook.signatures import By, changes_since, concluded, proven_again, refusal, standing, too_old
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -273,6 +274,28 @@ def test_a_controller_provisioned_anew_in_dual_write_needs_no_other_signature():
     lost = with_controller(DUAL, 103, None, running=False)
     assert why(proof, journal, lost, confirming=False, node=103) is None
     assert "broker 1" in why(proof, journal, lost, confirming=False, node=2)
+
+
+@pytest.mark.parametrize("seen", [HYBRID, DUAL])
+def test_a_controller_that_dies_after_the_copy_can_be_signed_for_by_a_run_that_found_the_copy_made(seen):
+    """That run's start gate had nothing to ask; proven again it asks, no check stands in its way, and the controller's provisioning may go on."""
+    assert is_behind(Gate.START, seen)
+    down = Unread("it does not run")
+    lost = replace(seen, controllers={**seen.controllers, 103: ControllerState(103, False, down, down)})
+    made_anew = replace(lost, hosts={**lost.hosts, 103: replace(lost.hosts[103], config=None, formatted_cluster_id=None, has_metadata_log=False)})
+    well = {each.code for each in run_checks(seen, SPEC, seen_phase(seen), gate="start", earlier=seen).blocking}
+    for each in (lost, made_anew):
+        assert not is_behind(Gate.START, each)
+        assert {c.code for c in run_checks(each, SPEC, seen_phase(each), gate="start", earlier=each).blocking} <= well
+        proof = proof_of(each, Gate.START)
+        assert "0 of 1 approvals" in why(proof, Journal(proof).prove(passed=True), each, confirming=False, node=103)
+        assert why(proof, signed(proof, "ann").confirm(), each, confirming=False, node=103) is None
+    for gate in ("dual_write", "finalize"):
+        assert "KRB-PRE-006" in {c.code for c in run_checks(lost, SPEC, seen_phase(lost), gate=gate, earlier=lost).blocking}
+
+
+def seen_phase(seen):
+    return detect_phase(seen).phase
 
 
 def test_controllers_that_start_and_stop_do_not_keep_a_rollback_from_being_confirmed():

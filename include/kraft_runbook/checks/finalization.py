@@ -15,7 +15,6 @@ from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.configuration import controller_properties, lacking_migration_mode, size_in_file
 from kraft_runbook.copy_tuning import SMALL
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, was_read
-from kraft_runbook.phases import Phase, detect_phase
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -34,16 +33,16 @@ def controller_files_are_in_migration_mode(seen: ClusterObservation, spec: Clust
     """Every controller's configuration on disk is in migration mode.
 
     The file decides the controller's next start, whoever causes it: the migration flag is true, zookeeper.connect is the cluster file's, process.roles is controller.
-    A controller restarted without the flag finalizes when it is elected (KAFKA-20960). One that is not provisioned yet has no file.
+    A controller restarted without the flag finalizes when it is elected (KAFKA-20960). One that does not run and has no file
+    can't start: it is not provisioned yet, or its host was made anew (KRB-PRE-006 says that it is down).
     """
-    provisioning = detect_phase(seen).phase is Phase.PRE_MIGRATION
     wrong, unread = [], []
     for controller in spec.controllers:
         config = host_part(seen, controller.id, "config")
         if isinstance(config, Unread):
             unread.append(f"controller {controller.id}: {config.reason}")
         elif config is None:
-            if seen.controllers[controller.id].running is not False or not provisioning:
+            if seen.controllers[controller.id].running is not False:
                 wrong.append(f"controller {controller.id} has no file {controller.config_file}")
         elif isinstance(config, Mapping):
             lacks = [*lacking_migration_mode(config), *_another_zookeeper(config, spec)]

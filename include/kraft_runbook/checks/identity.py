@@ -106,11 +106,13 @@ def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     fix="start the controller; where its disk was lost, clear its provision task in the run of the migration (docs/rollback.md); without a majority nothing can "
     "be changed, and with one down the next failure stops the cluster",
     phases=DURING_MIGRATION,
+    not_at={"start"},
 )
 def every_controller_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Once the migration has begun, every declared controller runs.
 
-    A migration that goes on with a bare majority can be stopped by one more failure. Before the copy a run provisions what is missing, and waits for it.
+    A migration that goes on with a bare majority can be stopped by one more failure. Before the copy a run provisions what is missing, and waits for it. After
+    the copy the start gate's signature lets a controller that came down be provisioned anew, so this does not keep that gate from being signed.
     """
     down = [c.id for c in seen.controllers.values() if c.running is False]
     before_the_copy = detect_phase(seen).phase is Phase.PRE_MIGRATION

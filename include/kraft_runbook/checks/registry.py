@@ -54,6 +54,8 @@ class Check:
     fix: str
     why: str
     function: CheckFunction
+    not_at: frozenset[str] = frozenset()
+    """The gates where it does not apply, of a check that names no gates."""
     twice: bool = False
     """Whether it judges by two looks: its function also takes the earlier one, None where there is none."""
 
@@ -62,7 +64,7 @@ class Check:
             return False
         if gate == ROLLBACK:
             return phase in self.phases and gate in self.gates
-        return phase in self.phases and (not self.gates or gate in self.gates)
+        return phase in self.phases and gate not in self.not_at and (not self.gates or gate in self.gates)
 
     def run(self, seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None) -> CheckResult:
         finding = self.function(seen, spec, earlier) if self.twice else self.function(seen, spec)
@@ -82,6 +84,7 @@ def check(
     fix: str,
     phases: Iterable[Phase] = ANY_PHASE,
     gates: Iterable[str] = (),
+    not_at: Iterable[str] = (),
     needs: Needs = Needs.LIVE,
     twice: bool = False,
 ) -> Callable[[CheckFunction], CheckFunction]:
@@ -93,7 +96,9 @@ def check(
         title, _, why = cleandoc(function.__doc__ or "").partition("\n")
         if not title.endswith("."):
             raise ValueError(f"{code}: the docstring's first line is the check's title and ends with a full stop")
-        CHECKS[code] = Check(code, title[:-1], severity, frozenset(phases), frozenset(gates), needs, fix, " ".join(why.split()), function, twice)
+        CHECKS[code] = Check(
+            code, title[:-1], severity, frozenset(phases), frozenset(gates), needs, fix, " ".join(why.split()), function, frozenset(not_at), twice
+        )
         return function
 
     return register
@@ -129,6 +134,7 @@ def render_catalogue() -> str:
     for code, each in sorted(CHECKS.items()):
         phases = "every phase" if each.phases == ANY_PHASE else ", ".join(p.value for p in Phase if p in each.phases)
         gates = f" · gates: {', '.join(sorted(each.gates))}" if each.gates else ""
+        gates += f" · not at gate: {', '.join(sorted(each.not_at))}" if each.not_at else ""
         lines += [f"## {code}: {each.title}", "", f"{each.severity} · {phases}{gates} · needs {each.needs.value}", ""]
         lines += [each.why, ""] if each.why else []
         lines += [f"**What to do:** {each.fix}", ""]
