@@ -28,6 +28,7 @@ from kraft_runbook.phases import Phase, PhaseReading, Step, detect_phase, requir
 from kraft_runbook.signatures import concluded
 from kraft_runbook.way_back import quorum_is_lost, render_estimate, way_back
 from kraft_runbook_airflow.approvals import begins, require_confirmation
+from kraft_runbook_airflow.claims import claim_cluster
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
 from kraft_runbook_airflow.journal import record, records_of
 from kraft_runbook_airflow.operators import ClusterOperator, HostStepOperator, PreflightOperator, RestartBroker, not_asked_for
@@ -208,6 +209,7 @@ class LeaveKraft(RestoreQuorum):
             secrets=airflow_secrets(),
             tell=self.log.info,
             known_within=KNOWN_WITHIN,
+            still_mine=lambda: claim_cluster(context, spec),
         )
         return self._report(context, reading.phase, departure)
 
@@ -218,7 +220,15 @@ class LeaveKraft(RestoreQuorum):
         self._guard(spec, replace(seen, brokers={i: b for i, b in seen.brokers.items() if b.running is not False}), gone)
         plan = FencePlan(None, tuple(i for i in spec.controller_ids if i not in gone), tuple(sorted(gone)))
         begins(context, self.cluster, Gate.ROLLBACK)
-        departure = leave_kraft(spec, plan, proven_since=None, secrets=airflow_secrets(), tell=self.log.info, known_within=KNOWN_WITHIN)
+        departure = leave_kraft(
+            spec,
+            plan,
+            proven_since=None,
+            secrets=airflow_secrets(),
+            tell=self.log.info,
+            known_within=KNOWN_WITHIN,
+            still_mine=lambda: claim_cluster(context, spec),
+        )
         return self._report(context, detect_phase(seen).phase, departure)
 
     def _guard(self, spec: ClusterSpec, seen: ClusterObservation, gone: Collection[int]) -> None:

@@ -64,11 +64,13 @@ def leave_kraft(
     tell: Tell,
     known_within: float = 120.0,
     just_before: Callable[[], None] | None = None,
+    still_mine: Callable[[], None] | None = None,
 ) -> Departure:
     """Take the office from the quorum and see every broker follow its ZooKeeper controller.
 
     ``proven_since``: the offset of the last full parity; None where the copy was never made, so that ZooKeeper is still the only truth.
-    ``just_before``: called when all is ready; what it changes, the brokers take in before the fence.
+    ``just_before``: called when all is ready; what it changes, the brokers take in before the fence. ``still_mine``: called right before the fence is
+    raised, after all that may take long; where it raises, nothing was stopped.
     Where another controller is elected before the fence, it is begun again around that one. Raises Refused, with nothing stopped, where this
     tool may not delete what it has to; StepFailed with the fence lifted where the rest was not written in time or is not what the log says;
     nothing was deleted then.
@@ -84,6 +86,7 @@ def leave_kraft(
                 tell=tell,
                 known_within=known_within,
                 just_before=just_before,
+                still_mine=still_mine or _nothing,
                 raised=raised,
             )
         except _NotFenced as early:
@@ -107,6 +110,7 @@ def _leave(
     tell: Tell,
     known_within: float,
     just_before: Callable[[], None] | None,
+    still_mine: Callable[[], None],
     raised: list[Behind],
 ) -> Departure:
     moments = Departure(began_at=_now(), gone=plan.gone)
@@ -119,7 +123,7 @@ def _leave(
             proof.raise_epochs(tell)  # as long as it takes: the fence's hosts wait for its words only so long
         fence = stack.enter_context(QuorumFence(spec, plan, secrets=secrets, tell=tell))
         if plan.active is None:
-            moments = _without_a_quorum(spec, fence, zookeeper, moments, tell)
+            moments = _without_a_quorum(spec, fence, zookeeper, moments, tell, still_mine)
         else:
             try:
                 quorum = stack.enter_context(QuorumConnection(spec, plan.active, secrets=secrets))
@@ -132,6 +136,7 @@ def _leave(
                 moments = replace(moments, ready_at=_now())
                 _await_brokers(spec, proof, secrets, tell)
                 moments = replace(moments, caught_up_at=_now())
+            still_mine()
             try:
                 quorum.high_watermark()
             except Unreachable as error:
@@ -178,7 +183,9 @@ def see_brokers_follow(spec: ClusterSpec, zookeeper: ZookeeperReader, moments: D
     return replace(moments, known_at=_now())
 
 
-def _without_a_quorum(spec: ClusterSpec, fence: QuorumFence, zookeeper: ZookeeperReader, moments: Departure, tell: Tell) -> Departure:
+def _without_a_quorum(
+    spec: ClusterSpec, fence: QuorumFence, zookeeper: ZookeeperReader, moments: Departure, tell: Tell, still_mine: Callable[[], None]
+) -> Departure:
     """No leader: nothing can be acknowledged. Only where nothing ever was may the claim go without a drain."""
     office = read_office(zookeeper)
     if office.written_to is not None:
@@ -187,6 +194,7 @@ def _without_a_quorum(spec: ClusterSpec, fence: QuorumFence, zookeeper: Zookeepe
             way_out="start a majority of the controllers (the rollback's restore_quorum does), so that they write the rest; then clear this task",
         )
     fence.ready()
+    still_mine()
     fence.raise_it()
     moments = replace(moments, fenced_at=_now())
     return _prove_from_the_logs(spec, moments, tell) if office.held_by_kraft else moments
@@ -265,6 +273,9 @@ def _while_it_leads(quorum: QuorumConnection, high_watermark: int, prove: Callab
                 return proving.result()
     finally:
         beside.shutdown(wait=False)
+
+
+def _nothing() -> None: ...
 
 
 def _offset(zookeeper: ZookeeperReader) -> int | None:
