@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -43,12 +43,16 @@ class Claim:
 
     @staticmethod
     def from_json(data: bytes) -> Claim:
-        """Raises ValueError where these bytes are no claim."""
+        """The claim in these bytes; what a newer version of this tool wrote besides is left out. Raises ValueError where they are no claim."""
+        found: Any = json.loads(data)
         try:
-            found: dict[str, Any] = json.loads(data)
-            return Claim(**{**found, "until": datetime.fromisoformat(found["until"])})
-        except (KeyError, TypeError, AttributeError) as error:
+            known = {each.name: found[each.name] for each in fields(Claim)}
+            until = datetime.fromisoformat(known.pop("until"))
+        except (KeyError, TypeError) as error:
             raise ValueError(f"no claim: {error}") from None
+        if until.tzinfo is None or not all(isinstance(each, str) for each in known.values()):
+            raise ValueError("no claim: its fields are of other types")
+        return Claim(**known, until=until)
 
 
 class RunState(StrEnum):
@@ -73,7 +77,7 @@ def lease_end(spec: ClusterSpec, now: datetime) -> datetime:
 def hold_claim(zookeeper: ZookeeperReader, cluster: str, mine: Claim, *, ask: AskRun, now: datetime) -> bool:
     """Take or renew the claim for one DAG run. True where that run held it already.
 
-    Raises Refused, naming the run that holds it; RunbookError where ZooKeeper does not let this tool write.
+    Raises Refused, naming the run that holds it, and where what is there can't be understood; RunbookError where ZooKeeper does not let this tool write.
     """
     while True:
         znode = zookeeper.get(PATH)
@@ -89,7 +93,10 @@ def hold_claim(zookeeper: ZookeeperReader, cluster: str, mine: Claim, *, ask: As
 
 
 def release_claim(zookeeper: ZookeeperReader, mine: Claim) -> bool:
-    """Remove the claim where this run holds it; False where it does not. Left alone, it is free once the run or its lease has ended."""
+    """Remove the claim where this run holds it; False where it does not. Left alone, it is free once the run or its lease has ended.
+
+    Raises Refused where what is there can't be understood.
+    """
     znode = zookeeper.get(PATH)
     holder = _holder(znode) if znode is not None else None
     if znode is None or holder is None or not holder.is_of(mine):
@@ -98,11 +105,21 @@ def release_claim(zookeeper: ZookeeperReader, mine: Claim) -> bool:
 
 
 def _holder(znode: Znode) -> Claim | None:
-    """None where the znode holds no claim that can be read: nobody holds the cluster by it."""
+    """None where the znode holds no JSON: no version of this tool writes that, so nobody holds the cluster by it.
+
+    Raises Refused where it holds JSON that is no claim as this version knows one: another version's run may hold the cluster.
+    """
     try:
-        return Claim.from_json(znode.data)
+        json.loads(znode.data)
     except ValueError:
         return None
+    try:
+        return Claim.from_json(znode.data)
+    except ValueError as error:
+        raise Refused(
+            f"{PATH} in ZooKeeper holds a claim that this version can't read ({error})",
+            way_out=f"end the run that holds it with the version that wrote it; where none goes on, delete {PATH} with zookeeper-shell. Then clear this task",
+        ) from None
 
 
 def _refuse_unless_free(cluster: str, holder: Claim, state: RunState, now: datetime) -> None:
