@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from kraft_runbook.addresses import address, split_address
+from kraft_runbook.sensitive import is_open_login
+from kraft_runbook.sensitive import is_sensitive as is_sensitive
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 NodeId = Annotated[int, Field(ge=0, le=2_147_483_647)]
@@ -39,16 +41,6 @@ BindHost = Annotated[str, Field(pattern=r"^$|^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z
 """The same, or empty: every address of the machine."""
 EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - what a cluster file may say of Kafka; nothing binds here
 ListenerName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
-
-SENSITIVE_PROPERTY = re.compile(r"(password|secret|\.jaas\.config$|private\.key|keystore\.key$|credential)", re.IGNORECASE)
-"""Kafka properties whose value must not be written in a cluster file, shown in a diff, or logged."""
-
-
-def is_sensitive(property_name: str) -> bool:
-    """Whether the value of this Kafka property must never be shown (``sasl.jaas.config``, ``*.password``, ``*.secret`` …)."""
-    return bool(SENSITIVE_PROPERTY.search(property_name)) and not property_name.endswith(
-        (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm")
-    )
 
 
 class SecurityProtocol(StrEnum):
@@ -455,7 +447,7 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
     yield from _unwritable(spec)
     for where, properties in _property_maps(spec):
         for key, value in properties.items():
-            if is_sensitive(key) and not value.startswith("${") and not _harmless(key, value):
+            if is_sensitive(key) and not value.startswith("${") and not is_open_login(key, value):
                 yield f"{where}.{key}: a secret's value must not stand in the file; name it under 'secrets', as '{key}: {{env: NAME}}'"
             if key in OWNED_PROPERTIES:
                 yield f"{where}.{key}: this property follows from the cluster file and the phase; remove it"
@@ -499,11 +491,6 @@ def _log4j_files(spec: ClusterSpec) -> Iterator[str]:
         if place in taken:
             yield f"controllers.{at}.log4j_file: {path} is also {taken[place]}; each controller needs a file of its own"
         taken.setdefault(place, f"the log4j_file of controller {controller.id}")
-
-
-def _harmless(key: str, value: str) -> bool:
-    """A login module line without a password or a quoted option holds no secret (SCRAM servers need just the class)."""
-    return key.endswith("sasl.jaas.config") and "password" not in value.lower()
 
 
 def _duplicates(where: str, values: list[Any], what: str) -> Iterator[str]:

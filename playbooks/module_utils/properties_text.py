@@ -1,7 +1,7 @@
 """Properties files as a person may see them: the values of sensitive keys hidden.
 
 The host's own file may hold secrets that someone wrote by hand, so they are hidden before anything leaves the host.
-``SENSITIVE`` and ``HARMLESS`` say the same as ``kraft_runbook.cluster.is_sensitive``; a test compares the two.
+``SENSITIVE`` and ``HARMLESS`` say the same as ``kraft_runbook.sensitive``; a test compares the two.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-SENSITIVE = re.compile(r"(password|secret|\.jaas\.config$|private\.key|keystore\.key$|credential)", re.IGNORECASE)
+SENSITIVE = re.compile(
+    r"(password|secret|\.jaas\.config$|private\.key|keystore\.key$|token\.master\.key$|keystore\.certificate\.chain$|truststore\.certificates$|credential)",
+    re.IGNORECASE,
+)
 HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm")
 HIDDEN = "<set>"
 REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.-]+:[^{}]*\}")
@@ -18,7 +21,7 @@ _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BLANK = " \t\f"
-_IN_A_LOG = re.compile(r"((?:password|secret|credential|jaas\.config)[\w.\-]*[\"']?\s*[=:]\s*)(?!\[hidden\])\S.*", re.IGNORECASE)
+_IN_A_LOG = re.compile(r"((?:password|secret|credential|jaas\.config|(?:private|keystore|master)\.key)[\w.\-]*[\"']?\s*[=:]\s*)(?!\[hidden\])\S.*", re.IGNORECASE)
 
 
 def is_sensitive(key: str) -> bool:

@@ -33,6 +33,9 @@ WORDS = [
     ".jaas.config",
     "private.key",
     "keystore.key",
+    "token.master.key",
+    "keystore.certificate.chain",
+    "truststore.certificates",
     "credential",
     ".iterations",
     ".cipher.algorithm",
@@ -66,6 +69,7 @@ def test_hidden_however_it_is_written() -> None:
     assert "open" not in shown and "two" not in shown
     assert "a = 1\n" in shown and "${secrets:/f:b.password}" in shown
     assert text.shown_log("ERROR bad ssl.key.password=open here") == "ERROR bad ssl.key.password=<set>"
+    assert text.shown_log("delegation.token.master.key=open") == "delegation.token.master.key=<set>"
     assert text.shown_log("password.encoder.secret = [hidden]") == "password.encoder.secret = [hidden]"
     assert parse_properties("a=1") == {"a": "1"}
 

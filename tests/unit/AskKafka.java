@@ -12,6 +12,7 @@ public class AskKafka {
             for (Map.Entry<String, ConfigDef.ConfigKey> each : new TreeMap<>(kafka.server.KafkaConfig.configDef().configKeys()).entrySet()) {
                 Object value = each.getValue().hasDefault() ? each.getValue().defaultValue : null;
                 out.println("default " + each.getKey() + " " + base64(value == null ? "" : ConfigDef.convertToString(value, each.getValue().type)) + " " + (value == null));
+                out.println("type " + each.getKey() + " " + each.getValue().type);
             }
             for (Path file : files(directory, ".text")) read(out, file);
             for (Path file : files(directory, ".config")) parse(out, file);

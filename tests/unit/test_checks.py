@@ -163,6 +163,7 @@ FAILS: dict[str, list[Case]] = {
         (Z, None, config(3, default__replication__factor="2"), "default.replication.factor (broker 1, 2: 3; broker 3: 2)"),
         (H, None, config(2, delete__topic__enable="false"), "delete.topic.enable (broker 1, 3: true; broker 2: false)"),
         (Z, None, config(1, password__encoder__secret=None), "password.encoder.secret (broker 1: not set; broker 2, 3: value 2, not shown)"),
+        (Z, None, config(1, delegation__token__master__key="hunter2"), "delegation.token.master.key (broker 1: value 1, not shown; broker 2, 3: not set)"),
     ],
     "KRB-PRE-071": [
         (P, None, config(102, password__encoder__secret=None), "broker 1, 2, 3 has password.encoder.secret; "),
@@ -624,7 +625,10 @@ def test_listeners_that_differ_in_more_than_their_address_are_no_matter_of_bindi
 
 
 def test_differences_never_show_a_secret() -> None:
-    found = differing_keys({"ssl.keystore.password": "hunter2", "a": "1", "x.secret": "s"}, {"ssl.keystore.password": "other", "a": "2"})
+    found = differing_keys(
+        {"ssl.keystore.password": "hunter2", "a": "1", "x.secret": "s", "delegation.token.master.key": "hunter2"},
+        {"ssl.keystore.password": "other", "a": "2", "delegation.token.master.key": "other"},
+    )
     assert found == ("a (file: 1, rendered: 2)", "x.secret (only in the file)")
 
 

@@ -260,3 +260,40 @@ def test_secrets_are_recognized_by_their_names() -> None:
     assert all(map(is_sensitive, ("password.encoder.secret", "ssl.key.password", "listener.name.sasl.plain.sasl.jaas.config", "ssl.keystore.key")))
     assert not any(map(is_sensitive, ("password.encoder.iterations", "log.dirs", "password.encoder.cipher.algorithm")))
     assert SPEC.broker(1).rack == "rack-a"
+
+
+@pytest.mark.parametrize("key", ["delegation.token.master.key", "ssl.keystore.certificate.chain", "listener.name.sasl.ssl.truststore.certificates"])
+def test_what_kafka_types_as_a_password_is_refused_in_clear(key: str) -> None:
+    (problem,) = problems(TEXT.replace("default.replication.factor: 3", f"{key}: hunter2"))
+    assert f"broker_properties.{key}: a secret's value must not stand in the file" in problem and "hunter2" not in problem
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'x.OAuthBearerLoginModule required clientId="a" clientSecret="hunter2";',
+        "org.apache.kafka.common.security.plain.PlainLoginModule required user_alice='hunter2';",
+        'x.OAuthBearerLoginModule required extension_key = "hunter2"',
+        'x.LoginModule required apiKey=hunter2 debug="${secrets:/f:k}";',
+        'x.LoginModule required debug="true"; y.LoginModule required pin="hunter2";',
+        "x.LoginModule required /* hunter2 */;",
+        "hunter2",
+    ],
+)
+def test_a_login_line_with_an_option_that_may_be_a_secret_is_refused(line: str) -> None:
+    key = "listener.name.client.oauthbearer.sasl.jaas.config"
+    (problem,) = problems(TEXT.replace("default.replication.factor: 3", f"{key}: {json.dumps(line)}"))
+    assert f"broker_properties.{key}: a secret's value must not stand in the file" in problem and "hunter2" not in problem
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+        'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab="/etc/kafka.keytab" principal="kafka/a@B.C";',
+        'x.OAuthBearerLoginModule required clientId="a" clientSecret="${secrets:/etc/kafka/secrets.properties:oauth}";',
+    ],
+)
+def test_a_login_line_without_a_secret_is_taken(line: str) -> None:
+    key = "listener.name.client.x.sasl.jaas.config"
+    assert parse(TEXT.replace("default.replication.factor: 3", f"{key}: {json.dumps(line)}")).broker_properties[key] == line

@@ -98,6 +98,7 @@ class Answers:
 
     def __init__(self, lines: list[str]) -> None:
         self.defaults: dict[str, str | None] = {}
+        self.types: dict[str, str] = {}
         self.malformed: set[str] = set()
         self.read: dict[tuple[str, str], dict[str, str]] = {}
         self.refusals: dict[str, str] = {}
@@ -106,6 +107,8 @@ class Answers:
             match kind:
                 case "default":
                     self.defaults[name] = None if rest[1] == "true" else texts[0]
+                case "type":
+                    self.types[name] = rest[0]
                 case "malformed":
                     self.malformed.add(name)
                 case "config":
@@ -200,6 +203,14 @@ def test_a_migrating_controller_has_what_kafka_needs_to_call_brokers(answers: An
     assert answers.refusals[f"calls-{protocol}.config"] == ""
     if "SASL" in protocol:
         assert "Could not find a 'KafkaServer' or 'internal.KafkaServer' entry" in answers.refusals[f"calls-{protocol}-as-kafka-defaults.config"]
+
+
+def test_every_password_of_kafkas_is_taken_for_a_secret_here_and_on_the_host(answers: Answers) -> None:
+    passwords = [key for key, kind in answers.types.items() if kind == "PASSWORD"]
+    assert {"delegation.token.master.key", "ssl.truststore.certificates"} < set(passwords)
+    on_the_host = host_side()
+    for key in (prefix + each for each in passwords for prefix in ("", "listener.name.sasl.plain.")):
+        assert (is_sensitive(key), on_the_host.is_sensitive(key), on_the_host.shown(f"{key}=hunter2\n")) == (True, True, f"{key}=<set>\n")
 
 
 # The authorizer's own setting is in no ConfigDef.

@@ -1,0 +1,60 @@
+"""Which Kafka properties hold secrets, by their names; and which login lines (``sasl.jaas.config``) hold none."""
+
+from __future__ import annotations
+
+import re
+
+SENSITIVE_PROPERTY = re.compile(
+    r"(password|secret|\.jaas\.config$|private\.key|keystore\.key$|token\.master\.key$|keystore\.certificate\.chain$|truststore\.certificates$|credential)",
+    re.IGNORECASE,
+)
+"""Kafka properties whose value must not be written in a cluster file, shown in a diff, or logged: every one that Kafka's ConfigDef types PASSWORD, and more.
+
+The hosts have the same pattern (``playbooks/module_utils/properties_text.py``), since nothing of this package is there; a test compares the two.
+"""
+_HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm")
+
+
+def is_sensitive(property_name: str) -> bool:
+    """Whether the value of this Kafka property must never be shown (``sasl.jaas.config``, ``*.password``, ``*.secret`` …)."""
+    return bool(SENSITIVE_PROPERTY.search(property_name)) and not property_name.endswith(_HARMLESS)
+
+
+_VALUE = r"""(?:"[^"\\]*"|'[^'\\]*'|[^\s;"'=]+)"""
+_OPTION = re.compile(rf"([A-Za-z_][\w.\-]*)\s*=\s*({_VALUE})")
+_LOGIN = re.compile(rf"\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)((?:\s+[A-Za-z_][\w.\-]*\s*=\s*{_VALUE})*)\s*;?\s*", re.IGNORECASE)
+"""One login module as Kafka's JaasConfig reads it. A comment or a second module does not match: what is not understood is taken for a secret."""
+_OPEN_OPTIONS = frozenset(
+    [
+        "username",
+        "tokenauth",
+        "clientid",
+        "scope",
+        "servicename",
+        "principal",
+        "keytab",
+        "usekeytab",
+        "storekey",
+        "useticketcache",
+        "ticketcache",
+        "renewtgt",
+        "donotprompt",
+        "isinitiator",
+        "refreshkrb5config",
+        "usefirstpass",
+        "tryfirstpass",
+        "storepass",
+        "clearpass",
+        "debug",
+    ]
+)
+"""Options of Kafka's and the JDK's login modules that hold no secret, in lower case. (``user_NAME`` of PlainLoginModule is a password.)"""
+_REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.\-]+:[^{}]*\}")
+
+
+def is_open_login(property_name: str, value: str) -> bool:
+    """Whether the property is a login line whose every option holds no secret, or refers to a config provider. SCRAM servers need just the class."""
+    login = _LOGIN.fullmatch(value) if property_name.endswith("sasl.jaas.config") else None
+    if login is None:
+        return False
+    return all(name.lower() in _OPEN_OPTIONS or _REFERENCE.fullmatch(given.strip("\"'")) for name, given in _OPTION.findall(login.group(1)))
