@@ -1,7 +1,8 @@
 """Reading a cluster file: YAML text with variables to a validated ClusterSpec, all problems at once, each with its line.
 
 ``${NAME}`` and ``${NAME:-default}`` in a value are replaced from the environment, so one file can serve two labs side by side. What a file says is shown
-(a DAG's documentation, a plan, a diff), and its author need not be who runs Airflow: so it may read few of the process's variables, and no secret.
+(a DAG's documentation, a plan, a diff), and its author need not be who runs Airflow: so it may read few of the process's variables, and no secret. What it names as
+a secret, ``{env: NAME}``, is sent to hosts that it names too: so these are few as well.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster import ClusterSpec, SecretRef
 from kraft_runbook.errors import ClusterFileError, RunbookError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\$\{[A-Za-z0-9_]+\})*))?\}")
@@ -23,13 +24,23 @@ READABLE_PREFIX = "KRB_"
 """How the names of variables begin that a cluster file may read without further ado."""
 MAY_READ = "KRAFT_RUNBOOK_MAY_READ"
 """The variable in which a deployment lists further names, comma-separated."""
-_LOOKS_SECRET = re.compile(r"PASSW|SECRET|TOKEN|KEY|CREDENTIAL|CONN", re.IGNORECASE)
+MAY_USE = "KRAFT_RUNBOOK_MAY_USE"
+"""The same for variables that a cluster file may name as secrets. A list of its own: what may be sent to a broker need not be fit to be shown."""
+_LOOKS_SECRET = re.compile(r"PASS|PWD|_PW(_|$)|SECRET|TOKEN|KEY|CRED|CONN|JAAS|AUTH|DSN", re.IGNORECASE)
 
 
 def may_read(name: str, environment: Mapping[str, str]) -> bool:
     """Whether a cluster file may read a variable: ``PROJECT_ROOT``, one whose name begins with ``KRB_`` and names no secret, or one that the deployment lists."""
-    listed = {each.strip() for each in environment.get(MAY_READ, "").split(",")}
-    return name == "PROJECT_ROOT" or name in listed or (name.startswith(READABLE_PREFIX) and not _LOOKS_SECRET.search(name))
+    return name == "PROJECT_ROOT" or name in _listed(MAY_READ, environment) or (name.startswith(READABLE_PREFIX) and not _LOOKS_SECRET.search(name))
+
+
+def may_use(name: str, environment: Mapping[str, str]) -> bool:
+    """Whether a cluster file may name a variable as a secret: one whose name begins with ``KRB_``, or one that the deployment lists."""
+    return name.startswith(READABLE_PREFIX) or name in _listed(MAY_USE, environment)
+
+
+def _listed(variable: str, environment: Mapping[str, str]) -> set[str]:
+    return {each.strip() for each in environment.get(variable, "").split(",")}
 
 
 def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> ClusterSpec:
@@ -47,14 +58,16 @@ def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> 
     if not isinstance(data, dict):
         raise ClusterFileError(source, ["the file must be a mapping of keys (name, kafka, zookeeper, brokers, controllers, …)"])
     missing: list[str] = []
-    data = _substitute(data, environment, missing, ())
+    shown: dict[str, str] = {}
+    data = _substitute(data, environment, missing, shown, ())
     try:
         spec = ClusterSpec.model_validate(data)
     except ValidationError as error:
         problems = missing + [text for item in error.errors() for text in _describe(item, node)]
         raise ClusterFileError(source, problems) from None
-    if missing:
-        raise ClusterFileError(source, missing)
+    problems = missing + [f"line {_line_of(node, path)}: {'.'.join(map(str, path))}: {why}" for path, why in _misused(spec, shown, environment)]
+    if problems:
+        raise ClusterFileError(source, problems)
     return spec
 
 
@@ -77,12 +90,38 @@ def load_cluster(name: str, *, directory: Path, environment: Mapping[str, str]) 
     return spec
 
 
-def _substitute(value: Any, environment: Mapping[str, str], missing: list[str], at: tuple[str | int, ...]) -> Any:
-    """Fill ``${NAME}`` and ``${NAME:-default}``. Properties keep Kafka's own ``${provider:…}`` references, which have a colon."""
+def _misused(spec: ClusterSpec, shown: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The variables that the file may not name as secrets, each with its place. ``shown``: where the file shows a variable's value, by name."""
+    for path, name in _named_secrets(spec, ()):
+        if not may_use(name, environment):
+            yield (
+                path,
+                f"a cluster file may not use the environment variable {name} as a secret. It uses those whose names begin with {READABLE_PREFIX}; "
+                f"others must be listed in {MAY_USE} (comma-separated) where Airflow and the command line run",
+            )
+        if name in shown:
+            yield path, f"{name} is named as a secret here, and {shown[name]} shows its value as ${{{name}}}; take another variable there"
+
+
+def _named_secrets(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every variable that a spec names as a secret, with its place in the file."""
+    if isinstance(value, SecretRef):
+        if value.env is not None:
+            yield (*at, "env"), value.env
+    elif isinstance(value, BaseModel | Mapping):
+        for key, each in value.items() if isinstance(value, Mapping) else value:
+            yield from _named_secrets(each, (*at, key))
+    elif isinstance(value, tuple):
+        for place, each in enumerate(value):
+            yield from _named_secrets(each, (*at, place))
+
+
+def _substitute(value: Any, environment: Mapping[str, str], missing: list[str], shown: dict[str, str], at: tuple[str | int, ...]) -> Any:
+    """Fill ``${NAME}`` and ``${NAME:-default}``; ``shown`` gets the names that were filled, and where. Properties keep Kafka's own ``${provider:…}`` references, which have a colon."""
     if isinstance(value, dict):
-        return {k: _substitute(v, environment, missing, (*at, k)) for k, v in value.items()}
+        return {k: _substitute(v, environment, missing, shown, (*at, k)) for k, v in value.items()}
     if isinstance(value, list):
-        return [_substitute(v, environment, missing, (*at, i)) for i, v in enumerate(value)]
+        return [_substitute(v, environment, missing, shown, (*at, i)) for i, v in enumerate(value)]
     if not isinstance(value, str):
         is_property = len(at) > 1 and ("properties" in str(at[-2]) or at[-2] == "controller_log4j")
         return _as_property(value) if is_property and isinstance(value, bool | int | float) else value
@@ -97,6 +136,7 @@ def _substitute(value: Any, environment: Mapping[str, str], missing: list[str], 
             )
             return ""
         if name in environment:
+            shown.setdefault(name, ".".join(map(str, at)))
             return environment[name]
         if default is None:
             missing.append(f"{'.'.join(map(str, at))}: environment variable {name} is not set; set it, or give a default as ${{{name}:-…}}")

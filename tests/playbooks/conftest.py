@@ -138,7 +138,7 @@ def cluster_text(directory: Path, ports: Mapping[str, int], *, manager: str, rea
             metrics_port: {ports["controller_metrics"]}
         secrets_file: {directory}/secrets.properties
         secrets:
-          password.encoder.secret: {{env: PLANTED_SECRET}}
+          password.encoder.secret: {{env: KRB_PLANTED_SECRET}}
         deadlines: {{registration: 90}}
     """)
 
@@ -169,7 +169,7 @@ def lay_out(directory: Path, *, manager: str, reach: str = "{kind: local}") -> N
 def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     """The node under a real supervisord, its services defined and stopped."""
     directory = tmp_path_factory.mktemp("n")  # short: the path of a Unix socket may have 107 characters
-    monkeypatch.setenv("PLANTED_SECRET", SECRET)
+    monkeypatch.setenv("KRB_PLANTED_SECRET", SECRET)
     node = lay_out(directory, manager=f"{{kind: supervisor, socket: 'unix://{directory}/s.sock', stop_timeout: 60}}")
     programs = "".join(
         f"\n[program:{name}]\ncommand={sys.executable} {directory}/stand_in.py {name} 127.0.0.1:{port} {config}\n"

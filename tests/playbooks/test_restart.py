@@ -58,7 +58,7 @@ def test_a_running_broker_is_restarted_once_when_its_mode_changes(node: Node) ->
 
 def test_a_restart_follows_when_only_the_secrets_changed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     to(node)
-    monkeypatch.setenv("PLANTED_SECRET", "another")
+    monkeypatch.setenv("KRB_PLANTED_SECRET", "another")
     assert to(node).changed == (SECRETS, STOP, START)
     assert Path(node.spec.secrets_file or "").read_text().endswith("password.encoder.secret=another\n")
 
@@ -177,7 +177,7 @@ def run_elsewhere(node: Node) -> subprocess.Popen[str]:
         spec = parse_cluster(Path({str(node.directory / "cluster.yaml")!r}).read_text(), source="x", environment={{}})
         restart_broker(spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lambda line: print(line, flush=True))
     """)
-    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env={**os.environ, "PLANTED_SECRET": SECRET})
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env={**os.environ, "KRB_PLANTED_SECRET": SECRET})
 
 
 def descendants(pid: int) -> list[int]:

@@ -82,9 +82,9 @@ def test_a_secrets_file_that_cannot_be_written_is_explained_without_the_secret(n
 
 
 def test_a_missing_secret_is_named_before_anything_is_touched(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PLANTED_SECRET")
+    monkeypatch.delenv("KRB_PLANTED_SECRET")
     before = node.files()
-    with pytest.raises(SecretMissing, match="PLANTED_SECRET is not set"):
+    with pytest.raises(SecretMissing, match="KRB_PLANTED_SECRET is not set"):
         restart_broker(node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets())
     assert node.files() == before
 

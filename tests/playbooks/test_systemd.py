@@ -48,7 +48,7 @@ elif verb == "stop":
 def unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     node = lay_out(tmp_path, manager="{kind: systemd, stop_timeout: 60}")
     node.configure_controller()
-    monkeypatch.setenv("PLANTED_SECRET", SECRET)
+    monkeypatch.setenv("KRB_PLANTED_SECRET", SECRET)
     tools = tmp_path / "tools"
     tools.mkdir()
     command = [sys.executable, f"{tmp_path}/stand_in.py", "broker-1", f"127.0.0.1:{node.ports['broker']}", node.spec.broker(1).config_file]

@@ -17,6 +17,7 @@ from kraft_runbook.errors import ClusterFileError, RunbookError
 
 TEXT = (CLUSTERS / "lab.yaml").read_text()
 GIVEN = {"PROJECT_ROOT": "/project"}
+SECRET_NAMES = ["KRB_ZK_PASS", "KRB_ZK_PASSPHRASE", "KRB_PWD", "KRB_ZK_PW", "KRB_JAAS", "KRB_BASIC_AUTH", "KRB_CREDS", "KRB_DSN"]
 
 
 def parse(text: str, **environment: str) -> ClusterSpec:
@@ -191,7 +192,9 @@ def test_a_variable_that_is_not_set_is_named_with_its_key() -> None:
     assert problems(text) == ("description: environment variable KRB_NOBODY_SET_THIS is not set; set it, or give a default as ${KRB_NOBODY_SET_THIS:-…}",)
 
 
-@pytest.mark.parametrize("name", ["AIRFLOW__CORE__FERNET_KEY", "HOME", "KRB_FERNET_KEY", "KRB_ADMIN_PASSWORD", "AIRFLOW_CONN_X", "KRB_LAB_TOKEN_SECRET"])
+@pytest.mark.parametrize(
+    "name", ["AIRFLOW__CORE__FERNET_KEY", "HOME", "KRB_FERNET_KEY", "KRB_ADMIN_PASSWORD", "AIRFLOW_CONN_X", "KRB_ANOTHER_TOKEN_SECRET", *SECRET_NAMES]
+)
 @pytest.mark.parametrize("how", ["${%s}", "${%s:-none}", "${KRB_UNSET:-${%s}}"])
 def test_a_cluster_file_reads_no_variable_that_it_may_not(name: str, how: str) -> None:
     text = TEXT.replace("description: One", f"description: {how % name} One")
@@ -260,6 +263,36 @@ def test_secrets_are_recognized_by_their_names() -> None:
     assert all(map(is_sensitive, ("password.encoder.secret", "ssl.key.password", "listener.name.sasl.plain.sasl.jaas.config", "ssl.keystore.key")))
     assert not any(map(is_sensitive, ("password.encoder.iterations", "log.dirs", "password.encoder.cipher.algorithm")))
     assert SPEC.broker(1).rack == "rack-a"
+
+
+PLACES = {
+    "metrics.password.env": ("metrics: {kind: prometheus}", "metrics: {kind: prometheus, username: x, password: {env: %s}}"),
+    "secrets.password.encoder.secret.env": ("{env: KRB_LAB_PASSWORD_ENCODER_SECRET}", "{env: %s}"),
+    "broker_security.key_password.env": ("authorizer: true", "authorizer: true\nbroker_security: {protocol: SSL, key_password: {env: %s}}"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", ["AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_X", "AWS_SECRET_ACCESS_KEY", "krb_x", '"${KRB_WHICH}"'])
+def test_a_cluster_file_uses_no_variable_as_a_secret_that_it_may_not(place: str, name: str) -> None:
+    old, new = PLACES[place]
+    text = TEXT.replace(old, new % name)
+    given = {"AIRFLOW__CORE__FERNET_KEY": "hunter2", "KRB_WHICH": "AIRFLOW__CORE__FERNET_KEY"}
+    (problem,) = problems(text, **given)
+    plain = "AIRFLOW__CORE__FERNET_KEY" if "$" in name else name
+    assert problem.startswith(
+        f"line {line_of(text, new.splitlines()[-1] % name)}: {place}: a cluster file may not use the environment variable {plain} as a secret."
+    )
+    assert "KRAFT_RUNBOOK_MAY_USE" in problem and "hunter2" not in problem
+    assert len(problems(text, **given, KRAFT_RUNBOOK_MAY_READ=plain)) == 1  # to show is not to use
+    assert parse(text, **given, KRAFT_RUNBOOK_MAY_USE=f"OTHER, {plain}")
+
+
+def test_a_secret_of_the_file_is_not_shown_by_it() -> None:
+    text = TEXT.replace("{env: KRB_LAB_TOKEN_SECRET}", "{env: KRB_SESAME}").replace("description: One", "description: ${KRB_SESAME} One")
+    (problem,) = problems(text, KRB_SESAME="hunter2")
+    assert "secrets.delegation.token.secret.key.env: KRB_SESAME is named as a secret here, and description shows its value" in problem
+    assert "hunter2" not in problem
 
 
 @pytest.mark.parametrize("key", ["delegation.token.master.key", "ssl.keystore.certificate.chain", "listener.name.sasl.ssl.truststore.certificates"])

@@ -210,7 +210,7 @@ def test_every_password_of_kafkas_is_taken_for_a_secret_here_and_on_the_host(ans
     assert {"delegation.token.master.key", "ssl.truststore.certificates"} < set(passwords)
     on_the_host = host_side()
     for key in (prefix + each for each in passwords for prefix in ("", "listener.name.sasl.plain.")):
-        assert (is_sensitive(key), on_the_host.is_sensitive(key), on_the_host.shown(f"{key}=hunter2\n")) == (True, True, f"{key}=<set>\n")
+        assert (is_sensitive(key), on_the_host.is_sensitive(key), on_the_host.shown(f"{key}=hunter2")) == (True, True, f"{key}=<set>\n")
 
 
 # The authorizer's own setting is in no ConfigDef.
