@@ -21,7 +21,9 @@ _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BLANK = " \t\f"
-_IN_A_LOG = re.compile(r"((?:password|secret|credential|jaas\.config|(?:private|keystore|master)\.key)[\w.\-]*[\"']?\s*[=:]\s*)(?!\[hidden\])\S.*", re.IGNORECASE)
+_IN_A_LOG = re.compile(
+    r"((?:password|secret|credential|jaas\.config|(?:private|keystore|master)\.key)[\w.\-]*[\"']?\s*[=:]\s*)(?!\[hidden\])\S.*", re.IGNORECASE
+)
 
 
 def is_sensitive(key: str) -> bool:

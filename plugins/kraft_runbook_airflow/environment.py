@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from airflow.sdk import Connection, get_current_context
+from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError, AirflowSecretsBackendAccessDenied
 
 from kraft_runbook.clients.private_file import make_private_directory
 from kraft_runbook.clients.secrets import Secrets, environment_secrets
@@ -40,7 +41,13 @@ def airflow_secrets() -> Secrets:
     def resolve(ref: SecretRef) -> str:
         if ref.airflow_connection is None:
             return from_environment(ref)
-        password = Connection.get(ref.airflow_connection).password
+        try:
+            password = Connection.get(ref.airflow_connection).password
+        except (AirflowException, AirflowRuntimeError, AirflowSecretsBackendAccessDenied) as error:  # not defined, or a secrets backend that denies it
+            raise SecretMissing(
+                f"{ref} could not be read: {error}",
+                way_out=f"define the connection {ref.airflow_connection} in Airflow, with a password, or correct its id in the cluster file",
+            ) from None
         if not password:
             raise SecretMissing(f"{ref} has no password", way_out=f"set the password of the connection {ref.airflow_connection} in Airflow")
         return str(password)

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from airflow.sdk import DAG, BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSecretsBackendAccessDenied
 
 from kraft_runbook.clients.evidence_store import append_record, evidence_directory, read_records
+from kraft_runbook.cluster import SecretRef
 from kraft_runbook.phases import Phase
-from kraft_runbook_airflow import operators, parity, report, soak
-from kraft_runbook_airflow.journal import run_file_name
+from kraft_runbook_airflow import environment, operators, parity, report, soak
+from kraft_runbook_airflow.journal import run_file_name, told_to_a_person
 from kraft_runbook_airflow.operators import ClusterOperator
 from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.report import ClosingReport
@@ -103,3 +104,15 @@ def test_the_report_of_a_run_whose_first_task_died_does_not_blame_the_state_dire
     ti = SimpleNamespace(**vars(CONTEXT["ti"]), get_task_states=lambda *_, **__: {RUN_ID: {"first": first, "task": "running"}})
     with pytest.raises(AirflowFailException, match=said):
         task.execute({**CONTEXT, "ti": ti, "dag": dag})
+
+
+@pytest.mark.parametrize("error", [AirflowNotFoundException("The conn_id `typo` isn't defined"), AirflowSecretsBackendAccessDenied("denied")], ids=repr)
+def test_a_connection_that_airflow_does_not_give_is_told_and_recorded(error: Exception, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def get(_: str) -> None:
+        raise error
+
+    monkeypatch.setattr(environment.Connection, "get", get)
+    with pytest.raises(AirflowFailException, match="Airflow connection typo could not be read"), told_to_a_person(CONTEXT, "lab"):
+        environment.airflow_secrets()(SecretRef(airflow_connection="typo"))
+    last = records(state)[-1]
+    assert last["outcome"] == "failed" and "define the connection typo in Airflow" in last["error"]
