@@ -17,7 +17,7 @@ from kraft_runbook.clients.report_file import read_report
 from kraft_runbook.clients.secrets import connection_variable, references
 from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.gates import ParitySummary
 from kraft_runbook.metadata.comparison import ParityReport
 from kraft_runbook.phases import Phase, PhaseReading, detect_phase
@@ -32,6 +32,8 @@ COMPARABLE = frozenset({Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED})
 
 PROJECT = Path(__file__).resolve().parents[2]
 
+SPARK_CONNECTION = "spark_default"
+
 ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT / "include")}
 
 
@@ -45,7 +47,7 @@ class ParityOperator(SparkSubmitOperator):
         super().__init__(
             application=str(PROJECT / "include" / "kraft_runbook" / "spark" / "parity_job.py"),
             name=f"kraft-runbook-parity-{cluster}",
-            conn_id="spark_default",
+            conn_id=SPARK_CONNECTION,
             env_vars=ENVIRONMENT,
             conf=SETTINGS,
             verbose=False,
@@ -77,12 +79,21 @@ class ParityOperator(SparkSubmitOperator):
         baseline.parent.mkdir(parents=True, exist_ok=True)
         self.application_args = ["--cluster", self.cluster, "--clusters-dir", str(clusters_directory()), "--output", str(output)]
         self.application_args += ["--baseline" if phase is Phase.FINALIZED else "--save-baseline", str(baseline)]
-        self.env_vars = {**ENVIRONMENT, **_connections(cluster_spec(self.cluster))}
+        passwords = _connections(cluster_spec(self.cluster))
+        self.env_vars = {**ENVIRONMENT, **passwords}
         failure: AirflowException | None = None
         try:
+            if passwords:
+                self.require_environment_passed()
             super().execute(context)
         except AirflowException as error:  # a verdict other than MATCH is an exit code too: the report decides
             failure = error
+        except OSError as error:
+            raise StepFailed(
+                f"the parity job could not be started: {error}",
+                way_out="let spark-submit (pyspark brings it) and java be on the PATH of this worker, or name another binary in the extra 'spark-binary' of "
+                f"the connection {SPARK_CONNECTION}; then clear this task",
+            ) from None
         if not output.is_file():
             record(context, self.cluster, "failed", {"error": f"the parity job left no report: {failure}"})
             raise AirflowFailException(
@@ -90,6 +101,17 @@ class ParityOperator(SparkSubmitOperator):
             )
         report = read_report(output)
         return self.settle(context, report, output, phase)
+
+    def require_environment_passed(self) -> None:
+        """Raise Refused where SparkSubmitHook would put the job's environment into spark-submit's arguments, which ``ps`` and Spark's own pages show."""
+        hook = self._get_hook()
+        if hook._is_yarn or hook._is_kubernetes:
+            raise Refused(
+                f"the cluster file takes passwords from Airflow connections, and Airflow's Spark connection {SPARK_CONNECTION} leads to {hook._connection['master']}: "
+                "they would stand in the arguments of spark-submit, for anyone to see",
+                way_out=f"let {SPARK_CONNECTION} lead to local[*], or to spark://HOST:PORT with deploy-mode client: these get the passwords in the process's "
+                "environment (Airflow takes yarn where the connection is not defined)",
+            )
 
     def is_final(self) -> bool:
         """Whether what is compared now is what the task ends with: only that may stand at a gate."""

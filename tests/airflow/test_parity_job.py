@@ -1,0 +1,84 @@
+"""How the parity task starts its Spark job: what it hands over, and what it says where it can't."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.apache.spark.hooks import spark_submit
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException
+
+from kraft_runbook.clients.evidence_store import read_records
+from kraft_runbook.cluster import MetricsSource, SecretRef
+from kraft_runbook.phases import Phase
+from kraft_runbook_airflow import parity
+from kraft_runbook_airflow.journal import run_file_name, told_to_a_person
+from kraft_runbook_airflow.parity import ParityOperator
+from tests.unit.observations import SPEC
+
+CONTEXT: dict[str, Any] = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="parity")}
+WITH_CONNECTION = SPEC.model_copy(update={"metrics": MetricsSource(username="x", password=SecretRef(airflow_connection="metrics"))})
+
+
+class Job:
+    def __init__(self, state: Path, patch: pytest.MonkeyPatch) -> None:
+        self.state, self.patch, self.started = state, patch, list[tuple[list[str], dict[str, str]]]()
+        patch.setenv("KRAFT_RUNBOOK_STATE", str(state))
+        patch.delenv("KRAFT_RUNBOOK_EVIDENCE", raising=False)
+        patch.setattr(parity, "airflow_secrets", lambda: lambda ref: "hunter2")
+        patch.setattr(spark_submit, "kube_client", object(), raising=False)
+
+    def compare(self, master: str, deploy_mode: str | None, spec: Any = WITH_CONNECTION, binary: str = "/nowhere/spark-submit") -> str:
+        """Start it with such a Spark connection. Returns what a person is told."""
+        connection = {"master": master, "deploy_mode": deploy_mode, "spark_binary": binary}
+        connection |= dict.fromkeys(("queue", "namespace", "principal", "keytab"))
+        self.patch.setattr(SparkSubmitHook, "_resolve_connection", lambda _: connection)
+        self.patch.setattr(parity, "cluster_spec", lambda _: spec)
+        popen = spark_submit.subprocess.Popen
+
+        def start(command: list[str], **how: Any) -> Any:
+            if command[0] == binary:
+                self.started.append((command, how.get("env", {})))
+            return popen(command, **how)
+
+        self.patch.setattr(spark_submit.subprocess, "Popen", start)
+        with DAG("d", schedule=None):
+            task = ParityOperator(task_id="parity", cluster="lab")
+        with pytest.raises(AirflowFailException), told_to_a_person(CONTEXT, "lab"):
+            task.compare(CONTEXT, Phase.DUAL_WRITE)
+        last = read_records(self.state / "evidence", run_file_name("d", "r"))[-1].body
+        return f"{last['outcome']}: {last['error']}"
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    return Job(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(("master", "deploy_mode"), [("yarn", None), ("yarn", "client"), ("k8s://https://h:6443", "client")])
+def test_passwords_never_stand_in_the_arguments_of_spark_submit(job: Job, master: str, deploy_mode: str | None) -> None:
+    told = job.compare(master, deploy_mode)
+    assert told.startswith("refused: ") and f"spark_default leads to {master}" in told
+    assert "hunter2" not in told and not job.started
+
+
+@pytest.mark.parametrize(("master", "deploy_mode"), [("local[2]", None), ("spark://h:7077", "client")])
+def test_passwords_go_by_the_environment_where_spark_submit_passes_it(job: Job, master: str, deploy_mode: str | None) -> None:
+    job.compare(master, deploy_mode)
+    ((command, environment),) = job.started
+    assert "hunter2" in environment["AIRFLOW_CONN_METRICS"] and "hunter2" not in " ".join(command)
+
+
+def test_without_passwords_of_airflow_any_master_will_do(job: Job) -> None:
+    job.compare("yarn", "client", SPEC)
+    assert len(job.started) == 1
+
+
+def test_a_missing_spark_submit_is_told_and_recorded(job: Job) -> None:
+    told = job.compare("local[2]", None, SPEC)
+    assert told.startswith("failed: the parity job could not be started: ") and "/nowhere/spark-submit" in told
+    assert "spark-submit (pyspark brings it) and java be on the PATH" in told
