@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cli_evidence import show_evidence
-from kraft_runbook.clients.evidence_store import append_record, file_name
+from kraft_runbook.clients.evidence_store import append_record, run_name
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.cluster import ClusterSpec
@@ -120,7 +120,7 @@ def start_workload(spec: ClusterSpec) -> subprocess.Popen[bytes]:
 
 def write_evidence(airflow: Airflow, spec: ClusterSpec, run_id: str, account: Mapping[str, Any] | None) -> Path:
     """Add the workload's account to the run's evidence, and render all of it as the page that a person would file."""
-    directory, run = airflow.home / "kraft-runbook" / "evidence", file_name(f"{DAG}__{run_id}")
+    directory, run = airflow.home / "kraft-runbook" / "evidence", run_name(DAG, run_id)
     append_record(directory, run, {"cluster": spec.name, "dag": DAG, "run": run_id, "task": "workload", "outcome": "workload", **(account or {})})
     page = BUILD / "demo-evidence.html"
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

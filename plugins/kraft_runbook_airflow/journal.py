@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.clients.evidence_store import append_record, evidence_directory, file_name, read_records
+from kraft_runbook.clients.evidence_store import append_record, evidence_directory, read_records, run_name_in
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence import EvidenceRecord
 from kraft_runbook.evidence_report import BAD_OUTCOMES
@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 
 
 def run_file_name(dag_id: str, run_id: str) -> str:
-    """A file name for one run."""
-    return file_name(f"{dag_id}__{run_id}")
+    """A file name for one run, and for no other."""
+    return run_name_in(evidence_directory(os.environ), dag_id, run_id)
 
 
 def record_for(cluster: str, dag_id: str, run_id: str, task_id: str, outcome: str, what: Mapping[str, Any]) -> EvidenceRecord:

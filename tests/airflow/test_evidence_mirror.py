@@ -11,12 +11,12 @@ from airflow.sdk import ObjectStoragePath
 from airflow.sdk.io import attach
 from fsspec.implementations.memory import MemoryFileSystem
 
-from kraft_runbook.clients.evidence_store import inspect_run, read_records
+from kraft_runbook.clients.evidence_store import inspect_run, read_records, run_name
 from kraft_runbook.errors import RunbookError
 from kraft_runbook_airflow.evidence_mirror import NotMirrored, mirror
 from kraft_runbook_airflow.journal import record, record_for, records_of, require_mirrored
 
-RUN = "dag__run_1"
+RUN = run_name("dag", "run:1")
 CONTEXT = {"ti": SimpleNamespace(dag_id="dag", run_id="run:1", task_id="group.task")}
 
 

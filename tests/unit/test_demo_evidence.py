@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from observations import SPEC
 
-from kraft_runbook.clients.evidence_store import append_record, file_name
+from kraft_runbook.clients.evidence_store import append_record, run_name
 from lab import demo
 from lab.airflow_standalone import Airflow
 
@@ -17,7 +17,7 @@ def test_the_page_holds_what_the_workload_read_back(tmp_path: Path, monkeypatch:
     airflow = Airflow(tmp_path / "airflow", "127.0.0.1", 1)
     run = "manual__2026-01-02T03:04:05+00:00"
     first = {"cluster": "lab", "dag": demo.DAG, "run": run, "task": "preflight.checks", "outcome": "checked", "phase": "ZOOKEEPER"}
-    append_record(airflow.home / "kraft-runbook" / "evidence", file_name(f"{demo.DAG}__{run}"), first)
+    append_record(airflow.home / "kraft-runbook" / "evidence", run_name(demo.DAG, run), first)
     page = demo.write_evidence(airflow, SPEC, run, {"acknowledged": 114188, "lost": 0, "duplicated": 0})
     text = page.read_text()
     assert "114,188" in text or "114188" in text

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -16,6 +18,8 @@ from kraft_runbook.clients.private_file import sync_directory
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence import Break, EvidenceRecord, find_break, make_record
 
+DIGEST_LENGTH = 16
+"""Hexadecimal digits of the digest in a run's name."""
 WAY_OUT = "keep the file for an inquiry, and start the run anew"
 
 
@@ -35,6 +39,22 @@ def evidence_directory(environment: Mapping[str, str]) -> Path:
 def file_name(text: str) -> str:
     """``text`` as a file name: characters that a file system may not like become underscores."""
     return re.sub(r"[^A-Za-z0-9_.\-]", "_", text)
+
+
+def run_name(dag_id: str, run_id: str) -> str:
+    """The name of a run's evidence: its ids as far as a file name can hold them, and a digest of both, since ``go:1`` and ``go+1`` are two runs."""
+    digest = hashlib.sha256(json.dumps([dag_id, run_id]).encode()).hexdigest()
+    return f"{_name_without_digest(dag_id, run_id)}-{digest[:DIGEST_LENGTH]}"
+
+
+def run_name_in(directory: Path, dag_id: str, run_id: str) -> str:
+    """The same; but the name without a digest where the run began under it, by an earlier version of this tool, and no other run has written there."""
+    former = _name_without_digest(dag_id, run_id)
+    if _file(directory, former).is_file():
+        bodies = [each.body for each in inspect_run(directory, former).records]
+        if bodies and all((body.get("dag"), body.get("run")) == (dag_id, run_id) for body in bodies):
+            return former
+    return run_name(dag_id, run_id)
 
 
 def append_record(directory: Path, run: str, body: Mapping[str, Any]) -> EvidenceRecord:
@@ -116,9 +136,16 @@ def runs_in(directory: Path) -> tuple[str, ...]:
 
 def find_run(directory: Path, wanted: str) -> str:
     """The run that ``wanted`` means: its name here, or Airflow's run id. Raises RunbookError when that is none or several."""
+    dag_id, slash, run_id = wanted.partition("/")
     name = file_name(wanted.replace("/", "__", 1))
     known = runs_in(directory)
-    matching = [run for run in known if run == name] or [run for run in known if run.endswith(f"__{name}")]
+    found = [each for run in known if (each := re.fullmatch(rf"(?:(.+)__)?{re.escape(name)}(-[0-9a-f]{{{DIGEST_LENGTH}}})?", run))]
+    matching = (
+        [run for run in known if slash and run == run_name(dag_id, run_id)]
+        or [run for run in known if run == name]
+        or [each[0] for each in found if each[2] is None or each[0] == run_name(each[1] or "", wanted)]
+        or [each[0] for each in found]
+    )
     if len(matching) == 1:
         return matching[0]
     if matching:
@@ -126,6 +153,10 @@ def find_run(directory: Path, wanted: str) -> str:
     raise RunbookError(
         f"{directory} holds no evidence of run {wanted}", way_out="kraft-runbook evidence lists the runs; --directory names where they lie, if elsewhere"
     )
+
+
+def _name_without_digest(dag_id: str, run_id: str) -> str:
+    return file_name(f"{dag_id}__{run_id}")
 
 
 def _file(directory: Path, run: str) -> Path:
