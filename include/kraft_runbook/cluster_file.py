@@ -26,7 +26,7 @@ MAY_READ = "KRAFT_RUNBOOK_MAY_READ"
 """The variable in which a deployment lists further names, comma-separated."""
 MAY_USE = "KRAFT_RUNBOOK_MAY_USE"
 """The same for variables that a cluster file may name as secrets. A list of its own: what may be sent to a broker need not be fit to be shown."""
-_LOOKS_SECRET = re.compile(r"PASS|PWD|_PW(_|$)|SECRET|TOKEN|KEY|CRED|CONN|JAAS|AUTH|DSN", re.IGNORECASE)
+_LOOKS_SECRET = re.compile(r"PASS|PWD|_PW|SECRET|TOKEN|KEY|CRED|CONN|JAAS|AUTH|DSN", re.IGNORECASE)
 
 
 def may_read(name: str, environment: Mapping[str, str]) -> bool:
