@@ -31,7 +31,8 @@ def blocking(monkeypatch: pytest.MonkeyPatch, seen: ClusterObservation) -> dict[
         monkeypatch.setattr(second_look, name, look)
     for module in (gates, second_look):
         monkeypatch.setattr(module, "airflow_secrets", lambda: None)
-        monkeypatch.setattr(module, "time", SimpleNamespace(sleep=lambda _: None))
+    monkeypatch.setattr(second_look, "time", SimpleNamespace(sleep=lambda _: None))
+    monkeypatch.setattr(gates, "await_movement", lambda *_, **__: None)
     monkeypatch.setattr(gates, "what_lies_behind", lambda *_, **__: None)
     monkeypatch.setattr(gates, "not_deletable", lambda *_, **__: None)
     _, checks, _ = gates.examine(SPEC, Gate.ROLLBACK, print)

@@ -94,5 +94,5 @@ def test_what_only_the_jvm_decides_warns(spec: ClusterSpec, evidence: str) -> No
 
 
 def test_pem_texts_and_a_listeners_own_stores_count() -> None:
-    own = {"listener.name.internal.ssl.truststore.certificates": "x", "listener.name.internal.ssl.keystore.location": "/k.pem"}
+    own = {"listener.name.internal.ssl.truststore.certificates": "${dir:/run/pem:certificates}", "listener.name.internal.ssl.keystore.location": "/k.pem"}
     assert said(secured(SSL, own)) == {}
