@@ -221,7 +221,7 @@ def broker_registered(
         return Progress(False, f"waiting for broker {node_id} to run in ZooKeeper mode: {there} of {len(spec.brokers)} do; {now}")
     as_what = "as migrating" if mode is BrokerMode.HYBRID else "in KRaft mode"
     if was_read(seen.quorum) and node_id in seen.quorum.registrations and seen.quorum.registrations[node_id].fenced:
-        now += ", its registration is fenced"
+        now += ", its registration is fenced (where that lasts, restart this broker by hand: docs/reliability.md)"
     elif not was_read(seen.quorum):
         now += f"; the quorum: {seen.quorum.reason}"
     return Progress(False, f"waiting for broker {node_id} to register {as_what}: {there} of {len(spec.brokers)} seen; {now}")

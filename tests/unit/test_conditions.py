@@ -76,7 +76,8 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         2,
         H,
         registration(2, fenced=True),
-        "waiting for broker 2 to register as migrating: 2 of 3 seen; it is in hybrid mode, its registration is fenced",
+        "waiting for broker 2 to register as migrating: 2 of 3 seen; it is in hybrid mode, its registration is fenced "
+        "(where that lasts, restart this broker by hand: docs/reliability.md)",
     ),
     (
         Condition.BROKER_REGISTERED_AS_MIGRATING,
