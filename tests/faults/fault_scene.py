@@ -84,6 +84,8 @@ class Scene:
                 raise Unexpected(f"no outcome within {within:.0f} s; the tasks' states: {self._interesting()}")
             states = self._mark_what_lies_behind(self.task_states())
             for fault in [f for f in pending if self._is_due(f.when, states)]:
+                if pending == [fault] and not expected.fails:  # the run goes on while the fault lasts
+                    self._let_nothing_begin_behind(expected.until)
                 self._inject(fault, inject)
                 pending.remove(fault)
                 states = self.task_states()
