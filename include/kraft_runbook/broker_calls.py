@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kraft_runbook.cluster import Listener, SecurityProtocol
+from kraft_runbook.cluster import Listener
 
 MECHANISM, ENABLED = "sasl.mechanism.inter.broker.protocol", "sasl.enabled.mechanisms"
 GSSAPI = "GSSAPI"
@@ -21,14 +21,6 @@ KEYSTORE = ("ssl.keystore.location", "ssl.keystore.key", "ssl.engine.factory.cla
 """Any one of them will do (PEM texts, or a class that brings its own)."""
 
 Properties = Mapping[str, str]
-
-
-def is_sasl(listener: Listener) -> bool:
-    return listener.protocol in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
-
-
-def is_tls(listener: Listener) -> bool:
-    return listener.protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
 
 def prefixed(listener: Listener, key: str) -> str:
@@ -51,7 +43,7 @@ def enabled(properties: Properties, listener: Listener) -> tuple[str, ...]:
 def enabled_for_calls(properties: Properties, listener: Listener) -> dict[str, str]:
     """What a controller's properties lack so that Kafka takes its mechanism: it must be enabled for the listener, though no controller opens that
     (``KafkaConfig.validateValues``; measured on 3.9.2: format and start fail). What the cluster file says of that listener is left alone."""
-    if not is_sasl(listener) or prefixed(listener, ENABLED) in properties or mechanism_of(properties) in enabled(properties, listener):
+    if not listener.protocol.is_sasl or prefixed(listener, ENABLED) in properties or mechanism_of(properties) in enabled(properties, listener):
         return {}
     return {prefixed(listener, ENABLED): mechanism_of(properties)}
 
@@ -63,7 +55,7 @@ def jaas_key(properties: Properties, listener: Listener) -> str:
 
 def lacking(controller: Properties, broker: Properties, listener: Listener) -> Iterator[str]:
     """What keeps a controller with these properties from calling a broker with these, one phrase each. Empty: nothing that the properties show."""
-    if is_sasl(listener):
+    if listener.protocol.is_sasl:
         mechanism = mechanism_of(controller)
         if mechanism not in enabled(broker, listener):
             yield f"{MECHANISM} is {mechanism}, the listener takes {', '.join(enabled(broker, listener))}"
@@ -73,7 +65,7 @@ def lacking(controller: Properties, broker: Properties, listener: Listener) -> I
             yield f"{jaas_key(controller, listener)} is missing"
         if mechanism == GSSAPI and for_listener(broker, listener, SERVICE_NAME) and not for_listener(controller, listener, SERVICE_NAME):
             yield f"{SERVICE_NAME} is missing"
-    if is_tls(listener):
+    if listener.protocol.is_tls:
         if _has(broker, listener, TRUSTSTORE) and not _has(controller, listener, TRUSTSTORE):
             yield f"{TRUSTSTORE[0]} is missing"
         if _client_auth(broker, listener) == "required" and not _has(controller, listener, KEYSTORE):
@@ -82,9 +74,9 @@ def lacking(controller: Properties, broker: Properties, listener: Listener) -> I
 
 def left_to_the_jvm(controller: Properties, broker: Properties, listener: Listener) -> Iterator[str]:
     """What the properties of neither side say, so that the controller's JVM decides, or what may differ without harm."""
-    if is_sasl(listener) and jaas_key(controller, listener) not in controller and jaas_key(broker, listener) not in broker:
+    if listener.protocol.is_sasl and jaas_key(controller, listener) not in controller and jaas_key(broker, listener) not in broker:
         yield f"{jaas_key(controller, listener)} is not set, as on the brokers: the login comes from the JVM's java.security.auth.login.config"
-    if is_tls(listener):
+    if listener.protocol.is_tls:
         if not _has(controller, listener, TRUSTSTORE) and not _has(broker, listener, TRUSTSTORE):
             yield f"{TRUSTSTORE[0]} is not set, as on the brokers: the JVM's own truststore counts"
         if _client_auth(broker, listener) == "requested" and not _has(controller, listener, KEYSTORE):
@@ -99,5 +91,5 @@ def _has(properties: Properties, listener: Listener, keys: tuple[str, ...]) -> b
 
 def _client_auth(broker: Properties, listener: Listener) -> str:
     """Of a SASL listener Kafka takes the prefixed property alone (``ChannelBuilders.create``)."""
-    found = broker.get(prefixed(listener, CLIENT_AUTH)) if is_sasl(listener) else for_listener(broker, listener, CLIENT_AUTH)
+    found = broker.get(prefixed(listener, CLIENT_AUTH)) if listener.protocol.is_sasl else for_listener(broker, listener, CLIENT_AUTH)
     return (found or "none").strip().lower()

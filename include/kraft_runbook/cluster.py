@@ -51,6 +51,14 @@ class SecurityProtocol(StrEnum):
     SASL_PLAINTEXT = "SASL_PLAINTEXT"
     SASL_SSL = "SASL_SSL"
 
+    @property
+    def is_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def is_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
 
 class SaslMechanism(StrEnum):
     PLAIN = "PLAIN"
@@ -94,7 +102,7 @@ class ClientSecurity(Model):
 
     @model_validator(mode="after")
     def _sasl_is_complete(self) -> ClientSecurity:
-        sasl = self.protocol in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+        sasl = self.protocol.is_sasl
         missing = [name for name in ("sasl_mechanism", "username", "password") if getattr(self, name) is None]
         if sasl and missing:
             raise ValueError(f"{self.protocol} needs {', '.join(missing)}")

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kraft_runbook.clients.secrets import Secrets
-from kraft_runbook.cluster import Broker, ClientSecurity, ClusterSpec, SecurityProtocol
+from kraft_runbook.cluster import Broker, ClientSecurity, ClusterSpec
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.observation import TopicsState
 
@@ -62,7 +62,7 @@ def topics_seen_by(
 def client_security(security: ClientSecurity, secrets: Secrets) -> dict[str, str]:
     """librdkafka's options for a listener's security."""
     options: dict[str, str] = {"security.protocol": security.protocol.value}
-    if security.protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
+    if security.protocol.is_tls:
         files = {"ssl.ca.location": security.ca_file, "ssl.certificate.location": security.certificate_file, "ssl.key.location": security.key_file}
         options |= {key: path for key, path in files.items() if path}
         if security.key_password:

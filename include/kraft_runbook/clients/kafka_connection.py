@@ -15,7 +15,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_message import ApiMessage
 
 from kraft_runbook.clients.secrets import Secrets
-from kraft_runbook.cluster import ClientSecurity, SecurityProtocol
+from kraft_runbook.cluster import ClientSecurity
 from kraft_runbook.errors import Unreachable
 
 MAX_REPLY_BYTES = 128 * 1024 * 1024
@@ -95,7 +95,7 @@ def _reason(error: BaseException) -> str:
 
 def _security(security: ClientSecurity, secrets: Secrets) -> dict[str, Any]:
     options: dict[str, Any] = {"security_protocol": security.protocol.value}
-    if security.protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
+    if security.protocol.is_tls:
         options |= {"ssl_cafile": security.ca_file, "ssl_certfile": security.certificate_file, "ssl_keyfile": security.key_file}
         if security.key_password:
             options["ssl_password"] = secrets(security.key_password)

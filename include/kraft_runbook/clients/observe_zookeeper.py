@@ -11,7 +11,7 @@ from typing import Any
 from kraft_runbook.addresses import split_address
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper import Znode, ZookeeperReader
-from kraft_runbook.cluster import SecurityProtocol, ZooKeeper
+from kraft_runbook.cluster import ZooKeeper
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.observation import BrokerZnode, ControllerZnode, MigrationZnode, Unread, ZookeeperState, ZookeeperTree
 
@@ -111,7 +111,7 @@ def _broker(znode: Znode) -> BrokerZnode:
 
 def _connections(zookeeper: ZooKeeper) -> int | Unread:
     """Clients connected to all servers of the ensemble, by the four-letter word ``srvr``."""
-    if zookeeper.security.protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
+    if zookeeper.security.protocol.is_tls:
         return Unread("four-letter words are not asked over TLS")
     total = 0
     for server in zookeeper.servers:

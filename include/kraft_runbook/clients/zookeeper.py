@@ -36,7 +36,7 @@ from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 from kraft_runbook.clients.multi_read import GET_CHILDREN, GET_DATA, MAX_REQUEST_BYTES, Bulk, BulkRead, MultiRead, NoMultiRead, OfStat, Units
 from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.clients.zookeeper_servers import leads, spread_over
-from kraft_runbook.cluster import SecurityProtocol, ZooKeeper
+from kraft_runbook.cluster import ZooKeeper
 from kraft_runbook.errors import RunbookError, Unreachable
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class ZookeeperReader:
     def _connect(self) -> None:
         servers = self._zookeeper.servers
         if self._spread is not None and len(servers) > 1:
-            encrypted = self._zookeeper.security.protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+            encrypted = self._zookeeper.security.protocol.is_tls
             leader = None if encrypted else next(filter(leads, servers), None)  # behind TLS nobody is asked
             self._client.set_hosts(",".join(spread_over(servers, self._spread, leader)), randomize_hosts=False)
         try:
@@ -211,7 +211,7 @@ class ZookeeperReader:
     def create(self, path: str, data: bytes) -> bool:
         """Make a persistent znode; False where there is one. Only its creator may change it where this session has an identity."""
         security = self._zookeeper.security  # TLS alone names nobody: "creator" would be no one, and ZooKeeper refuses such an ACL
-        protected = security.certificate_file or security.protocol in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+        protected = security.certificate_file or security.protocol.is_sasl
         acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if protected else OPEN_ACL_UNSAFE
         return self._write(path, NodeExistsError, lambda: self._client.create_async(self._with_chroot(path), data, acl=acl))
 
@@ -441,11 +441,11 @@ def _batch_end(paths: Sequence[str], start: int, size: int) -> int:
 def _security(zookeeper: ZooKeeper, secrets: Secrets) -> dict[str, Any]:
     security = zookeeper.security
     options: dict[str, Any] = {}
-    if security.protocol in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL):
+    if security.protocol.is_tls:
         options |= {"use_ssl": True, "ca": security.ca_file, "certfile": security.certificate_file, "keyfile": security.key_file}
         if security.key_password:
             options["keyfile_password"] = secrets(security.key_password)
-    if security.protocol in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL) and security.password:
+    if security.protocol.is_sasl and security.password:
         # ZooKeeper's password login is DIGEST-MD5 whatever mechanism Kafka's own listeners use.
         options["sasl_options"] = {"mechanism": "DIGEST-MD5", "username": security.username, "password": secrets(security.password)}
     return options
