@@ -1,0 +1,36 @@
+"""What one broker's Metadata answer lacks of a healthy cluster: the rules alone."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka.admin import ClusterMetadata
+
+from lab.health import missing_in
+
+BROKERS = (1, 2, 3)
+
+
+def answer(*partitions: tuple[int, list[int], list[int]], brokers: tuple[int, ...] = BROKERS) -> ClusterMetadata:
+    """A broker's answer with one topic of these partitions (leader, replicas, in-sync replicas); without any, no topic."""
+    known = {number: SimpleNamespace(id=number, leader=leader, replicas=of, isrs=isr) for number, (leader, of, isr) in enumerate(partitions)}
+    found = ClusterMetadata()
+    found.brokers = dict.fromkeys(brokers)
+    found.topics = {"orders": SimpleNamespace(topic="orders", partitions=known)} if known else {}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("seen", "holds_partitions", "missing"),
+    [
+        (answer((1, [1, 2], [2, 1])), True, ""),
+        (answer(), False, ""),
+        (answer(), True, "the partitions to be known"),
+        (answer((1, [1, 2], [1])), True, "1 of 1 partitions to be in sync, such as orders-0"),
+        (answer((1, [1], [1]), (-1, [1], [1])), True, "1 of 2 partitions to be in sync, such as orders-1"),
+        (answer((1, [1], [1]), brokers=(1, 3)), True, "broker 2 to register: 2 of 3 seen"),
+    ],
+)
+def test_says_what_is_missing(seen: ClusterMetadata, holds_partitions: bool, missing: str) -> None:
+    assert missing_in(seen, BROKERS, holds_partitions=holds_partitions) == missing
