@@ -20,6 +20,9 @@ def topic_without_a_factor(lab: Lab, name: str) -> int:
     (``controller.socket.timeout.ms``, 30 s by default, measured): the first request after the copy may take that long.
     """
     admin = AdminClient({"bootstrap.servers": ",".join(lab.spec.broker_address(b) for b in lab.spec.brokers)})
+    # librdkafka looks for the controller in the first answer it has, and then waits for one without asking again: a broker
+    # that has just started, and that the controllers have told nothing yet, names none.
+    by_hand.wait_until("a broker names the controller", lambda: _names_the_controller(admin))
     for each in admin.create_topics([NewTopic(name, 1, -1)], operation_timeout=10, request_timeout=2 * CHANNEL_SECONDS).values():
         each.result(3 * CHANNEL_SECONDS)
     found: list[int] = []
@@ -31,6 +34,11 @@ def topic_without_a_factor(lab: Lab, name: str) -> int:
 
     by_hand.wait_until(f"topic {name} is told", seen)
     return found[0]
+
+
+def _names_the_controller(admin: AdminClient) -> bool:
+    told = admin.list_topics(timeout=10)
+    return told.controller_id in told.brokers
 
 
 def clear_passwords_in_zookeeper(lab: Lab) -> list[str]:

@@ -72,6 +72,8 @@ def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named
         zookeeper.create(state_of(partition), json.dumps({"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1]}).encode())
     by_hand.restart(spec.controller(describe_quorum(spec, secrets=secrets).leader_id), spec)
     assert until(Verdict.PASS, lambda: liveness(own_lab), within=120)
+    # The two others wrote ZooKeeper on; what is refused while this one still starts is refused rightly.
+    by_hand.wait_until("the controller is back", lambda: evaluate(Condition.QUORUM_WHOLE, observe(spec, secrets=secrets), spec).done)
     gates_and_conditions_hold_while_topics_come_and_go(own_lab)
     a_topic_that_zookeeper_lacks_is_found_while_topics_come_and_go(own_lab, zookeeper)
 
