@@ -19,6 +19,8 @@ from lab.installation import fetch_jars, java
 from lab.layout import load as load_spec
 
 HERE = Path(__file__).parent
+EVERY = 0.5
+"""Seconds between two looks at Airflow, which has a core at most."""
 
 
 def _free_port() -> int:
@@ -54,7 +56,7 @@ class Scene:
             state = next(t["state"] for t in client.tasks(dag_id, run_id) if t["task_id"] == task_id)
             if state in states:
                 return str(state)
-            time.sleep(0.2)
+            time.sleep(EVERY)
         raise AssertionError(f"{task_id} is {state} after {deadline} s, not one of {states}")
 
     def until_ended(self, dag_id: str, run_id: str, deadline: float = 120) -> None:
@@ -62,7 +64,7 @@ class Scene:
         client, ends = self.as_user("operator"), time.monotonic() + deadline
         while client.run_state(dag_id, run_id) not in {"success", "failed"}:
             assert time.monotonic() < ends, f"run {run_id} still goes on after {deadline} s"
-            time.sleep(0.2)
+            time.sleep(EVERY)
 
     def record(self, dag_id: str, run_id: str, outcome: str) -> dict[str, Any]:
         """The latest record of this outcome in the run's evidence."""
@@ -77,7 +79,7 @@ class Scene:
                 return self.record(dag_id, run_id, outcome)
             except StopIteration:
                 assert time.monotonic() < ends, f"no record {outcome} after {deadline} s"
-                time.sleep(0.2)
+                time.sleep(EVERY)
 
     def await_open_gate(self, dag_id: str, run_id: str, task_id: str, deadline: float = 60) -> dict[str, Any]:
         """What a gate shows, once it waits and has no answer."""
@@ -87,7 +89,7 @@ class Scene:
             if not shown["response_received"] and self.wait(dag_id, run_id, task_id, {"awaiting_input"}):
                 return shown
             assert time.monotonic() < ends, f"{task_id} does not ask after {deadline} s"
-            time.sleep(0.2)
+            time.sleep(EVERY)
 
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
         return "\n".join(self.as_user("operator").log_lines(dag_id, run_id, task_id, 1))
