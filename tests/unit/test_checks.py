@@ -553,6 +553,16 @@ def test_the_hosts_and_the_checks_ask_the_same_of_a_controller_s_file() -> None:
     assert [lacking_migration_mode(each) == () for each in (*samples[:3], *samples[-2:])] == [True, False, True, True, False]
 
 
+def test_one_zookeeper_server_of_three_may_be_down_and_is_named_two_may_not() -> None:
+    servers = ("10.0.0.1:2181", "10.0.0.2:2181", "10.0.0.3:2181")
+    three = SPEC.model_copy(update={"zookeeper": SPEC.zookeeper.model_copy(update={"servers": servers})})
+    one, two = (answer("KRB-PRE-051", on_host(101, unreachable_addresses=servers[:lost])(observation(Z)), Z, None, three) for lost in (1, 2))
+    assert one.passed and "a majority of ZooKeeper's servers; controller 101's host does not reach 10.0.0.1:2181" in one.evidence
+    assert two.blocks and "controller 101's host does not reach 10.0.0.1:2181, 10.0.0.2:2181" in two.evidence
+    both = answer("KRB-PRE-051", on_host(101, unreachable_addresses=(servers[0], "127.10.0.12:9092"))(observation(Z)), Z, None, three)
+    assert both.blocks and both.evidence.startswith("controller 101's host does not reach 127.10.0.12:9092")
+
+
 def test_a_copy_larger_than_any_measured_is_unknown_however_long_its_deadline() -> None:
     patient = SPEC.model_copy(update={"deadlines": SPEC.deadlines.model_copy(update={"metadata_copy": 86_400})})
     result = answer("KRB-PRE-054", tree(partitions=50_000_000)(observation(Z)), Z, None, patient)

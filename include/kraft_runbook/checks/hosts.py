@@ -279,16 +279,24 @@ def policies_are_carried_over(seen: ClusterObservation, spec: ClusterSpec) -> Fi
 def controllers_reach_brokers_and_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every controller's host reaches ZooKeeper and every broker's inter-broker listener.
 
-    While migrating the active controller calls the brokers by their advertised listeners.
+    While migrating the active controller calls the brokers by their advertised listeners. Of a ZooKeeper ensemble it needs the servers
+    that serve: a majority. What it does not reach of the others is named, and is no reason to stop: one of three may be down.
     """
-    wrong, unread = [], []
+    wrong, unread, spare = [], [], []
+    servers = frozenset(spec.zookeeper.servers)
     for controller in spec.controllers:
         missing = host_part(seen, controller.id, "unreachable_addresses")
         if isinstance(missing, Unread):
             unread.append(f"controller {controller.id}: {missing.reason}")
-        elif isinstance(missing, tuple) and missing:
-            wrong.append(f"controller {controller.id}'s host does not reach {', '.join(missing)}")
-    return settle(wrong, unread, "all do")
+            continue
+        lost = servers.intersection(missing or ())
+        serves = 2 * len(servers - lost) > len(servers)
+        spare += [f"controller {controller.id}'s host does not reach {', '.join(sorted(lost))}"] * bool(lost and serves)
+        needed = [address for address in missing or () if not (serves and address in lost)]
+        if needed:
+            wrong.append(f"controller {controller.id}'s host does not reach {', '.join(needed)}")
+    reached = f"all reach the brokers and a majority of ZooKeeper's servers; {'; '.join(spare)}" if spare else "all do"
+    return settle(wrong, unread, reached)
 
 
 @check(

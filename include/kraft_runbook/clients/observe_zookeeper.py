@@ -122,6 +122,8 @@ def _connections(zookeeper: ZooKeeper) -> int | Unread:
         except OSError as error:
             return Unread(f"ZooKeeper server {server} did not answer srvr: {error}")
         found = re.search(r"^Connections: (\d+)", answer, re.MULTILINE)
+        if "not currently serving" in answer:  # ZooKeeper's words (AbstractFourLetterCommand): it is in no quorum
+            return Unread(f"ZooKeeper server {server} runs and serves nobody: it is in no quorum")
         if not found:
             return Unread(f"ZooKeeper server {server} does not allow srvr (4lw.commands.whitelist)")
         total += int(found.group(1)) - 1  # the connection that asks counts itself
