@@ -37,8 +37,14 @@ class Process:
     def is_jvm(self) -> bool:
         return Path(self.words[0]).name == "java"
 
+    def runs_job(self) -> bool:
+        """Whether this is the Python that a Spark job of this project's is written in; not the shell or the JVM that was told to start it."""
+        return "python" in Path(self.words[0]).name and any(word.endswith("parity_job.py") for word in self.words[1:3])
+
     def what_runs(self) -> str:
-        """The main class and what follows it, of a JVM."""
+        """The main class of a JVM, or the script, and what follows it."""
+        if not self.is_jvm():
+            return " ".join(self.words[1:])[:120]
         return " ".join(self.words[next((n for n, word in enumerate(self.words) if word.startswith("org.apache.")), 0) :])[:120]
 
 
@@ -60,9 +66,9 @@ def playbooks(below: Path) -> list[tuple[Process, str]]:
     return [(p, name) for p, name in found if p.parent not in pids]
 
 
-def jvms(temporary: Path) -> list[Process]:
-    """Every JVM (Spark's, that is) that was started by whoever has this directory as TMPDIR. The cluster's own have another."""
-    return [p for p in processes() if p.is_jvm() and f"TMPDIR={temporary}\0".encode() in environment(p.pid)]
+def spark_processes(temporary: Path) -> list[Process]:
+    """Every JVM (Spark's, that is) and every job's Python that was started by whoever has this directory as TMPDIR. The cluster's own have another."""
+    return [p for p in processes() if (p.is_jvm() or p.runs_job()) and f"TMPDIR={temporary}\0".encode() in environment(p.pid)]
 
 
 def environment(pid: int) -> bytes:
