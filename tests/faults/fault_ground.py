@@ -44,6 +44,12 @@ class Ground:
         """The cluster file as it says now."""
         return load_cluster("lab", directory=self.clusters, environment={**os.environ, "PROJECT_ROOT": str(ROOT), **self.lab.place})
 
+    @property
+    def _proxied(self) -> tuple[str, int]:
+        """Where the proxy stands for ZooKeeper: no other service of the lab is there."""
+        host, port = zookeeper_address(self.lab.spec)
+        return f"{host.rpartition('.')[0]}.201", port
+
     def open(self) -> None:
         """A lab in ZooKeeper mode that does not run yet: Airflow asks for its secrets alone."""
         self.write_cluster_file({})
@@ -59,7 +65,7 @@ class Ground:
     def write_cluster_file(self, changes: Mapping[str, Any]) -> None:
         """The project's lab.yaml with these keys on top; ``brokers`` and ``controllers``: changes by id."""
         declared = yaml.safe_load((ROOT / "include" / "clusters" / "lab.yaml").read_text())
-        further = {"zookeeper": {**declared["zookeeper"], "servers": ["{}:{}".format(*self.proxy.address)]}} if self.proxied and self.proxy else {}
+        further = {"zookeeper": {**declared["zookeeper"], "servers": ["{}:{}".format(*self._proxied)]}} if self.proxied and self.proxy else {}
         for key, value in {**further, **changes}.items():
             if key in ("brokers", "controllers"):
                 declared[key] = [{**node, **value.get(node["id"], {})} for node in declared[key]]
@@ -121,7 +127,7 @@ class Ground:
     def _use_proxy(self, proxied: bool) -> None:
         if proxied and self.proxy is None:
             host, port = zookeeper_address(self.lab.spec)
-            self.proxy = Proxy((f"{host.rpartition('.')[0]}.2", port), (host, port))
+            self.proxy = Proxy({self._proxied: (host, port)})
         self.proxied = proxied
         self.write_cluster_file({})
 

@@ -177,11 +177,11 @@ def test_where_this_tool_loses_zookeeper_inside_the_fence_every_controller_is_st
 ) -> None:
     """The network between this process alone and ZooKeeper falls silent, before the offset is read."""
     host, port = zookeeper_address(dual_write.spec)
-    proxy = Proxy((f"{host.rpartition('.')[0]}.2", port), (host, port))
+    address = (f"{dual_write.network}.2", port)
+    proxy = Proxy({address: (host, port)})
     reader = departure.ZookeeperReader
-    monkeypatch.setattr(
-        departure, "ZookeeperReader", lambda asked, **given: reader(asked.model_copy(update={"servers": ("{}:{}".format(*proxy.address),)}), **given)
-    )
+    via = {"servers": ("{}:{}".format(*address),)}
+    monkeypatch.setattr(departure, "ZookeeperReader", lambda asked, **how: reader(asked.model_copy(update=via), **how))
     before, held = starts(dual_write.spec), json.loads(zookeeper.get("/controller")[0])
     try:
         with pytest.raises(StepFailed, match=r"the drain could not be proven: ZooKeeper at .* could not be read") as failed:
