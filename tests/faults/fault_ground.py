@@ -21,7 +21,7 @@ from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.observation import BrokerMode, ControllerMode, was_read
 from kraft_runbook.phases import Phase, detect_phase
 from lab import ROOT, lifecycle
-from lab.layout import zookeeper_address
+from lab.layout import zookeeper_servers
 
 
 @dataclass
@@ -47,8 +47,7 @@ class Ground:
     @property
     def _proxied(self) -> tuple[str, int]:
         """Where the proxy stands for ZooKeeper: no other service of the lab is there."""
-        host, port = zookeeper_address(self.lab.spec)
-        return f"{host.rpartition('.')[0]}.201", port
+        return f"{self.lab.network}.201", zookeeper_servers(self.lab.spec)[0].port
 
     def open(self) -> None:
         """A lab in ZooKeeper mode that does not run yet: Airflow asks for its secrets alone."""
@@ -126,8 +125,8 @@ class Ground:
 
     def _use_proxy(self, proxied: bool) -> None:
         if proxied and self.proxy is None:
-            host, port = zookeeper_address(self.lab.spec)
-            self.proxy = Proxy({self._proxied: (host, port)})
+            (server,) = zookeeper_servers(self.lab.spec)
+            self.proxy = Proxy({self._proxied: (server.host, server.port)})
         self.proxied = proxied
         self.write_cluster_file({})
 

@@ -26,7 +26,7 @@ from kraft_runbook.observation import BrokerMode, ControllerMode
 from kraft_runbook.phases import Phase
 from lab import ROOT, lifecycle, supervision
 from lab.health import wait_until_healthy
-from lab.layout import config_files, layout
+from lab.layout import config_files, layout, zookeeper_servers
 from lab.seed import seed
 from lab.trial import free_network
 
@@ -167,8 +167,10 @@ def _strip(spec: ClusterSpec) -> None:
     here = layout(spec)
     for directory in (here.kafka_home, here.logs):
         shutil.rmtree(directory)
-    for file in (here.supervisor_config, here.supervisor_socket, here.starts_log, here.zookeeper_config, *config_files(spec).values()):
+    for file in (here.supervisor_config, here.supervisor_socket, here.starts_log, *config_files(spec).values()):
         file.unlink(missing_ok=True)
+    for server in zookeeper_servers(spec):
+        server.config.unlink(missing_ok=True)
     for name in ("supervisord.pid", "lock"):
         (here.directory / name).unlink(missing_ok=True)
 
