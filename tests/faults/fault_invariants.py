@@ -144,21 +144,24 @@ def _none_between(earlier: Sample, later: Sample, when: str) -> Iterator[str]:
             yield f"no record was {what} {when}"
 
 
-ANY_CONTROLLER = "any-controller"
-"""In ``expected_starts``: so many starts of controllers, whichever they are (which one is active is Kafka's choice)."""
+ANY_OF = {"any-controller": "controller-", "any-zookeeper": "zookeeper-"}
+"""In ``expected_starts``: so many starts of controllers, or of ZooKeeper servers, whichever: they choose who leads."""
 
 
 def no_needless_restart(after: Aftermath) -> Iterator[str]:
     """I2: each process was started exactly as often as the case grants."""
-    any_controller = after.expected_starts.get(ANY_CONTROLLER, 0)
-    for service in sorted({*after.starts, *after.expected_starts} - {ANY_CONTROLLER}):
+    left = {name: after.expected_starts.get(name, 0) for name in ANY_OF}
+    for service in sorted({*after.starts, *after.expected_starts} - {*ANY_OF}):
         was, granted = after.starts.get(service, 0), after.expected_starts.get(service, 0)
-        if any_controller and service.startswith("controller-") and was > granted:
-            any_controller -= was - granted
+        name = next((each for each, prefix in ANY_OF.items() if left[each] and service.startswith(prefix)), None)
+        if name and was > granted:
+            left[name] -= was - granted
         elif was != granted:
             yield f"{service} was started {was} times, not {granted}"
-    if any_controller:
-        yield f"controllers were started {after.expected_starts[ANY_CONTROLLER] - any_controller} times, not {after.expected_starts[ANY_CONTROLLER]}"
+    for name, number in left.items():
+        if number:
+            granted = after.expected_starts[name]
+            yield f"{ANY_OF[name]}… was started {granted - number} times, not {granted}"
 
 
 def no_gate_on_a_divergence(after: Aftermath) -> Iterator[str]:

@@ -225,6 +225,14 @@ def test_a_controller_start_may_be_granted_without_saying_whose() -> None:
     assert broken(replace(HEALTHY, starts={"broker-1": 1, "controller-102": 2}, expected_starts={"broker-1": 1, "any-controller": 1})) == {"I2"}
 
 
+def test_a_start_of_an_ensemble_s_server_may_be_granted_without_saying_whose() -> None:
+    granted = replace(HEALTHY, expected_starts={"broker-1": 1, "any-zookeeper": 1})
+    assert broken(replace(granted, starts={"broker-1": 1, "zookeeper-2": 1})) == set()
+    assert broken(replace(granted, starts={"broker-1": 1, "zookeeper-2": 1, "zookeeper-3": 1})) == {"I2"}
+    assert broken(replace(granted, starts={"broker-1": 1, "controller-102": 1})) == {"I2"}
+    assert broken(granted) == {"I2"}
+
+
 def test_a_way_back_behind_its_gate_and_a_full_parity_breaks_nothing() -> None:
     assert broken(after_records(*ROLLED_BACK, proofs=BACK_PROOFS, states={"gate_rollback.confirm": "success", "leave_kraft": "success"})) == set()
     restarted_first = after_records(*BACK_SIGNED, RESTARTED_BACK, LAST_PARITY, LEFT, proofs=BACK_PROOFS, states={})
