@@ -27,13 +27,14 @@ class Start(Strict):
 
     ``rolled``: brokers that a roll has already restarted (as hybrid in PRE_MIGRATION, in KRaft mode in HYBRID).
     ``topics``: further topics of 10 partitions, so that the copy lasts. ``proxied``: ZooKeeper is reached through a proxy
-    that a fault can cut for some processes.
+    that a fault can cut for some processes. ``ensemble``: ZooKeeper is three servers, not one.
     """
 
     phase: Literal["ZOOKEEPER", "PRE_MIGRATION", "HYBRID", "DUAL_WRITE"]
     rolled: tuple[int, ...] = ()
     topics: int = 0
     proxied: bool = False
+    ensemble: bool = False
 
 
 class When(Strict):
@@ -125,7 +126,8 @@ _ROLLED = re.compile(r"roll_brokers_to_(hybrid|kraft)\.broker_(\d)\.in_sync")
 
 def _rank(name: str, case: Case) -> tuple[object, ...]:
     start = case.start
-    return start.proxied, start.topics, _ORDER.index(start.phase), "ci" not in case.tags, start.rolled, name
+    lab = (start.ensemble, start.proxied, start.topics)
+    return *lab, _ORDER.index(start.phase), "ci" not in case.tags, start.rolled, name
 
 
 def leaves(case: Case) -> Start:
@@ -135,8 +137,9 @@ def leaves(case: Case) -> Start:
     if rolled:
         brokers = tuple(range(1, int(rolled[2]) + 1))
         return (
-            Start(phase="DUAL_WRITE")
+            Start(phase="DUAL_WRITE", ensemble=case.start.ensemble)
             if brokers[-1] == 3
             else case.start.model_copy(update={"rolled": brokers, "phase": "HYBRID" if rolled[1] == "kraft" else "PRE_MIGRATION"})
         )
-    return {"await_metadata_copy": Start(phase="HYBRID"), "leave_kraft": Start(phase="ZOOKEEPER")}.get(until, case.start)
+    ends: dict[str, Literal["HYBRID", "ZOOKEEPER"]] = {"await_metadata_copy": "HYBRID", "leave_kraft": "ZOOKEEPER"}
+    return Start(phase=ends[until], ensemble=case.start.ensemble) if until in ends else case.start

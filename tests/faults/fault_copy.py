@@ -1,4 +1,4 @@
-"""Faults of Kafka's copy from ZooKeeper: it kills every controller, it is held in its middle, or its controller is killed there."""
+"""Of Kafka's copy from ZooKeeper: it kills every controller, it is held in its middle, or a leader dies there."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import by_hand
 from fault_case import Fault
 from fault_copy_log import CopyLog, read_copy_log
+from fault_ensemble import await_another_leader, kill_leader, start_again
 from fault_injectors import injector
 from fault_processes import soon
 from fault_proxy import Proxy
@@ -61,6 +62,18 @@ def kill_in_the_copy(scene: Scene, fault: Fault) -> Undo:
     _require_unfinished(scene, met)
     proxy.mend()
     return lambda: scene.start_service(active.service)
+
+
+@injector("kill_zookeeper_leader_in_the_copy")
+def kill_zookeeper_leader_in_the_copy(scene: Scene, fault: Fault) -> Undo:
+    """The leader of the ZooKeeper ensemble is killed in the middle of the copy; what is left of it is not slowed."""
+    proxy = _slowed(scene)
+    met = _in_the_middle(scene)
+    led = kill_leader(scene)
+    _require_unfinished(scene, met)
+    await_another_leader(scene, led)
+    proxy.mend()
+    return lambda: start_again(scene, led)
 
 
 def _slowed(scene: Scene) -> Proxy:

@@ -13,15 +13,16 @@ import kept_states
 import yaml
 from fault_case import Start
 from fault_proxy import Proxy
-from labs import Lab
+from labs import Lab, describe_lab, with_ensemble
 
 from kraft_runbook.clients.observe import Scope, observe
+from kraft_runbook.clients.zookeeper_servers import server_mode
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.observation import BrokerMode, ControllerMode, was_read
 from kraft_runbook.phases import Phase, detect_phase
 from lab import ROOT, lifecycle
-from lab.layout import zookeeper_servers
+from lab.layout import ZookeeperServer, zookeeper_servers
 
 
 @dataclass
@@ -44,11 +45,6 @@ class Ground:
         """The cluster file as it says now."""
         return load_cluster("lab", directory=self.clusters, environment={**os.environ, "PROJECT_ROOT": str(ROOT), **self.lab.place})
 
-    @property
-    def _proxied(self) -> tuple[str, int]:
-        """Where the proxy stands for ZooKeeper: no other service of the lab is there."""
-        return f"{self.lab.network}.201", zookeeper_servers(self.lab.spec)[0].port
-
     def open(self) -> None:
         """A lab in ZooKeeper mode that does not run yet: Airflow asks for its secrets alone."""
         self.write_cluster_file({})
@@ -64,8 +60,9 @@ class Ground:
     def write_cluster_file(self, changes: Mapping[str, Any]) -> None:
         """The project's lab.yaml with these keys on top; ``brokers`` and ``controllers``: changes by id."""
         declared = yaml.safe_load((ROOT / "include" / "clusters" / "lab.yaml").read_text())
-        further = {"zookeeper": {**declared["zookeeper"], "servers": ["{}:{}".format(*self._proxied)]}} if self.proxied and self.proxy else {}
-        for key, value in {**further, **changes}.items():
+        servers = zookeeper_servers(self.lab.spec)
+        reached = ["{}:{}".format(*_proxied(each)) if self.proxied else each.address for each in servers]
+        for key, value in {"zookeeper": {**declared["zookeeper"], "servers": reached}, **changes}.items():
             if key in ("brokers", "controllers"):
                 declared[key] = [{**node, **value.get(node["id"], {})} for node in declared[key]]
             else:
@@ -80,6 +77,7 @@ class Ground:
         if self._stands_at(start):
             return "as the case before left it"
         lifecycle.down(self.lab.spec, purge=True)
+        self.lab = describe_lab(self.lab.directory, self.lab.network, ensemble=start.ensemble)
         self._use_proxy(start.proxied)
         phase = Phase.ZOOKEEPER if start.phase == "PRE_MIGRATION" else Phase(start.phase)
         kept_states.put(phase, self.spec, topics=start.topics)
@@ -90,7 +88,10 @@ class Ground:
 
     def _stands_at(self, start: Start) -> bool:
         """Whether the lab is there already, whole and healthy, with the configuration that the runbook would write."""
-        if (self.topics, self.proxied) != (start.topics, start.proxied):
+        servers = zookeeper_servers(self.lab.spec)
+        if (self.topics, self.proxied, len(servers) > 1) != (start.topics, start.proxied, start.ensemble):
+            return False
+        if not all(server_mode(server.address) for server in servers):
             return False
         seen = observe(self.spec, secrets=self.lab.secrets, scope=Scope.LIVE)
         topics = seen.topics
@@ -125,10 +126,16 @@ class Ground:
 
     def _use_proxy(self, proxied: bool) -> None:
         if proxied and self.proxy is None:
-            (server,) = zookeeper_servers(self.lab.spec)
-            self.proxy = Proxy({self._proxied: (server.host, server.port)})
+            servers = zookeeper_servers(with_ensemble(self.lab.spec))
+            self.proxy = Proxy({_proxied(server): (server.host, server.port) for server in servers})
         self.proxied = proxied
         self.write_cluster_file({})
+
+
+def _proxied(server: ZookeeperServer) -> tuple[str, int]:
+    """Where the proxy stands for this ZooKeeper server: no other service of the lab is there."""
+    network, _, last = server.host.rpartition(".")
+    return f"{network}.{200 + int(last)}", server.port
 
 
 _MODES = {
