@@ -39,6 +39,7 @@ def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWat
         account=work.account,
         samples=work.samples,
         serves=scene.case.expected.serves,
+        may_fail=scene.case.expected.may_fail,
         faults=scene.faults,
         starts={service: count - started_before[service] for service, count in started.items()},
         expected_starts=scene.case.expected.starts,

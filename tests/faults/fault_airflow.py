@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import sqlite3
 import time
 from pathlib import Path
 
 from fault_case import Fault
 from fault_injectors import injector
-from fault_processes import Process, kill, playbooks, soon, task_process
+from fault_processes import Process, kill, playbooks, processes, soon, spark_processes, task_process, until_gone, with_descendants
 from fault_scene import Scene, Undo, Unexpected
 
 from kraft_runbook.clients.metadata_quorum import describe_quorum
@@ -18,21 +22,49 @@ from lab.layout import layout
 
 @injector("kill_worker")
 def kill_worker(scene: Scene, fault: Fault) -> None:
-    """SIGKILL the process of ``when.task``: before its playbook, during it (once the configuration is written), after it, or once a service is down."""
+    """SIGKILL the process of ``when.task``: before its playbook, during it (once the configuration is written), after it, in its Spark job, or once a service is down."""
     assert fault.when.task
     task = scene.stage.task(scene.dag, scene.run_id, fault.when.task)
+    if fault.when.spark:
+        return _kill_in_spark(scene, task["id"], fault.when.task)
     process = soon(lambda: task_process(task["id"]), f"the process of {fault.when.task}", every=0.02)
     if fault.when.stopped:
         soon(lambda: are_down(scene, str(fault.when.stopped)) or None, f"{fault.when.stopped} stops", within=120, every=0.01)
     elif fault.when.playbook != "before":
         began = time.time()
-        playbook = soon(lambda: _playbook_of(scene, process), f"the playbook of {fault.when.task}")
+        playbook = soon(lambda: _playbook_of(scene, process), f"the playbook of {fault.when.task}", within=120, every=0.02)
         if fault.when.playbook == "during":
             config = Path(_node_of(scene, fault.when.task).config_file)
             soon(lambda: (config.exists() and config.stat().st_mtime > began) or None, f"{config} is written", every=0.02)
-        else:
+        elif fault.when.playbook == "after":
             soon(lambda: _ended(playbook.pid), "the playbook ends", within=180, every=0.004)
     kill(process.pid)
+
+
+ORDERED_TO_END = 10.0
+"""Seconds that Spark's processes have to end with their task. They are stopped before, so that none can just come to the end of its work."""
+
+
+def _kill_in_spark(scene: Scene, ti_id: str, task: str) -> None:
+    """Kill the task once its job's Python runs, and see that nothing of Spark outlives it."""
+
+    def found() -> tuple[Process, list[Process]] | None:
+        process = task_process(ti_id)  # a soak has one before it is deferred, and another one after
+        mine = with_descendants({process.pid}) if process else set()
+        spark = [p for p in spark_processes(scene.temporary) if p.pid in mine]
+        return (process, spark) if process and any(p.runs_job() for p in spark) else None
+
+    process, spark = soon(found, f"the Spark job of {task}", within=240)
+    for each in spark:
+        os.kill(each.pid, signal.SIGSTOP)
+    kill(process.pid)
+    jvm = [each for each in spark if each.is_jvm()]
+    left = until_gone(lambda: [each for each in jvm if not _ended(each.pid)], within=ORDERED_TO_END)
+    for each in spark:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each.pid, signal.SIGCONT)
+    if left:
+        raise Unexpected(f"Spark outlives its task: {', '.join(each.what_runs() for each in left)}")
 
 
 def are_down(scene: Scene, service: str) -> bool:
@@ -118,3 +150,39 @@ def answer_wrongly(scene: Scene, fault: Fault) -> None:
 def wait(scene: Scene, fault: Fault) -> Undo:
     """Nobody does anything for a while."""
     return lambda: None
+
+
+@injector("lock_database")
+def lock_database(scene: Scene, fault: Fault) -> Undo:
+    """Another process holds the lock of Airflow's metadata database: nothing is written meanwhile. A component that ended of it is started again."""
+    held = sqlite3.connect(scene.stage.airflow.home / "airflow.db", isolation_level=None, timeout=60, check_same_thread=False)
+    held.execute("BEGIN EXCLUSIVE")
+
+    def undo() -> None:
+        held.execute("ROLLBACK")
+        held.close()
+        scene.components.start_again_what_ended()
+
+    return undo
+
+
+@injector("lose_host")
+def lose_host(scene: Scene, fault: Fault) -> Undo:
+    """As soon as the broker has stopped in its restart, its host is gone: the module at work there dies, every further one at once, and no service starts."""
+    assert fault.when.task and fault.when.stopped
+    task = scene.stage.task(scene.dag, scene.run_id, fault.when.task)
+    process = soon(lambda: task_process(task["id"]), f"the process of {fault.when.task}", every=0.02)
+    soon(lambda: are_down(scene, str(fault.when.stopped)) or None, f"{fault.when.stopped} stops", within=120, every=0.01)
+    while (playbook := _playbook_of(scene, process)) is not None:
+        for each in _modules_of(playbook):
+            kill(each.pid)
+        time.sleep(0.02)
+    if scene.process(fault.when.stopped).runs:
+        scene.kill_service(fault.when.stopped)
+    return lambda: None
+
+
+def _modules_of(playbook: Process) -> list[Process]:
+    """What ansible runs on a host, here its own children: all below the playbook that are no ansible-playbook."""
+    below = with_descendants({playbook.pid})
+    return [p for p in processes() if p.pid in below and not any("ansible-playbook" in word for word in p.words[:3])]

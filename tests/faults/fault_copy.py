@@ -17,6 +17,7 @@ from kazoo.client import KazooClient
 
 from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.observation import BrokerMode
+from lab import lifecycle
 
 PAUSE = 0.05
 """Seconds that each of ZooKeeper's replies to a controller takes longer, so that a copy of some hundred topics lasts and can be met in its middle."""
@@ -54,14 +55,24 @@ def hold_the_copy(scene: Scene, fault: Fault) -> Undo:
 
 @injector("kill_in_the_copy")
 def kill_in_the_copy(scene: Scene, fault: Fault) -> Undo:
-    """The active controller is killed in the middle of its copy; the next one's is not slowed."""
+    """The active controller is killed in the middle of its copy; the next one's is not slowed.
+
+    Kafka takes back what lies in the copy's transaction, the last broker's unfencing too, and writes that record no second time: the broker stays
+    fenced until it registers anew. Repaired by starting the controller, and each broker that is fenced, again.
+    """
     proxy, spec = _slowed(scene), scene.ground.spec
     met = _in_the_middle(scene)
     active = spec.controller(describe_quorum(spec, secrets=scene.ground.lab.secrets).leader_id)
     scene.kill_service(active.service)
     _require_unfinished(scene, met)
     proxy.mend()
-    return lambda: scene.start_service(active.service)
+
+    def undo() -> None:
+        scene.start_service(active.service)
+        fenced = [i for i, each in describe_quorum(spec, secrets=scene.ground.lab.secrets).registrations.items() if each.fenced]
+        lifecycle.restart(spec, [spec.broker(i).service for i in fenced])
+
+    return undo
 
 
 @injector("kill_zookeeper_leader_in_the_copy")

@@ -15,6 +15,7 @@ from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.conditions import Condition, evaluate
 from kraft_runbook.observation import was_read
+from lab.layout import ZOOKEEPER
 
 INJECTORS: dict[str, Injector] = {}
 
@@ -32,30 +33,46 @@ def inject(scene: Scene, fault: Fault) -> Undo | None:
     return INJECTORS[fault.kind](scene, fault)
 
 
+BY_ROLE = ("active", "follower", "followers", "active+1", "everything")
+
+
 def services_of(scene: Scene, target: object) -> list[str]:
-    """The services that a target means: by name, ``active`` (the active controller), ``followers``, ``active+1`` (two of three)."""
+    """The services that a target means: by name, or by the role that they have now.
+
+    ``active``: the active controller; ``follower``: the last of the others; ``followers``: all of them; ``active+1``: two of three;
+    ``everything``: the whole cluster, in the order in which it is started.
+    """
     spec = scene.ground.spec
-    if target not in ("active", "followers", "active+1"):
-        return [str(t) for t in target] if isinstance(target, list) else [str(target)]
-    leader = describe_quorum(spec, secrets=scene.ground.lab.secrets).leader_id
-    ordered = sorted(spec.controllers, key=lambda c: c.id != leader)
-    scene.active = f"controller {leader}"
-    chosen = {"active": ordered[:1], "followers": ordered[1:], "active+1": ordered[:2]}[str(target)]
-    return [c.service for c in chosen]
+    if target not in BY_ROLE:
+        found = [str(t) for t in target] if isinstance(target, list) else [str(target)]
+    elif target == "everything":
+        found = [ZOOKEEPER, *(c.service for c in spec.controllers), *(b.service for b in spec.brokers)]
+    else:
+        leader = describe_quorum(spec, secrets=scene.ground.lab.secrets).leader_id
+        ordered = sorted(spec.controllers, key=lambda c: c.id != leader)
+        scene.active = f"controller {leader}"
+        chosen = {"active": ordered[:1], "follower": ordered[-1:], "followers": ordered[1:], "active+1": ordered[:2]}[str(target)]
+        found = [c.service for c in chosen]
+    scene.broken = ", ".join(service.replace("-", " ") for service in found)
+    return found
 
 
 @injector("kill_service")
 def kill_service(scene: Scene, fault: Fault) -> Undo:
     """SIGKILL brokers, controllers or ZooKeeper; they are started again by hand."""
     killed = services_of(scene, fault.target)
+    for pid in [scene.pid(service) for service in killed]:
+        os.kill(pid, signal.SIGKILL)  # one right after the other; by supervisor's calls they would end seconds apart
     for service in killed:
-        scene.kill_service(service)
+        scene.until_ended(service)
 
     def undo() -> None:
         for service in killed:
             scene.start_service(service)
         if fault.seconds is None:  # a person looks first, then clears what was refused
-            soon(lambda: answer(scene, killed) or None, f"{', '.join(killed)} answers again", every=0.5)
+            soon(lambda: answer(scene, killed) or None, f"{', '.join(killed)} answers again", within=120, every=0.5)
+        if fault.target == "everything":
+            soon(lambda: scene.ground.in_sync() or None, "every partition is in sync", within=120, every=0.5)
 
     return undo
 
@@ -72,7 +89,7 @@ def answer(scene: Scene, services: list[str]) -> bool:
 @injector("pause_service")
 def pause_service(scene: Scene, fault: Fault) -> Undo:
     """SIGSTOP a process: it holds its connections and answers nothing."""
-    pids = [scene.process(service).pid for service in services_of(scene, fault.target)]
+    pids = [scene.pid(service) for service in services_of(scene, fault.target)]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     return lambda: [os.kill(pid, signal.SIGCONT) for pid in pids] and None

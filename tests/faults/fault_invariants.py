@@ -61,7 +61,8 @@ class Aftermath:
     """What a case left.
 
     ``evidence``: the records of each run of the case. ``proofs``: the gates' proofs by digest, as stored. ``account``: the workload's
-    (None: it left none); ``samples``: how far it was, about once a second; ``serves``: whether it goes on while a fault lasts. ``faults``: the
+    (None: it left none); ``samples``: how far it was, about once a second; ``serves``: whether it goes on while a fault lasts; ``may_fail``: how many
+    records may fail to their producers. ``faults``: the
     case's own. ``starts``: process starts during the case, by service; ``expected_starts``: those that the case file
     grants, every other service 0. ``mutators``: each moment's playbooks that change hosts. ``left_behind``: what should be gone.
     ``outcome``: why the outcome is not the expected one; empty when it is. ``run``: the last run; ``states``: of its tasks; ``by_hand``: those of
@@ -73,6 +74,7 @@ class Aftermath:
     account: Mapping[str, Any] | None
     samples: Sequence[Sample]
     serves: bool
+    may_fail: int
     faults: Sequence[Span]
     starts: Mapping[str, int]
     expected_starts: Mapping[str, int]
@@ -113,7 +115,7 @@ def no_record_lost(after: Aftermath) -> Iterator[str]:
     for what in ("lost", "duplicated", "reordered"):
         if account[what] != 0:
             yield f"{account[what]} records {what}" if account[what] is not None else f"{what}: the topics could not be read back"
-    if account["failed"]:
+    if account["failed"] > after.may_fail:
         yield f"{account['failed']} records failed to their producers"
     yield from account["problems"]
     yield from _standstills(after, Sample(float("inf"), account["acknowledged"], account["consumed_by_group"]))

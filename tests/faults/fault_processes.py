@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from lab.airflow_standalone import Airflow
+from lab.airflow_standalone import COMPONENTS, Airflow
 
 READ_ONLY = "gather_host_facts"
 T = TypeVar("T")
@@ -131,6 +131,22 @@ class Components:
 
     def start(self, component: str) -> None:
         """Start a component anew, and wait until Airflow counts it as healthy."""
+        self._begin(component)
+        soon(lambda: self.airflow.healthy() or None, f"Airflow with its {component}", within=120, every=0.5)
+
+    def start_again_what_ended(self) -> tuple[str, ...]:
+        """Start each component that has ended, as its service manager would, and wait until Airflow counts all as healthy. Returns their names."""
+        ended = tuple(sorted(set(COMPONENTS) - self._running()))
+        for component in ended:
+            self._begin(component)
+        soon(lambda: self.airflow.healthy() or None, f"Airflow, after {', '.join(ended) or 'nothing'} was started again", within=180, every=0.5)
+        return ended
+
+    def _running(self) -> set[str]:
+        commands = [each.command for each in self.airflow.processes()]
+        return {name for name, command in COMPONENTS.items() if any(command.search(each) for each in commands)}
+
+    def _begin(self, component: str) -> None:
         with (self.airflow.home / "standalone.log").open("ab") as log:
             self._started.append(
                 subprocess.Popen(
@@ -142,7 +158,6 @@ class Components:
                     start_new_session=True,
                 )
             )
-        soon(lambda: self.airflow.healthy() or None, f"Airflow with its {component}", within=120, every=0.5)
 
     def restart_all(self) -> None:
         """SIGKILL every process of this Airflow at once, and start it anew."""
