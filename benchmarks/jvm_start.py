@@ -24,8 +24,9 @@ from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
 from lab import lifecycle
 from lab.installation import fetch_jars, install, java
-from lab.layout import ZOOKEEPER, layout, load, zookeeper_address
+from lab.layout import layout, load, zookeeper_servers
 from lab.ports import is_open
+from lab.supervision import ZOOKEEPER_MAIN
 from lab.trial import free_network
 
 Cost = tuple[float, float]
@@ -83,8 +84,8 @@ class Service:
 
 def measure(spec: ClusterSpec, archive: Path, runs: int) -> dict[str, dict[str, list[Cost]]]:
     """kind of process -> "without" or "with" -> what each run took."""
-    here, broker = layout(spec), spec.brokers[0]
-    zookeeper = Service(spec, ZOOKEEPER, "none", "org.apache.zookeeper.server.quorum.QuorumPeerMain", here.zookeeper_config)
+    server, broker = zookeeper_servers(spec)[0], spec.brokers[0]
+    zookeeper = Service(spec, server.service, "none", ZOOKEEPER_MAIN, server.config)
     node = Service(spec, broker.service, f"{broker.host}:{broker.metrics_port}", "kafka.Kafka", Path(broker.config_file))
     taken: dict[str, dict[str, list[Cost]]] = defaultdict(lambda: defaultdict(list))
     for _ in range(runs):
@@ -92,7 +93,7 @@ def measure(spec: ClusterSpec, archive: Path, runs: int) -> dict[str, dict[str, 
             install(spec, jars=fetch_jars(spec.kafka.version), java_command=java(), class_archive=file)
             try:
                 taken["kafka-storage.sh"][name].append(tool(spec))
-                taken["ZooKeeper"][name].append(zookeeper.start(lambda: is_open(zookeeper_address(spec))))
+                taken["ZooKeeper"][name].append(zookeeper.start(lambda: is_open((server.host, server.port))))
                 taken["a broker"][name].append(node.start(lambda: "started (kafka.server.KafkaServer)" in node.log.read_text(errors="replace")))
             finally:
                 node.end()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kraft_runbook.addresses import split_address
 from kraft_runbook.cluster import Broker, ClusterSpec, Controller
 from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.errors import RunbookError
@@ -15,6 +16,9 @@ from lab.secret_files import read_environment_file
 
 ROOT = Path(__file__).resolve().parent.parent
 ZOOKEEPER = "zookeeper"
+"""Service and directory of a ZooKeeper server that is alone. Those of an ensemble are numbered: ``zookeeper-1``."""
+ENSEMBLE = 3
+"""Servers in the lab's ensemble. It serves as long as two of them run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +36,6 @@ class Layout:
         return self.directory / "logs"
 
     @property
-    def zookeeper_config(self) -> Path:
-        return self.directory / ZOOKEEPER / "zookeeper.properties"
-
-    @property
     def supervisor_config(self) -> Path:
         return self.directory / "supervisord.conf"
 
@@ -51,6 +51,29 @@ class Layout:
     def starts_log(self) -> Path:
         """One line a process start, written by the process's own launcher: ``<epoch seconds> <service> <pid>``."""
         return self.directory / "starts.log"
+
+
+@dataclass(frozen=True, slots=True)
+class ZookeeperServer:
+    """One server of the lab's ZooKeeper. ``number``: its ``myid`` in an ensemble, as the cluster file lists them."""
+
+    number: int
+    service: str
+    host: str
+    port: int
+    directory: Path
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def config(self) -> Path:
+        return self.directory / "zookeeper.properties"
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
 
 
 def load(environ: Mapping[str, str] = os.environ) -> ClusterSpec:
@@ -73,8 +96,12 @@ def layout(spec: ClusterSpec) -> Layout:
             f"the lab runs clusters reached locally, with supervisor's socket at {found.supervisor_socket}; {spec.name} says otherwise",
             way_out="use include/clusters/lab.yaml as it is, and move the lab by KRB_LAB_DIR and KRB_LAB_NET",
         )
-    if len(spec.zookeeper.servers) != 1 or spec.zookeeper.chroot:
-        raise RunbookError("the lab runs one ZooKeeper server without a chroot", way_out="declare one server in include/clusters/lab.yaml")
+    hosts = [split_address(server)[0] for server in spec.zookeeper.servers]
+    if len(hosts) not in (1, ENSEMBLE) or len(set(hosts)) < len(hosts) or spec.zookeeper.chroot:
+        raise RunbookError(
+            f"the lab runs one ZooKeeper server or {ENSEMBLE}, without a chroot; declared are {spec.zookeeper.connect}",
+            way_out=f"declare one server in include/clusters/lab.yaml, or {ENSEMBLE} with an address each",
+        )
     if len(str(found.supervisor_socket)) > 100:
         raise RunbookError(
             f"the lab's directory {directory} is too long a path for a Unix socket in it (107 bytes at most)",
@@ -83,9 +110,12 @@ def layout(spec: ClusterSpec) -> Layout:
     return found
 
 
-def zookeeper_address(spec: ClusterSpec) -> tuple[str, int]:
-    host, _, port = spec.zookeeper.servers[0].partition(":")
-    return host, int(port)
+def zookeeper_servers(spec: ClusterSpec) -> tuple[ZookeeperServer, ...]:
+    """The lab's ZooKeeper: one server, or an ensemble."""
+    directory, addresses = layout(spec).directory, [split_address(server) for server in spec.zookeeper.servers]
+    names = [ZOOKEEPER] if len(addresses) == 1 else [f"{ZOOKEEPER}-{number}" for number, _ in enumerate(addresses, 1)]
+    named = enumerate(zip(names, addresses, strict=True), 1)
+    return tuple(ZookeeperServer(number, name, host, port, directory / name) for number, (name, (host, port)) in named)
 
 
 def nodes(spec: ClusterSpec) -> tuple[Broker | Controller, ...]:
@@ -104,13 +134,13 @@ def environment(spec: ClusterSpec) -> dict[str, str]:
     Holds secret values. Raises RunbookError where the lab was never brought up.
     """
     here = layout(spec)
-    place = {"KRB_LAB_DIR": str(here.directory), "KRB_LAB_NET": zookeeper_address(spec)[0].rpartition(".")[0]}
+    place = {"KRB_LAB_DIR": str(here.directory), "KRB_LAB_NET": zookeeper_servers(spec)[0].host.rpartition(".")[0]}
     return place | read_environment_file(here.secrets_environment)
 
 
 def starts(spec: ClusterSpec) -> dict[str, int]:
     """How often each process was started since the lab was made, by service. A service never started counts 0."""
     log = layout(spec).starts_log
-    services = [ZOOKEEPER, *(n.service for n in nodes(spec))]
+    services = [*(server.service for server in zookeeper_servers(spec)), *(node.service for node in nodes(spec))]
     counted = Counter(line.split()[1] for line in log.read_text().splitlines()) if log.exists() else Counter[str]()
     return {service: counted[service] for service in services}

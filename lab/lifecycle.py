@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kraft_runbook.clients.zookeeper_servers import server_mode
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.configuration import MIGRATION_FLAG, broker_properties, parse_properties, render_properties
 from kraft_runbook.errors import Refused, StepFailed
@@ -20,8 +21,8 @@ from lab import supervision
 from lab.broker_state import require_well
 from lab.health import wait_until_healthy
 from lab.installation import fetch_jars, install, java
-from lab.layout import ZOOKEEPER, Layout, config_files, layout, nodes, zookeeper_address
-from lab.ports import addresses, holder, is_open, require_free
+from lab.layout import ZOOKEEPER, Layout, ZookeeperServer, config_files, layout, nodes, zookeeper_servers
+from lab.ports import ZOOKEEPER_ELECTION_PORT, ZOOKEEPER_QUORUM_PORT, addresses, holder, is_open, require_free
 from lab.secret_files import make_secrets
 
 Say = Callable[[str], None]
@@ -45,9 +46,10 @@ def up(spec: ClusterSpec, *, only: Collection[str] = (), say: Say = print) -> No
             supervision.launch(here)
         wanted = [service for service in _wanted(spec) if service in asked and service not in _running(here)]
         try:
-            for service in wanted:
-                say(f"starting {service}")
-                _start(spec, service)
+            for together in _start_order(spec, wanted):
+                for service in together:
+                    say(f"starting {service}")
+                _start(spec, together)
             if not only:
                 wait_until_healthy(spec, say=say)
         except BaseException:
@@ -72,7 +74,7 @@ def restart(spec: ClusterSpec, services: Sequence[str], *, say: Say = print) -> 
         for service in services:
             say(f"restarting {service}")
             _stop(here, [service], within=spec.service_manager.stop_timeout + 10)
-            _start(spec, service)
+            _start(spec, [service])
             wait_until_healthy(spec, say=say)
     require_well(spec)
 
@@ -110,37 +112,70 @@ def _undo(spec: ClusterSpec, services: list[str], *, launched: bool) -> None:
             supervision.shut_down(here)
 
 
+def _start_order(spec: ClusterSpec, services: Sequence[str]) -> tuple[list[str], list[str]]:
+    """ZooKeeper first, all its servers at once: one alone is no majority of an ensemble, and serves nobody."""
+    zookeeper = {server.service for server in zookeeper_servers(spec)}
+    return [s for s in services if s in zookeeper], [s for s in services if s not in zookeeper]
+
+
 def _stop_order(spec: ClusterSpec) -> tuple[list[str], ...]:
     """Brokers first: a controlled shutdown needs a controller, and in ZooKeeper mode that needs ZooKeeper."""
-    return [b.service for b in spec.brokers], [c.service for c in spec.controllers], [ZOOKEEPER]
+    zookeeper = [server.service for server in zookeeper_servers(spec)]
+    return [b.service for b in spec.brokers], [c.service for c in spec.controllers], zookeeper
 
 
 def _prepare(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
     """Lay out the directory. Configuration that exists is left as it is: after a migration it is a KRaft cluster's."""
-    here = layout(spec)
+    here, servers = layout(spec), zookeeper_servers(spec)
+    _require_same_servers(here, servers)
     here.directory.chmod(0o700)
     here.supervisor_config.write_text(supervision.render_configuration(spec))
-    for directory in (here.logs, here.zookeeper_config.parent / "data", *(Path(n.config_file).parent for n in nodes(spec))):
+    for directory in (here.logs, *(s.data for s in servers), *(Path(n.config_file).parent for n in nodes(spec))):
         directory.mkdir(parents=True, exist_ok=True)
     install(spec, jars=jars, java_command=java_command)
     make_secrets(spec, here.secrets_environment)
-    _write_once(here.zookeeper_config, render_properties(_zookeeper_properties(spec), header="The lab's ZooKeeper"))
+    for server in servers:
+        properties = zookeeper_properties(server, servers)
+        _write_once(server.config, render_properties(properties, header="The lab's ZooKeeper"))
+        if len(servers) > 1:
+            _write_once(server.data / "myid", f"{server.number}\n")
     for broker in spec.brokers:
         text = render_properties(broker_properties(spec, broker, BrokerMode.ZOOKEEPER), header=f"Broker {broker.id} of cluster {spec.name}")
         _write_once(Path(broker.config_file), text)
 
 
-def _zookeeper_properties(spec: ClusterSpec) -> dict[str, str]:
-    host, port = zookeeper_address(spec)
+def _require_same_servers(here: Layout, servers: Sequence[ZookeeperServer]) -> None:
+    """Raise Refused for a lab that was made with other ZooKeeper servers: those declared now would begin empty."""
+    others = {path.name for path in here.directory.glob(f"{ZOOKEEPER}*/")} - {server.service for server in servers}
+    if others:
+        raise Refused(
+            f"the lab in {here.directory} was made with other ZooKeeper servers ({', '.join(sorted(others))}) "
+            f"than the cluster file declares ({', '.join(server.service for server in servers)})",
+            way_out="declare as many as before, or begin anew: python -m lab up --fresh",
+        )
+
+
+def zookeeper_properties(server: ZookeeperServer, servers: Sequence[ZookeeperServer]) -> dict[str, str]:
+    """The configuration of one of these servers; with more than one, that of an ensemble's member.
+
+    ``initLimit`` and ``syncLimit`` are those of ZooKeeper's sample configuration: a follower has 20 s to begin, and a
+    leader that hangs is replaced after 10 s, before a broker's session (18 s) has expired.
+    """
+    ensemble = {
+        "initLimit": "10",
+        "syncLimit": "5",
+        **{f"server.{s.number}": f"{s.host}:{ZOOKEEPER_QUORUM_PORT}:{ZOOKEEPER_ELECTION_PORT}" for s in servers},
+    }
     return {
-        "dataDir": str(layout(spec).zookeeper_config.parent / "data"),
-        "clientPort": str(port),
-        "clientPortAddress": host,
+        "dataDir": str(server.data),
+        "clientPort": str(server.port),
+        "clientPortAddress": server.host,
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "srvr,ruok,mntr",
         "maxClientCnxns": "0",
         "tickTime": "2000",
         "autopurge.purgeInterval": "1",
+        **(ensemble if len(servers) > 1 else {}),
     }
 
 
@@ -153,22 +188,28 @@ def _wanted(spec: ClusterSpec) -> Iterator[str]:
     """The services to start, in order: those whose configuration exists; ZooKeeper where some configuration names it."""
     configured = {service: parse_properties(path.read_text()) for service, path in config_files(spec).items() if path.exists()}
     if any("zookeeper.connect" in properties for properties in configured.values()):
-        yield ZOOKEEPER
+        yield from (server.service for server in zookeeper_servers(spec))
     # A controller's file may be there before its storage is formatted: provisioning was interrupted, and is the runbook's to resume.
     yield from (c.service for c in spec.controllers if c.service in configured and Path(c.log_dir, "meta.properties").exists())
     yield from (b.service for b in spec.brokers)
 
 
-def _start(spec: ClusterSpec, service: str) -> None:
+def _start(spec: ClusterSpec, services: Collection[str]) -> None:
+    """Start services at once; wait until each ZooKeeper server among them serves. Raises StepFailed if one does not."""
     here = layout(spec)
-    if service != ZOOKEEPER:
+    for service in services:
         supervision.begin_start(here, service)
-        return
-    supervision.start(here, service)
     deadline = time.monotonic() + spec.deadlines.registration
-    while not is_open(zookeeper_address(spec)):
-        if ZOOKEEPER not in _running(here) or time.monotonic() > deadline:
-            raise StepFailed(f"ZooKeeper did not come up; its log ends:\n{supervision.log_tail(here, service)}", way_out=f"read {here.logs}/zookeeper.log")
+    servers = [server for server in zookeeper_servers(spec) if server.service in services]
+    while waiting := [server for server in servers if server_mode(server.address) is None]:
+        ended = [server for server in waiting if server.service not in _running(here)]
+        if ended or time.monotonic() > deadline:
+            service = (ended or waiting)[0].service
+            why = "ended by itself" if ended else f"does not serve after {spec.deadlines.registration:g} s"
+            raise StepFailed(
+                f"{service} did not come up: it {why}; its log ends:\n{supervision.log_tail(here, service)}",
+                way_out=f"read {here.logs / f'{service}.log'}",
+            )
         time.sleep(0.1)
 
 

@@ -7,14 +7,18 @@ from pathlib import Path
 
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import RunbookError
-from lab.layout import ZOOKEEPER, zookeeper_address
+from lab.layout import zookeeper_servers
 
 Address = tuple[str, int]
+ZOOKEEPER_QUORUM_PORT, ZOOKEEPER_ELECTION_PORT = 2888, 3888
+"""Where an ensemble's servers reach each other: the leader listens on the first port, every server on the second."""
 
 
 def addresses(spec: ClusterSpec) -> dict[str, tuple[Address, ...]]:
     """Every socket that each service listens on, by service."""
-    needed: dict[str, tuple[Address, ...]] = {ZOOKEEPER: (zookeeper_address(spec),)}
+    servers = zookeeper_servers(spec)
+    among_them = (ZOOKEEPER_QUORUM_PORT, ZOOKEEPER_ELECTION_PORT) if len(servers) > 1 else ()
+    needed = {server.service: tuple((server.host, port) for port in (server.port, *among_them)) for server in servers}
     for broker in spec.brokers:
         needed[broker.service] = (*((broker.host, each.port) for each in broker.listeners), (broker.host, broker.metrics_port))
     for controller in spec.controllers:

@@ -18,7 +18,10 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import StepFailed
-from lab.layout import ZOOKEEPER, Layout, layout, nodes
+from lab.layout import Layout, layout, nodes, zookeeper_servers
+
+ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+"""A ZooKeeper server's main class, also of one that is alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,9 @@ def render_configuration(spec: ClusterSpec) -> str:
         f"childlogdir={_literal(here.logs)}\nlogfile_maxbytes=10MB\nnodaemon=false\nminfds=4096\nidentifier=kraft-runbook-lab",
         "[rpcinterface:supervisor]\nsupervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface",
         f"[supervisorctl]\nserverurl={spec.service_manager.socket}",
-        _program(spec, ZOOKEEPER, "none", "org.apache.zookeeper.server.quorum.QuorumPeerMain", here.zookeeper_config),
     ]
+    for server in zookeeper_servers(spec):
+        sections.append(_program(spec, server.service, "none", ZOOKEEPER_MAIN, server.config))
     for node in nodes(spec):
         sections.append(_program(spec, node.service, f"{node.host}:{node.metrics_port}", "kafka.Kafka", Path(node.config_file)))
     return "\n\n".join(sections) + "\n"

@@ -13,6 +13,7 @@ from kraft_runbook.conditions import Progress, broker_registered, finalized, met
 from kraft_runbook.never_copied import may_have_died_in_the_copy
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, detect_phase, forward_from
+from kraft_runbook.silent_nodes import name_silent, silent_controllers
 from kraft_runbook.way_back import quorum_is_lost, render_estimate, way_back
 
 
@@ -85,7 +86,7 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
         because=reading.reasons,
         means=_means(seen, reading.phase),
         waits_for=_waits(seen, earlier or seen, spec, reading.phase),
-        forward=_forward(seen, reading.phase),
+        forward=_forward(seen, spec, reading.phase),
         back=rollback.steps,
         rollback=rollback,
         problems=tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in blocking) + tuple(_may_be_cut_off(seen, reading.phase)),
@@ -130,7 +131,8 @@ def _left_behind(seen: ClusterObservation, phase: Phase) -> str:
 
 def _leaderless(seen: ClusterObservation, phase: Phase) -> str | None:
     """What shows that KRaft holds the office and no quorum leads."""
-    return quorum_is_lost(seen) if phase in DUAL_WRITING or may_have_died_in_the_copy(seen) else None
+    hidden = phase is Phase.UNKNOWN and silent_controllers(seen)  # those that hang are why the phase can't be told
+    return quorum_is_lost(seen) if phase in DUAL_WRITING or hidden or may_have_died_in_the_copy(seen) else None
 
 
 def _may_be_cut_off(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
@@ -156,7 +158,23 @@ def _waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterS
         return (f"an operator: restart controller {_unflagged(seen)} with the migration flag before it is elected, or the migration is final",)
     lost = _leaderless(seen, phase)
     if lost:
-        return (f"a majority of the controllers: controller {_down(seen)} does not run; {lost}" if _down(seen) else f"a leader of the controllers: {lost}",)
+        return (_without_a_leader(seen, lost),)
+    silent = name_silent(seen)
+    if silent and phase is not Phase.UNKNOWN:
+        return (f"{silent} to answer: the port accepts connections, and nothing comes back", *_waits_of(seen, earlier, spec, phase))
+    return _waits_of(seen, earlier, spec, phase)
+
+
+def _without_a_leader(seen: ClusterObservation, lost: str) -> str:
+    silent = ", ".join(map(str, silent_controllers(seen)))
+    if _down(seen) or silent:
+        missing = [f"controller {_down(seen)} does not run"] * bool(_down(seen)) + [f"controller {silent} runs and does not answer"] * bool(silent)
+        return f"a majority of the controllers: {', '.join(missing)}; {lost}"
+    return f"a leader of the controllers: {lost}"
+
+
+def _waits_of(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
+    """What a phase waits for where every node that runs answers."""
     match phase:
         case Phase.PRE_MIGRATION:
             ready = quorum_ready(seen, spec)
@@ -181,16 +199,23 @@ def _missing(*progress: Progress) -> tuple[str, ...]:
     return tuple(p.waiting_for.removeprefix("waiting for ") for p in progress if not p.done)
 
 
-def _forward(seen: ClusterObservation, phase: Phase) -> tuple[str, ...]:
+def _forward(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
+    if _nothing_runs(seen):
+        controllers, brokers = ", ".join(map(str, spec.controller_ids)), ", ".join(map(str, spec.broker_ids))
+        return (
+            f"nothing of the cluster runs: start ZooKeeper first, then controller {controllers} where it was provisioned, then broker {brokers}, each with the "
+            "configuration that it has. The phase lies on their disks, and shows once they run",
+        )
     if may_have_died_in_the_copy(seen):
         return (
             "nothing shows that the copy was completed: the controllers may have died in it. Look for 'Aborting the metadata migration' in their logs, mend what it "
             f"names, then start controller {_down(seen)}: it copies anew, and dies anew of what was not mended",
         )
     if _leaderless(seen, phase):
-        start = f"start controller {_down(seen)} with the configuration that it has; its log says why it ended. " if _down(seen) else ""
-        return (f"{start}No step goes on before a quorum leads",)
+        return (f"{_bring_back_a_leader(seen, spec)}. No step goes on before a quorum leads",)
     ended = ", ".join(str(b.id) for b in seen.brokers.values() if b.running is False)
+    if ended and phase is Phase.FINALIZED:
+        return (f"start broker {ended} with the configuration that it has, its log says why it ended",)
     if ended and forward_from(phase):
         return (f"start broker {ended} first, its log says why it ended: no other broker is restarted while one is down",)
     if phase is Phase.PRE_MIGRATION and _down(seen):
@@ -200,6 +225,13 @@ def _forward(seen: ClusterObservation, phase: Phase) -> tuple[str, ...]:
             f"start controller {_down(seen)} first; where it lost its disk, clear its provision task (provision_controllers) in the run of the migration: it is "
             "formatted anew and catches up from the others, once a majority of them hold all that is committed",
         )
+    if phase is Phase.FINALIZED and _down(seen):
+        return (f"start controller {_down(seen)} with the configuration that it has, its log says why it ended",)
+    silent = name_silent(seen)
+    if silent and phase is not Phase.UNKNOWN:
+        return (
+            f"look at {silent} first: its process hangs or is starved. End it and start it again if it does not come back; no other node is restarted before",
+        )
     not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if phase is Phase.DUAL_WRITE and not_yet:
         return (f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",)
@@ -207,6 +239,23 @@ def _forward(seen: ClusterObservation, phase: Phase) -> tuple[str, ...]:
     if left:
         return (f"restart broker {left} in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart in migration mode before that",)
     return tuple(f"{edge.step.value}: {edge.does}" + ("" if edge.reversible else " (can not be undone)") for edge in forward_from(phase))
+
+
+def _bring_back_a_leader(seen: ClusterObservation, spec: ClusterSpec) -> str:
+    """What an operator does where controllers should lead and none does."""
+    if _down(seen):
+        return f"start controller {_down(seen)} with the configuration that it has; its log says why it ended"
+    silent = silent_controllers(seen)
+    if silent:
+        return f"look at controller {', '.join(map(str, silent))}: its process hangs or is starved; end it and start it again if it does not come back"
+    addresses = ", ".join(each.address for each in spec.controllers)
+    return f"every controller runs: an election is over in seconds; if it lasts, they do not reach each other, so look at the network between {addresses}"
+
+
+def _nothing_runs(seen: ClusterObservation) -> bool:
+    """Whether ZooKeeper can't be read and every broker and controller is down: a power cut, say."""
+    down = [b.running is False for b in seen.brokers.values()] + [c.running is False for c in seen.controllers.values()]
+    return not was_read(seen.zookeeper) and all(down)
 
 
 def unread_parts(seen: ClusterObservation) -> tuple[str, ...]:

@@ -7,9 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
@@ -25,6 +27,7 @@ from kraft_runbook.signatures import concluded
 from kraft_runbook.spark.settings import SETTINGS
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, clusters_directory, is_dry_run, state_directory
 from kraft_runbook_airflow.journal import record, records_of, require_shared_state, run_file_name, told_to_a_person
+from kraft_runbook_airflow.spark_submit import ends_with_this_process
 from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 COMPARABLE = frozenset({Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED})
@@ -54,6 +57,12 @@ class ParityOperator(SparkSubmitOperator):
             **kwargs,
         )
         self.cluster = cluster
+
+    def _get_hook(self) -> SparkSubmitHook:
+        """As the provider makes it; what it starts ends with this process."""
+        hook = super()._get_hook()
+        hook.submit = partial(hook.submit, preexec_fn=ends_with_this_process())  # type: ignore[method-assign]
+        return hook
 
     def execute(self, context: Any) -> Any:
         if is_dry_run():

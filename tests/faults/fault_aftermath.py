@@ -10,7 +10,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, ConfigResource
 from fault_invariants import Aftermath
-from fault_processes import MutatorWatch, jvms, playbooks, until_gone
+from fault_processes import MutatorWatch, playbooks, spark_processes, until_gone
 from fault_scene import Scene
 from fault_workload import Workload
 
@@ -39,6 +39,7 @@ def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWat
         account=work.account,
         samples=work.samples,
         serves=scene.case.expected.serves,
+        may_fail=scene.case.expected.may_fail,
         faults=scene.faults,
         starts={service: count - started_before[service] for service, count in started.items()},
         expected_starts=scene.case.expected.starts,
@@ -56,7 +57,7 @@ def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWat
 def left_behind(spec: ClusterSpec, state: Path, temporary: Path) -> Iterator[str]:
     """What should be gone once a run has ended."""
     yield from (f"playbook {name} still runs (pid {p.pid})" for p, name in playbooks(temporary))
-    yield from (f"a JVM of Airflow's still runs (pid {p.pid}): {p.what_runs()}" for p in until_gone(lambda: jvms(temporary)))
+    yield from (f"a process of Spark's still runs (pid {p.pid}): {p.what_runs()}" for p in until_gone(lambda: spark_processes(temporary)))
     yield from (f"temporary directory {path}" for path in temporary.glob("kraft-runbook-run-*"))
     for directory in {Path(node.config_file).parent for node in nodes(spec)}:
         for path in directory.glob("*") if directory.exists() else ():

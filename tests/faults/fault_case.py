@@ -27,26 +27,30 @@ class Start(Strict):
 
     ``rolled``: brokers that a roll has already restarted (as hybrid in PRE_MIGRATION, in KRaft mode in HYBRID).
     ``topics``: further topics of 10 partitions, so that the copy lasts. ``proxied``: ZooKeeper is reached through a proxy
-    that a fault can cut for some processes.
+    that a fault can cut for some processes; ``quorum_proxied``: so do the controllers reach each other (from HYBRID on).
+    ``ensemble``: ZooKeeper is three servers, not one.
     """
 
     phase: Literal["ZOOKEEPER", "PRE_MIGRATION", "HYBRID", "DUAL_WRITE"]
     rolled: tuple[int, ...] = ()
     topics: int = 0
     proxied: bool = False
+    quorum_proxied: bool = False
+    ensemble: bool = False
 
 
 class When(Strict):
     """The moment of a fault: as soon as all that is given holds. Nothing given: before the run is triggered.
 
-    ``playbook``: before the task's playbook runs; during it, once it has written the node's configuration; or right after its
-    end, before the task has recorded it. ``stopped``: the service that the task stops is down (``a-controller``, ``every-controller``:
+    ``playbook``: before the task's playbook runs; while it runs; during it, once it has written the node's configuration; or right after its
+    end, before the task has recorded it. ``spark``: while the task's Spark job compares. ``stopped``: the service that the task stops is down (``a-controller``, ``every-controller``:
     whichever).
     """
 
     task: str | None = None
     state: TaskState = "running"
-    playbook: Literal["before", "during", "after"] | None = None
+    playbook: Literal["before", "running", "during", "after"] | None = None
+    spark: bool = False
     stopped: str | None = None
 
 
@@ -71,8 +75,9 @@ class Expected(Strict):
 
     ``fails``: the one task that fails (none: no task may fail). ``says``: words of its log or the closing report.
     ``explain``: words of ``kraft-runbook explain`` while the fault lasts. ``<active>`` in a word is the controller that was active when
-    the fault was meant for it. ``resumes``: after the repair the failed task is cleared
+    the fault was meant for it, ``<broken>`` what was broken, such as ``controller 103``. ``resumes``: after the repair the failed task is cleared
     and the run goes on to ``until``; otherwise the refusal is the end. ``serves``: producers and readers go on while the fault lasts.
+    ``may_fail``: how many records may fail to their producers: where nothing is committed for a minute, a transaction of ten is given up.
     ``transactions``: the marks of the copy's transactions in the metadata log, in their order, where the case is about the copy.
     """
 
@@ -81,6 +86,7 @@ class Expected(Strict):
     explain: tuple[str, ...] = ()
     resumes: bool = True
     serves: bool = True
+    may_fail: int = 0
     transactions: tuple[Literal["begin", "end", "abort"], ...] = ()
     until: Until | None = None
     phase: Phase
@@ -125,7 +131,8 @@ _ROLLED = re.compile(r"roll_brokers_to_(hybrid|kraft)\.broker_(\d)\.in_sync")
 
 def _rank(name: str, case: Case) -> tuple[object, ...]:
     start = case.start
-    return start.proxied, start.topics, _ORDER.index(start.phase), "ci" not in case.tags, start.rolled, name
+    lab = (start.ensemble, start.proxied, start.quorum_proxied, start.topics)
+    return *lab, _ORDER.index(start.phase), "ci" not in case.tags, start.rolled, name
 
 
 def leaves(case: Case) -> Start:
@@ -135,8 +142,9 @@ def leaves(case: Case) -> Start:
     if rolled:
         brokers = tuple(range(1, int(rolled[2]) + 1))
         return (
-            Start(phase="DUAL_WRITE")
+            Start(phase="DUAL_WRITE", ensemble=case.start.ensemble)
             if brokers[-1] == 3
             else case.start.model_copy(update={"rolled": brokers, "phase": "HYBRID" if rolled[1] == "kraft" else "PRE_MIGRATION"})
         )
-    return {"await_metadata_copy": Start(phase="HYBRID"), "leave_kraft": Start(phase="ZOOKEEPER")}.get(until, case.start)
+    ends: dict[str, Literal["HYBRID", "ZOOKEEPER"]] = {"await_metadata_copy": "HYBRID", "leave_kraft": "ZOOKEEPER"}
+    return Start(phase=ends[until], ensemble=case.start.ensemble) if until in ends else case.start

@@ -1,4 +1,4 @@
-"""Faults of Kafka's copy from ZooKeeper: it kills every controller, it is held in its middle, or its controller is killed there."""
+"""Of Kafka's copy from ZooKeeper: it kills every controller, it is held in its middle, or a leader dies there."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import by_hand
 from fault_case import Fault
 from fault_copy_log import CopyLog, read_copy_log
+from fault_ensemble import await_another_leader, kill_leader, start_again
 from fault_injectors import injector
 from fault_processes import soon
 from fault_proxy import Proxy
@@ -16,6 +17,7 @@ from kazoo.client import KazooClient
 
 from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.observation import BrokerMode
+from lab import lifecycle
 
 PAUSE = 0.05
 """Seconds that each of ZooKeeper's replies to a controller takes longer, so that a copy of some hundred topics lasts and can be met in its middle."""
@@ -53,14 +55,36 @@ def hold_the_copy(scene: Scene, fault: Fault) -> Undo:
 
 @injector("kill_in_the_copy")
 def kill_in_the_copy(scene: Scene, fault: Fault) -> Undo:
-    """The active controller is killed in the middle of its copy; the next one's is not slowed."""
+    """The active controller is killed in the middle of its copy; the next one's is not slowed.
+
+    Kafka takes back what lies in the copy's transaction, the last broker's unfencing too, and writes that record no second time: the broker stays
+    fenced until it registers anew. Repaired by starting the controller, and each broker that is fenced, again.
+    """
     proxy, spec = _slowed(scene), scene.ground.spec
     met = _in_the_middle(scene)
     active = spec.controller(describe_quorum(spec, secrets=scene.ground.lab.secrets).leader_id)
     scene.kill_service(active.service)
     _require_unfinished(scene, met)
     proxy.mend()
-    return lambda: scene.start_service(active.service)
+
+    def undo() -> None:
+        scene.start_service(active.service)
+        fenced = [i for i, each in describe_quorum(spec, secrets=scene.ground.lab.secrets).registrations.items() if each.fenced]
+        lifecycle.restart(spec, [spec.broker(i).service for i in fenced])
+
+    return undo
+
+
+@injector("kill_zookeeper_leader_in_the_copy")
+def kill_zookeeper_leader_in_the_copy(scene: Scene, fault: Fault) -> Undo:
+    """The leader of the ZooKeeper ensemble is killed in the middle of the copy; what is left of it is not slowed."""
+    proxy = _slowed(scene)
+    met = _in_the_middle(scene)
+    led = kill_leader(scene)
+    _require_unfinished(scene, met)
+    await_another_leader(scene, led)
+    proxy.mend()
+    return lambda: start_again(scene, led)
 
 
 def _slowed(scene: Scene) -> Proxy:

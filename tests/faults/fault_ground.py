@@ -13,15 +13,17 @@ import kept_states
 import yaml
 from fault_case import Start
 from fault_proxy import Proxy
-from labs import Lab
+from labs import Lab, describe_lab, with_ensemble
 
 from kraft_runbook.clients.observe import Scope, observe
+from kraft_runbook.clients.zookeeper_servers import server_mode
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.cluster_file import load_cluster
+from kraft_runbook.configuration import parse_properties
 from kraft_runbook.observation import BrokerMode, ControllerMode, was_read
 from kraft_runbook.phases import Phase, detect_phase
 from lab import ROOT, lifecycle
-from lab.layout import zookeeper_address
+from lab.layout import ZookeeperServer, zookeeper_servers
 
 
 @dataclass
@@ -33,6 +35,8 @@ class Ground:
     topics: int = 0
     proxied: bool = False
     proxy: Proxy | None = None
+    quorum_proxied: bool = False
+    quorum_proxy: Proxy | None = None
 
     @property
     def clusters(self) -> Path:
@@ -52,15 +56,16 @@ class Ground:
 
     def close(self) -> None:
         """End the lab and remove it."""
-        if self.proxy is not None:
-            self.proxy.close()
+        for proxy in filter(None, (self.proxy, self.quorum_proxy)):
+            proxy.close()
         lifecycle.down(self.lab.spec, purge=True)
 
     def write_cluster_file(self, changes: Mapping[str, Any]) -> None:
         """The project's lab.yaml with these keys on top; ``brokers`` and ``controllers``: changes by id."""
         declared = yaml.safe_load((ROOT / "include" / "clusters" / "lab.yaml").read_text())
-        further = {"zookeeper": {**declared["zookeeper"], "servers": ["{}:{}".format(*self.proxy.address)]}} if self.proxied and self.proxy else {}
-        for key, value in {**further, **changes}.items():
+        servers = zookeeper_servers(self.lab.spec)
+        reached = ["{}:{}".format(*_proxied(each)) if self.proxied else each.address for each in servers]
+        for key, value in {"zookeeper": {**declared["zookeeper"], "servers": reached}, **changes}.items():
             if key in ("brokers", "controllers"):
                 declared[key] = [{**node, **value.get(node["id"], {})} for node in declared[key]]
             else:
@@ -75,17 +80,25 @@ class Ground:
         if self._stands_at(start):
             return "as the case before left it"
         lifecycle.down(self.lab.spec, purge=True)
+        self.lab = describe_lab(self.lab.directory, self.lab.network, ensemble=start.ensemble)
         self._use_proxy(start.proxied)
         phase = Phase.ZOOKEEPER if start.phase == "PRE_MIGRATION" else Phase(start.phase)
         kept_states.put(phase, self.spec, topics=start.topics)
         self.topics = start.topics
+        self.quorum_proxied = start.quorum_proxied
+        if start.quorum_proxied:
+            self._lead_the_quorum_through_a_proxy()
         kept_states.start(phase, self.lab)
         self._go_on(phase, start)
         return f"from the copy in {phase}"
 
     def _stands_at(self, start: Start) -> bool:
         """Whether the lab is there already, whole and healthy, with the configuration that the runbook would write."""
-        if (self.topics, self.proxied) != (start.topics, start.proxied):
+        servers = zookeeper_servers(self.lab.spec)
+        stands = (self.topics, self.proxied, self.quorum_proxied, len(servers) > 1)
+        if stands != (start.topics, start.proxied, start.quorum_proxied, start.ensemble):
+            return False
+        if not all(server_mode(server.address) for server in servers):
             return False
         seen = observe(self.spec, secrets=self.lab.secrets, scope=Scope.LIVE)
         topics = seen.topics
@@ -120,10 +133,29 @@ class Ground:
 
     def _use_proxy(self, proxied: bool) -> None:
         if proxied and self.proxy is None:
-            host, port = zookeeper_address(self.lab.spec)
-            self.proxy = Proxy((f"{host.rpartition('.')[0]}.2", port), (host, port))
+            servers = zookeeper_servers(with_ensemble(self.lab.spec))
+            self.proxy = Proxy({_proxied(server): (server.host, server.port) for server in servers})
         self.proxied = proxied
         self.write_cluster_file({})
+
+    def _lead_the_quorum_through_a_proxy(self) -> None:
+        """Before they start: each controller reaches each by the proxy. That is what it was told of the voters, and what a leader tells of itself."""
+        controllers, listener = self.lab.spec.controllers, self.lab.spec.controller_listener.name
+        reached = {c.id: (f"{self.lab.network}.{100 + c.id}", c.port) for c in controllers}
+        if self.quorum_proxy is None:
+            self.quorum_proxy = Proxy({reached[c.id]: (c.host, c.port) for c in controllers})
+        addresses = {node_id: f"{host}:{port}" for node_id, (host, port) in reached.items()}
+        voters = ",".join(f"{node_id}@{address}" for node_id, address in addresses.items())
+        for controller in controllers:
+            written = parse_properties(Path(controller.config_file).read_text())
+            through = {"controller.quorum.voters": voters, "advertised.listeners": f"{listener}://{addresses[controller.id]}"}
+            by_hand.write(controller, {**written, **through})
+
+
+def _proxied(server: ZookeeperServer) -> tuple[str, int]:
+    """Where the proxy stands for this ZooKeeper server: no other service of the lab is there."""
+    network, _, last = server.host.rpartition(".")
+    return f"{network}.{200 + int(last)}", server.port
 
 
 _MODES = {

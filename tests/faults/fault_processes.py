@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from lab.airflow_standalone import Airflow
+from lab.airflow_standalone import COMPONENTS, Airflow
 
 READ_ONLY = "gather_host_facts"
 T = TypeVar("T")
@@ -37,8 +37,14 @@ class Process:
     def is_jvm(self) -> bool:
         return Path(self.words[0]).name == "java"
 
+    def runs_job(self) -> bool:
+        """Whether this is the Python that a Spark job of this project's is written in; not the shell or the JVM that was told to start it."""
+        return "python" in Path(self.words[0]).name and any(word.endswith("parity_job.py") for word in self.words[1:3])
+
     def what_runs(self) -> str:
-        """The main class and what follows it, of a JVM."""
+        """The main class of a JVM, or the script, and what follows it."""
+        if not self.is_jvm():
+            return " ".join(self.words[1:])[:120]
         return " ".join(self.words[next((n for n, word in enumerate(self.words) if word.startswith("org.apache.")), 0) :])[:120]
 
 
@@ -60,9 +66,9 @@ def playbooks(below: Path) -> list[tuple[Process, str]]:
     return [(p, name) for p, name in found if p.parent not in pids]
 
 
-def jvms(temporary: Path) -> list[Process]:
-    """Every JVM (Spark's, that is) that was started by whoever has this directory as TMPDIR. The cluster's own have another."""
-    return [p for p in processes() if p.is_jvm() and f"TMPDIR={temporary}\0".encode() in environment(p.pid)]
+def spark_processes(temporary: Path) -> list[Process]:
+    """Every JVM (Spark's, that is) and every job's Python that was started by whoever has this directory as TMPDIR. The cluster's own have another."""
+    return [p for p in processes() if (p.is_jvm() or p.runs_job()) and f"TMPDIR={temporary}\0".encode() in environment(p.pid)]
 
 
 def environment(pid: int) -> bytes:
@@ -125,6 +131,22 @@ class Components:
 
     def start(self, component: str) -> None:
         """Start a component anew, and wait until Airflow counts it as healthy."""
+        self._begin(component)
+        soon(lambda: self.airflow.healthy() or None, f"Airflow with its {component}", within=120, every=0.5)
+
+    def start_again_what_ended(self) -> tuple[str, ...]:
+        """Start each component that has ended, as its service manager would, and wait until Airflow counts all as healthy. Returns their names."""
+        ended = tuple(sorted(set(COMPONENTS) - self._running()))
+        for component in ended:
+            self._begin(component)
+        soon(lambda: self.airflow.healthy() or None, f"Airflow, after {', '.join(ended) or 'nothing'} was started again", within=180, every=0.5)
+        return ended
+
+    def _running(self) -> set[str]:
+        commands = [each.command for each in self.airflow.processes()]
+        return {name for name, command in COMPONENTS.items() if any(command.search(each) for each in commands)}
+
+    def _begin(self, component: str) -> None:
         with (self.airflow.home / "standalone.log").open("ab") as log:
             self._started.append(
                 subprocess.Popen(
@@ -136,7 +158,6 @@ class Components:
                     start_new_session=True,
                 )
             )
-        soon(lambda: self.airflow.healthy() or None, f"Airflow with its {component}", within=120, every=0.5)
 
     def restart_all(self) -> None:
         """SIGKILL every process of this Airflow at once, and start it anew."""

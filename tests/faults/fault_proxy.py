@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import psutil
 
@@ -14,17 +14,16 @@ Address = tuple[str, int]
 
 
 class Proxy:
-    """Listens at ``address`` and passes everything on to ``behind``, but for the processes that are cut off."""
+    """Listens at each address of ``behind`` and passes all on to what is behind it, but for processes cut off."""
 
-    def __init__(self, address: Address, behind: Address) -> None:
-        self.address = address
-        self._behind = behind
+    def __init__(self, behind: Mapping[Address, Address]) -> None:
         self._changed = threading.Condition()
         self._cut_off: frozenset[int] = frozenset()
         self._slowed: frozenset[int] = frozenset()
         self._pause = 0.0
-        self._listener = socket.create_server(address)
-        threading.Thread(target=self._accept, name="proxy", daemon=True).start()
+        self._listeners = [socket.create_server(address) for address in behind]
+        for listener, server in zip(self._listeners, behind.values(), strict=True):
+            threading.Thread(target=self._accept, args=(listener, server), name="proxy", daemon=True).start()
 
     def cut(self, pids: Collection[int]) -> None:
         """From now on nothing gets through to or from these processes, on old connections and new ones; none is closed."""
@@ -40,7 +39,8 @@ class Proxy:
         self._set(frozenset())
 
     def close(self) -> None:
-        self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         self.mend()
 
     def _set(self, cut_off: frozenset[int]) -> None:
@@ -52,18 +52,18 @@ class Proxy:
         with self._changed:
             self._changed.wait_for(lambda: pid not in self._cut_off)
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket, behind: Address) -> None:
         while True:
             try:
-                client, _ = self._listener.accept()
+                client, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+            threading.Thread(target=self._serve, args=(client, behind), daemon=True).start()
 
-    def _serve(self, client: socket.socket) -> None:
+    def _serve(self, client: socket.socket, behind: Address) -> None:
         pid = self._process_behind(client)
         self._wait(pid)
-        with client, contextlib.suppress(OSError), socket.create_connection(self._behind, timeout=10) as server:
+        with client, contextlib.suppress(OSError), socket.create_connection(behind, timeout=10) as server:
             server.settimeout(None)
             back = threading.Thread(target=self._pass, args=(server, client, pid), kwargs={"replies": True}, daemon=True)
             back.start()
@@ -71,9 +71,14 @@ class Proxy:
             back.join()
 
     def _process_behind(self, client: socket.socket) -> int | None:
-        """The process at the other end: of the machine's sockets, the one that goes from that port to ours."""
-        ports = (client.getpeername()[1], self.address[1])
-        return next((each.pid for each in psutil.net_connections("tcp") if each.raddr and (each.laddr.port, each.raddr.port) == ports), None)
+        """The process at the other end: of the machine's sockets, the one that goes from that port to our address.
+
+        Java's are IPv6 sockets, to which an IPv4 address is ``::ffff:127.0.0.1``.
+        """
+        wanted = (client.getpeername()[1], *client.getsockname())
+        found = (each for each in psutil.net_connections("tcp") if each.raddr)
+        ends = ((each.pid, (each.laddr.port, each.raddr.ip.removeprefix("::ffff:"), each.raddr.port)) for each in found)
+        return next((pid for pid, end in ends if end == wanted), None)
 
     def _pass(self, source: socket.socket, target: socket.socket, pid: int | None, *, replies: bool) -> None:
         with contextlib.suppress(OSError):

@@ -51,6 +51,8 @@ class Scene:
     """The tasks that were marked by hand."""
     active: str = ""
     """The active controller at the time of the fault, in words, where the fault was meant for it."""
+    broken: str = ""
+    """What the last fault that was meant for services broke, in words: ``controller 103``."""
     _marked: bool = False
     _stops: tuple[str, ...] = ()
     _parked: dict[str, float] = field(default_factory=dict)
@@ -69,7 +71,7 @@ class Scene:
 
     # -- the play -------------------------------------------------------------------------------------------------------
 
-    def play(self, inject: Injector, *, within: float = 480) -> str:
+    def play(self, inject: Injector, *, within: float = 1500) -> str:
         """Play the case to its expected outcome; returns it in words. Raises Unexpected."""
         pending = list(self.case.faults)
         for fault in [f for f in pending if f.when == When()]:
@@ -159,7 +161,7 @@ class Scene:
             return True
         if when.task:
             state = states.get(when.task)
-            wanted = UNDER_WAY if when.playbook or when.stopped else {when.state}
+            wanted = UNDER_WAY if when.playbook or when.stopped or when.spark else {when.state}
             if state not in wanted:
                 return False
         return True
@@ -209,7 +211,7 @@ class Scene:
             raise Unexpected(f"explain does not say {missing}: {said.stdout[-2000:]}{said.stderr[-500:]}")
 
     def _missing(self, words: tuple[str, ...], text: str) -> list[str]:
-        return [word for word in (each.replace("<active>", self.active) for each in words) if word not in text]
+        return [word for word in (each.replace("<active>", self.active).replace("<broken>", self.broken) for each in words) if word not in text]
 
     def _repair_and_clear(self, task: str) -> None:
         self.repair()
@@ -218,7 +220,7 @@ class Scene:
     def _wait_for_the_end(self) -> None:
         self._until_ended(self.dag, self.run_id, approve=True)
 
-    def _until_ended(self, dag: str, run: str, *, within: float = 180, approve: bool = False) -> None:
+    def _until_ended(self, dag: str, run: str, *, within: float = 600, approve: bool = False) -> None:
         ends = time.monotonic() + within
         while self.stage.client.run_state(dag, run) not in ENDED or any(t["state"] in UNDER_WAY for t in self.stage.client.tasks(dag, run)):
             if time.monotonic() > ends:
@@ -248,6 +250,13 @@ class Scene:
     def process(self, service: str) -> supervision.Process:
         return supervision.processes(layout(self.ground.lab.spec))[service]
 
+    def pid(self, service: str) -> int:
+        """The process of a service. Raises Unexpected where it does not run: pid 0 would mean our own process group to ``os.kill``."""
+        pid = self.process(service).pid
+        if not pid:
+            raise Unexpected(f"{service} does not run, so it can't be broken")
+        return pid
+
     def start_service(self, service: str) -> None:
         here = layout(self.ground.lab.spec)
         if not supervision.processes(here)[service].runs:
@@ -255,6 +264,10 @@ class Scene:
 
     def kill_service(self, service: str) -> None:
         supervision.begin_stop(layout(self.ground.lab.spec), service, signal="KILL")
+        self.until_ended(service)
+
+    def until_ended(self, service: str) -> None:
+        """Wait until supervisor has seen that a killed process is gone."""
         ends = time.monotonic() + 15
         while self.process(service).runs:
             assert time.monotonic() < ends, f"{service} outlived SIGKILL"

@@ -5,8 +5,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import fault_copy  # noqa: F401 - its kind of fault is known by it
+import fault_airflow  # noqa: F401 - its kinds of fault are known by it
+import fault_copy  # noqa: F401 - as above
+import fault_disks  # noqa: F401 - as above
+import fault_ensemble  # noqa: F401 - as above
 import fault_epochs  # noqa: F401 - as above
+import fault_network  # noqa: F401 - as above
+import fault_pending  # noqa: F401 - as above
 import fault_threads  # noqa: F401 - as above
 import pytest
 from fault_aftermath import gather

@@ -26,7 +26,7 @@ from kraft_runbook.observation import BrokerMode, ControllerMode
 from kraft_runbook.phases import Phase
 from lab import ROOT, lifecycle, supervision
 from lab.health import wait_until_healthy
-from lab.layout import config_files, layout
+from lab.layout import ZOOKEEPER, config_files, layout, zookeeper_servers
 from lab.seed import seed
 from lab.trial import free_network
 
@@ -41,12 +41,13 @@ MODES = {
 
 
 @contextmanager
-def lab_in(phase: Phase, *, topics: int = 0, only: Collection[str] = ()) -> Iterator[Lab]:
+def lab_in(phase: Phase, *, topics: int = 0, only: Collection[str] = (), ensemble: bool = False) -> Iterator[Lab]:
     """A lab of one's own in that phase, seeded; ended and removed afterwards, also when it never came up.
 
-    ``topics``: further topics of 10 partitions. ``only``: of its services these alone are started.
+    ``topics``: further topics of 10 partitions. ``only``: of its services these alone are started. ``ensemble``: with
+    three ZooKeeper servers, not one.
     """
-    lab = describe_new_lab()
+    lab = describe_new_lab(ensemble=ensemble)
     try:
         put(phase, lab.spec, topics=topics)
         start(phase, lab, only=only)
@@ -59,10 +60,12 @@ def put(phase: Phase, spec: ClusterSpec, *, topics: int = 0) -> None:
     """Put a copy where this lab has its directory, which must not exist yet, configured for its place. Nothing is started.
 
     A copy that is not kept yet is made first, which takes from half a minute (ZOOKEEPER) to three (FINALIZED, from nothing).
+    What is kept is always of a lab with one ZooKeeper server; each server of an ensemble is given a copy of its data.
     """
     directory = layout(spec).directory
     Copies(HOME, key()).take(f"{phase}-{topics}", directory, lambda draft: _make(phase, topics, draft))
     try:
+        _share_among_servers(spec)
         _configure(phase, spec)
     except BaseException:
         shutil.rmtree(directory)
@@ -87,6 +90,21 @@ def _with_logs(spec: ClusterSpec) -> Iterator[None]:
         for log in sorted(here.logs.glob("*.log")) if not hasattr(error, "__notes__") else ():
             error.add_note(f"{log.name} ends:\n{supervision.log_tail(here, log.stem, lines=20)}")
         raise
+
+
+def _share_among_servers(spec: ClusterSpec) -> None:
+    """Give each server of an ensemble the data that was kept of one: with equal snapshots and logs they agree.
+
+    A lone server writes no epochs (``acceptedEpoch``, ``currentEpoch``): each takes them from its last transaction
+    (``QuorumPeer.loadDataBase``).
+    """
+    servers, kept = zookeeper_servers(spec), layout(spec).directory / ZOOKEEPER
+    if len(servers) == 1:
+        return
+    for server in servers:
+        server.directory.mkdir()
+        copy_directory(kept / server.data.name, server.data)
+    shutil.rmtree(kept)
 
 
 def _configure(phase: Phase, spec: ClusterSpec) -> None:
@@ -167,8 +185,10 @@ def _strip(spec: ClusterSpec) -> None:
     here = layout(spec)
     for directory in (here.kafka_home, here.logs):
         shutil.rmtree(directory)
-    for file in (here.supervisor_config, here.supervisor_socket, here.starts_log, here.zookeeper_config, *config_files(spec).values()):
+    for file in (here.supervisor_config, here.supervisor_socket, here.starts_log, *config_files(spec).values()):
         file.unlink(missing_ok=True)
+    for server in zookeeper_servers(spec):
+        server.config.unlink(missing_ok=True)
     for name in ("supervisord.pid", "lock"):
         (here.directory / name).unlink(missing_ok=True)
 

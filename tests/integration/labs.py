@@ -9,10 +9,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from kraft_runbook.addresses import split_address
 from kraft_runbook.clients.secrets import Secrets, environment_secrets
+from kraft_runbook.clients.zookeeper_servers import leads
 from kraft_runbook.cluster import ClusterSpec
 from lab import ROOT
-from lab.layout import environment, load
+from lab.layout import ENSEMBLE, ZookeeperServer, environment, load, zookeeper_servers
 from lab.trial import free_network
 
 
@@ -52,13 +54,27 @@ class Lab:
         return done.returncode, done.stdout + done.stderr
 
 
-def describe_lab(directory: Path, network: str) -> Lab:
-    """The lab in that directory, or the one that is to be made there."""
-    return Lab(load({**os.environ, "KRB_LAB_DIR": str(directory), "KRB_LAB_NET": network}), directory, network)
+def describe_lab(directory: Path, network: str, *, ensemble: bool = False) -> Lab:
+    """The lab in that directory, or the one that is to be made there. ``ensemble``: with three ZooKeeper servers."""
+    spec = load({**os.environ, "KRB_LAB_DIR": str(directory), "KRB_LAB_NET": network})
+    return Lab(with_ensemble(spec) if ensemble else spec, directory, network)
 
 
-def describe_new_lab() -> Lab:
-    """A lab that does not exist yet, where nothing else is."""
+def with_ensemble(spec: ClusterSpec) -> ClusterSpec:
+    """The same lab with an ensemble of ZooKeeper servers: the first one declared, and two at the next addresses."""
+    host, port = split_address(spec.zookeeper.servers[0])
+    network, _, first = host.rpartition(".")
+    servers = tuple(f"{network}.{int(first) + further}:{port}" for further in range(ENSEMBLE))
+    return spec.model_copy(update={"zookeeper": spec.zookeeper.model_copy(update={"servers": servers})})
+
+
+def zookeeper_leader(spec: ClusterSpec) -> ZookeeperServer | None:
+    """The server that leads the lab's ensemble; None while none says so."""
+    return next((server for server in zookeeper_servers(spec) if leads(server.address)), None)
+
+
+def describe_new_lab(*, ensemble: bool = False) -> Lab:
+    """A lab that does not exist yet, where nothing else is. ``ensemble``: as in ``describe_lab``."""
     directory = Path(tempfile.mkdtemp(prefix="krb-"))
     directory.rmdir()
-    return describe_lab(directory, free_network())
+    return describe_lab(directory, free_network(), ensemble=ensemble)

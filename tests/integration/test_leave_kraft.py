@@ -29,7 +29,7 @@ from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.leaving import Departure, FencePlan, fence_plan
 from kraft_runbook.never_copied import why_not_proven
-from lab.layout import starts, zookeeper_address
+from lab.layout import starts, zookeeper_servers
 
 BURST = [f"burst-{n}" for n in range(300)]
 BEHIND = (("orders", 1), ("orders", 2))
@@ -176,12 +176,12 @@ def test_where_this_tool_loses_zookeeper_inside_the_fence_every_controller_is_st
     dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The network between this process alone and ZooKeeper falls silent, before the offset is read."""
-    host, port = zookeeper_address(dual_write.spec)
-    proxy = Proxy((f"{host.rpartition('.')[0]}.2", port), (host, port))
+    (server,) = zookeeper_servers(dual_write.spec)
+    address = (f"{dual_write.network}.2", server.port)
+    proxy = Proxy({address: (server.host, server.port)})
     reader = departure.ZookeeperReader
-    monkeypatch.setattr(
-        departure, "ZookeeperReader", lambda asked, **given: reader(asked.model_copy(update={"servers": ("{}:{}".format(*proxy.address),)}), **given)
-    )
+    via = {"servers": ("{}:{}".format(*address),)}
+    monkeypatch.setattr(departure, "ZookeeperReader", lambda asked, **how: reader(asked.model_copy(update=via), **how))
     before, held = starts(dual_write.spec), json.loads(zookeeper.get("/controller")[0])
     try:
         with pytest.raises(StepFailed, match=r"the drain could not be proven: ZooKeeper at .* could not be read") as failed:

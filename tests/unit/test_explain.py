@@ -86,7 +86,58 @@ def test_a_controller_that_is_missing_before_the_copy_is_provisioned_again_not_r
 def test_an_election_is_waited_for_and_nobody_is_called_down() -> None:
     told = explain(part(quorum=WHY)(observation(Phase.DUAL_WRITE)), SPEC)
     assert told.waits_for[0].startswith("a leader of the controllers: ")
-    assert told.forward == ("No step goes on before a quorum leads",)
+    assert told.forward[0].endswith(". No step goes on before a quorum leads")
+
+
+def test_controllers_that_all_run_and_elect_nobody_may_not_reach_each_other() -> None:
+    told = explain(part(quorum=WHY)(observation(Phase.DUAL_WRITE)), SPEC)
+    addresses = ", ".join(each.address for each in SPEC.controllers)
+    assert f"they do not reach each other, so look at the network between {addresses}" in told.forward[0]
+
+
+@pytest.mark.parametrize("phase", [Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED])
+def test_a_controller_that_hangs_is_named_though_its_port_is_open_and_no_step_is_offered(phase: Phase) -> None:
+    told = explain(a_controller(103, mode=WHY, metrics=WHY)(observation(phase)), SPEC)
+    assert told.waits_for[0] == "controller 103 to answer: the port accepts connections, and nothing comes back"
+    assert [each.partition(":")[0] for each in told.forward] == ["look at controller 103 first"]
+
+
+@pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED])
+def test_a_broker_that_hangs_is_named_though_the_quorum_still_tells_its_mode(phase: Phase) -> None:
+    known = {i: frozenset({"orders"}) for i in (1, 3)}
+    told = explain(both(broker(2, metrics=WHY), topics(topics_known_by_broker=known))(observation(phase)), SPEC)
+    assert told.waits_for[0] == "broker 2 to answer: the port accepts connections, and nothing comes back"
+    assert [each.partition(":")[0] for each in told.forward] == ["look at broker 2 first"]
+
+
+def test_a_node_whose_metrics_alone_are_missing_does_not_hang() -> None:
+    seen = both(broker(2, metrics=WHY), a_controller(103, metrics=WHY))(observation(Phase.DUAL_WRITE))
+    assert not [each for each in explain(seen, SPEC).waits_for if "to answer" in each]
+
+
+def test_a_majority_that_hangs_is_named() -> None:
+    hang = {"mode": WHY, "metrics": WHY}
+    told = explain(both(a_controller(101, **hang), a_controller(103, **hang), part(quorum=WHY))(observation(Phase.DUAL_WRITE)), SPEC)
+    assert told.waits_for[0].startswith("a majority of the controllers: controller 101, 103 runs and does not answer; /controller is held by")
+    assert told.forward[0].startswith("look at controller 101, 103: its process hangs")
+
+
+def test_after_a_power_cut_the_order_of_starting_is_told() -> None:
+    seen = part(zookeeper=WHY, quorum=WHY, topics=WHY)(observation(Phase.DUAL_WRITE))
+    for i in SPEC.broker_ids:
+        seen = broker(i, running=False, mode=WHY, metrics=WHY)(seen)
+    for i in SPEC.controller_ids:
+        seen = a_controller(i, running=False, mode=WHY, metrics=WHY)(seen)
+    told = explain(seen, SPEC)
+    assert told.phase is Phase.UNKNOWN
+    assert told.forward[0].startswith(
+        "nothing of the cluster runs: start ZooKeeper first, then controller 101, 102, 103 where it was provisioned, then broker 1, 2, 3"
+    )
+
+
+@pytest.mark.parametrize(("spoil", "who"), [(a_controller(103, running=False), "controller 103"), (broker(2, running=False), "broker 2")])
+def test_a_node_that_is_down_after_finalization_is_to_be_started(spoil: Spoil, who: str) -> None:
+    assert explain(spoil(observation(Phase.FINALIZED)), SPEC).forward[0].startswith(f"start {who} with the configuration that it has")
 
 
 def test_what_could_not_be_read_is_listed_with_its_reason() -> None:

@@ -58,7 +58,7 @@ def echo() -> Iterator[tuple[str, int]]:
 def test_the_proxy_is_slow_for_the_processes_named_until_it_is_mended(echo: tuple[str, int]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = free.getsockname()
-    proxy = Proxy(address, echo)
+    proxy = Proxy({address: echo})
 
     def answer_takes() -> float:
         began = time.monotonic()
@@ -77,3 +77,24 @@ def test_the_proxy_is_slow_for_the_processes_named_until_it_is_mended(echo: tupl
         answer_takes()
     finally:
         proxy.close()
+
+
+def test_one_proxy_stands_before_several_servers_and_each_connection_reaches_its_own() -> None:
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    free = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    addresses = [each.getsockname() for each in free]
+    for each in free:
+        each.close()
+    proxy = Proxy(dict(zip(addresses, (each.getsockname() for each in servers), strict=True)))
+    try:
+        for number, (address, behind) in enumerate(zip(addresses, servers, strict=True)):
+            behind.settimeout(10)
+            with socket.create_connection(address, timeout=10) as client:
+                reached, _ = behind.accept()
+                with reached:
+                    reached.sendall(b"%d" % number)
+                    assert client.recv(1024) == b"%d" % number
+    finally:
+        proxy.close()
+        for each in servers:
+            each.close()

@@ -94,6 +94,7 @@ HEALTHY = Aftermath(
     account={"acknowledged": 1000, "consumed_by_group": 900, "failed": 0, "lost": 0, "duplicated": 0, "reordered": 0, "problems": ()},
     samples=SAMPLES,
     serves=True,
+    may_fail=0,
     faults=[FAULT],
     starts={"broker-1": 1, "controller-101": 0},
     expected_starts={"broker-1": 1},
@@ -225,6 +226,14 @@ def test_a_controller_start_may_be_granted_without_saying_whose() -> None:
     assert broken(replace(HEALTHY, starts={"broker-1": 1, "controller-102": 2}, expected_starts={"broker-1": 1, "any-controller": 1})) == {"I2"}
 
 
+def test_a_start_of_an_ensemble_s_server_may_be_granted_without_saying_whose() -> None:
+    granted = replace(HEALTHY, expected_starts={"broker-1": 1, "any-zookeeper": 1})
+    assert broken(replace(granted, starts={"broker-1": 1, "zookeeper-2": 1})) == set()
+    assert broken(replace(granted, starts={"broker-1": 1, "zookeeper-2": 1, "zookeeper-3": 1})) == {"I2"}
+    assert broken(replace(granted, starts={"broker-1": 1, "controller-102": 1})) == {"I2"}
+    assert broken(granted) == {"I2"}
+
+
 def test_a_way_back_behind_its_gate_and_a_full_parity_breaks_nothing() -> None:
     assert broken(after_records(*ROLLED_BACK, proofs=BACK_PROOFS, states={"gate_rollback.confirm": "success", "leave_kraft": "success"})) == set()
     restarted_first = after_records(*BACK_SIGNED, RESTARTED_BACK, LAST_PARITY, LEFT, proofs=BACK_PROOFS, states={})
@@ -244,6 +253,13 @@ def test_what_the_case_itself_marked_needs_no_record() -> None:
 def test_a_gate_that_the_cluster_is_beyond_needs_no_answer() -> None:
     behind = {**PROVEN, "passed": True}
     assert broken(after_records(behind, states={"gate_dual_write.confirm": "success"})) == set()
+
+
+def test_a_transaction_may_be_given_up_where_the_case_grants_it_and_no_record_more() -> None:
+    given_up = replace(HEALTHY, account=account(failed=10))
+    assert broken(given_up) == {"I1"}
+    assert broken(replace(given_up, may_fail=10)) == set()
+    assert broken(replace(given_up, may_fail=9)) == {"I1"}
 
 
 def test_a_fault_that_may_stop_the_workload_or_is_over_in_a_moment_asks_for_no_progress_meanwhile() -> None:

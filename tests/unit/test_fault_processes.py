@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fault_processes import Process, jvms, until_gone
+from fault_processes import Process, spark_processes, until_gone
 
 
 @contextmanager
@@ -25,10 +26,22 @@ def running(command: str, tmpdir: Path) -> Iterator[int]:
 def test_a_jvm_of_airflows_tasks_is_found_while_it_runs_and_no_other(tmp_path: Path) -> None:
     ours, other = tmp_path / "ours", tmp_path / "other"
     with running("/usr/bin/java", other), running("/usr/bin/python", ours):
-        assert jvms(ours) == []
+        assert spark_processes(ours) == []
         with running("/usr/bin/java", ours) as pid:
-            assert [each.pid for each in until_gone(lambda: jvms(ours), within=0.5)] == [pid]
-        assert jvms(ours) == []
+            assert [each.pid for each in until_gone(lambda: spark_processes(ours), within=0.5)] == [pid]
+        assert spark_processes(ours) == []
+
+
+def test_the_python_of_a_spark_job_is_found_and_neither_its_shell_nor_another_python(tmp_path: Path) -> None:
+    job = tmp_path / "parity_job.py"
+    job.write_text("import time; time.sleep(60)")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, str(job)], env=environment) as ours, subprocess.Popen(["sleep", "60", str(job)], env=environment) as other:
+        try:
+            assert [each.pid for each in spark_processes(tmp_path)] == [ours.pid]
+        finally:
+            ours.kill()
+            other.kill()
 
 
 def test_what_is_going_is_given_a_moment() -> None:

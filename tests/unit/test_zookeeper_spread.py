@@ -1,4 +1,4 @@
-"""Which server of the ensemble a reader begins with."""
+"""What a server of the ensemble says that it is, and which one a reader begins with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from kraft_runbook.clients import zookeeper_servers as module
 from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_servers import leads, spread_over
+from kraft_runbook.clients.zookeeper_servers import leads, server_mode, spread_over
 from kraft_runbook.cluster import ZooKeeper
 
 SERVERS = ("a:1", "b:1", "c:1")
@@ -54,6 +54,24 @@ def test_a_server_leads_only_if_it_says_so(server: Callable[[bytes | None], str]
     assert not leads(server(b"srvr is not executed because it is not in the whitelist.\n"))
     assert not leads(server(None))
     assert not leads("127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "mode"),
+    [
+        (b"Zookeeper version: 3.8.4\nMode: leader\nNode count: 5\n", "leader"),
+        (b"Zookeeper version: 3.8.4\nMode: standalone\nNode count: 5\n", "standalone"),
+        (b"This ZooKeeper instance is not currently serving requests\n", None),
+        (b"srvr is not executed because it is not in the whitelist.\n", None),
+        (b"", None),
+    ],
+)
+def test_a_server_serves_only_if_it_says_what_it_is(
+    server: Callable[[bytes | None], str],
+    answer: bytes,
+    mode: str | None,
+) -> None:
+    assert server_mode(server(answer)) == mode
 
 
 def test_a_rate_that_reads_nothing_is_refused() -> None:

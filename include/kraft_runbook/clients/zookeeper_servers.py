@@ -1,14 +1,15 @@
-"""Which server of an ensemble a reader begins with."""
+"""The servers of an ensemble: what each says that it is, and which one a reader begins with."""
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Sequence
 
 from kraft_runbook.addresses import split_address
 
 SRVR_TIMEOUT = 1.0
-"""Seconds that a server may take to say whether it leads."""
+"""Seconds that a server may take to say what it is."""
 
 
 def spread_over(servers: Sequence[str], first: int, leader: str | None) -> list[str]:
@@ -18,13 +19,22 @@ def spread_over(servers: Sequence[str], first: int, leader: str | None) -> list[
     return [*others[start:], *others[:start], *([leader] if leader else [])]
 
 
-def leads(server: str) -> bool:
-    """Whether this server says that it is the leader (``srvr``). One that does not answer, or does not allow the word, does not say so."""
+def server_mode(server: str) -> str | None:
+    """What a server says that it is (``srvr``): leader, follower, observer or standalone.
+
+    None where it does not say so: it does not answer, does not allow the word, or is in no quorum and serves nobody.
+    """
     try:
         with socket.create_connection(split_address(server), SRVR_TIMEOUT) as connection:
             connection.settimeout(SRVR_TIMEOUT)
             connection.sendall(b"srvr")
             answer = b"".join(iter(lambda: connection.recv(4096), b""))
     except OSError:
-        return False
-    return b"Mode: leader" in answer
+        return None
+    found = re.search(rb"^Mode: (\w+)", answer, re.MULTILINE)
+    return found[1].decode() if found else None
+
+
+def leads(server: str) -> bool:
+    """Whether this server says that it is the leader. One that does not answer does not say so."""
+    return server_mode(server) == "leader"
