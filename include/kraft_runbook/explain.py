@@ -204,7 +204,8 @@ def _forward(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple
         controllers, brokers = ", ".join(map(str, spec.controller_ids)), ", ".join(map(str, spec.broker_ids))
         return (
             f"nothing of the cluster runs: start ZooKeeper first, then controller {controllers} where it was provisioned, then broker {brokers}, each with the "
-            "configuration that it has. The phase lies on their disks, and shows once they run",
+            "configuration that it has. A broker that ends again with 'node already exists' came before its old session had ended "
+            "(zookeeper.session.timeout.ms, 18 s by default): start it once more. The phase lies on their disks, and shows once they run",
         )
     if may_have_died_in_the_copy(seen):
         return (

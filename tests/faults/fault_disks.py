@@ -15,7 +15,7 @@ from fault_scene import Scene, Undo
 
 from kraft_runbook.clients.observe import observe
 from kraft_runbook.observation import was_read
-from lab.layout import ZOOKEEPER, layout
+from lab.layout import ZOOKEEPER, zookeeper_servers
 
 
 @injector("fill_disk_in_restart")
@@ -81,7 +81,7 @@ def _who_writes_where(scene: Scene, target: object) -> tuple[str, Path]:
         return "", scene.stage.airflow.home / "kraft-runbook"
     (service,) = services_of(scene, target)
     if service == ZOOKEEPER:
-        return service, layout(scene.ground.lab.spec).zookeeper_config.parent / "data"
+        return service, zookeeper_servers(scene.ground.lab.spec)[0].data
     return service, Path(next(c for c in scene.ground.spec.controllers if c.service == service).log_dir)
 
 
@@ -95,7 +95,10 @@ def _start(scene: Scene, service: str) -> None:
 
 @dataclass(frozen=True)
 class SmallDisk:
-    """A tmpfs of 96 MiB in a directory's place, with a copy of what lies there. ZooKeeper's logs are 64 MiB each by their length, and sparse."""
+    """A tmpfs in a directory's place, with a copy of what lies there.
+
+    Small, and large enough for preflight, which wants 1 GiB free. ZooKeeper's logs are 64 MiB each by their length, and sparse.
+    """
 
     directory: Path
 
@@ -110,7 +113,7 @@ class SmallDisk:
     def mount(self) -> None:
         self.directory.mkdir(exist_ok=True)
         self.place.mkdir()
-        _run("mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", self.place)
+        _run("mount", "-t", "tmpfs", "-o", "size=1200m", "tmpfs", self.place)
         _run("cp", "-a", "--sparse=always", f"{self.directory}/.", self.place)
         _run("mount", "--bind", self.place, self.directory)
 

@@ -13,7 +13,9 @@ from fault_scene import Injector, Scene, Undo
 
 from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.clients.observe import observe
+from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.conditions import Condition, evaluate
+from kraft_runbook.errors import Unreachable
 from kraft_runbook.observation import was_read
 from lab.layout import ZOOKEEPER
 
@@ -68,6 +70,8 @@ def kill_service(scene: Scene, fault: Fault) -> Undo:
 
     def undo() -> None:
         for service in killed:
+            if fault.target == "everything" and service == scene.ground.spec.brokers[0].service:
+                soon(lambda: _no_broker_is_registered(scene) or None, "the sessions of the brokers that were killed end", every=0.5)
             scene.start_service(service)
         if fault.seconds is None:  # a person looks first, then clears what was refused
             soon(lambda: answer(scene, killed) or None, f"{', '.join(killed)} answers again", within=120, every=0.5)
@@ -75,6 +79,16 @@ def kill_service(scene: Scene, fault: Fault) -> Undo:
             soon(lambda: scene.ground.in_sync() or None, "every partition is in sync", within=120, every=0.5)
 
     return undo
+
+
+def _no_broker_is_registered(scene: Scene) -> bool:
+    """Whether ZooKeeper has no broker's znode left: one that is started while its own is there ends again (KafkaZkClient.registerBroker)."""
+    spec = scene.ground.spec
+    try:
+        with ZookeeperReader(spec.zookeeper, secrets=scene.ground.lab.secrets) as zookeeper:
+            return not zookeeper.children("/brokers/ids")
+    except Unreachable:
+        return False
 
 
 def answer(scene: Scene, services: list[str]) -> bool:
