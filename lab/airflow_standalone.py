@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,11 @@ class AirflowClient:
     def downstream(self, dag_id: str, task_id: str) -> tuple[str, ...]:
         """The tasks right behind a task."""
         return tuple(self._call("GET", f"/dags/{dag_id}/tasks/{task_id}")["downstream_task_ids"])
+
+    def last_first(self, dag_id: str) -> tuple[str, ...]:
+        """Every task of a DAG, each before those that it waits for."""
+        tasks = self._call("GET", f"/dags/{dag_id}/tasks")["tasks"]
+        return tuple(TopologicalSorter({each["task_id"]: each["downstream_task_ids"] for each in tasks}).static_order())
 
     def mark_run(self, dag_id: str, run_id: str, state: str) -> None:
         """Mark a whole run by hand: what is under way is ended."""

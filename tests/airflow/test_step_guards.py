@@ -15,7 +15,8 @@ from kraft_runbook.clients.playbooks import Guard
 from kraft_runbook.errors import Refused
 from kraft_runbook.observation import BrokerMode, ClusterObservation, MigrationZnode, Unread, Voter, was_read
 from kraft_runbook.phases import Phase, Step, detect_phase
-from kraft_runbook_airflow import dual_write, operators, rollback
+from kraft_runbook_airflow import dual_write, finalization, operators, rollback
+from kraft_runbook_airflow.finalization import FinalizeActiveController
 from kraft_runbook_airflow.operators import ProvisionController, RestartBroker
 from kraft_runbook_airflow.rollback import RestartBrokerBack
 from tests.unit.observations import SPEC, a_controller, both, broker, later, observation, part, with_quorum, zookeeper
@@ -151,3 +152,16 @@ def test_on_the_way_back_a_controller_that_lost_its_file_and_does_not_run_stops_
     assert guards == [Guard.PROVISIONING if mode is BrokerMode.HYBRID else Guard.NONE]
     playbooks.restart_broker(SPEC, 1, BrokerMode.HYBRID, secrets=lambda _: "")
     assert guards[-1] is Guard.PROVISIONED, "on the way forward each must be there"
+
+
+def test_where_no_controller_is_left_for_last_the_evidence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one was elected in the meantime, so that each had its turn before."""
+    told: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(finalization, "observe", lambda *_, **__: observation(Phase.FINALIZED))
+    monkeypatch.setattr(finalization, "airflow_secrets", lambda: None)
+    monkeypatch.setattr(finalization, "is_dry_run", lambda: False)
+    monkeypatch.setattr(finalization, "record", lambda _, *what: told.append(what))
+    last: Any = FinalizeActiveController(task_id="restart", cluster="lab")
+    assert last.act({}, SPEC) == {"restarted": []}
+    what = {"phase": "FINALIZED", "step": "finalize_controllers", "why": "every controller runs without the migration flag"}
+    assert told == [("lab", "already_done", what)]

@@ -171,8 +171,10 @@ class Scene:
         if self._marked or not self.case.behind or states.get(FIRST_STEP_AFTER) != "success":
             return states
         self._marked = True
-        for task in sorted(task for task, state in states.items() if task.startswith(self.case.behind) and state not in ("running", "success")):
-            self.mark(task, "success")
+        behind = {task for task, state in states.items() if task.startswith(self.case.behind) and state not in ("running", "success")}
+        for task in self.stage.client.last_first(self.dag):  # the other way round the scheduler would start what comes next meanwhile
+            if task in behind:
+                self.mark(task, "success")
         return self.task_states()
 
     def _let_nothing_begin_behind(self, until: Until | None) -> None:
