@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from kraft_runbook.clients import kafka_admin, observe
 from kraft_runbook.clients.kafka_admin import _state, topics_seen_by
 from kraft_runbook.clients.observe import SECONDS_A_PARTITION, _Deadline, _get, _look_at_broker
 from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.errors import Unreachable
 from kraft_runbook.observation import BrokerMode, Unread
 
 
@@ -44,6 +46,23 @@ def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone
     assert not isinstance(look.view, Unread) and look.view.state.partition_count == 2
     assert at_work == [106.0 + 2 * 3 * SECONDS_A_PARTITION] == [deadline.at]
     topics_seen_by(SPEC, SPEC.broker(1), secrets=environment_secrets(SECRETS))
+
+
+def test_a_broker_that_hangs_is_told_from_one_that_was_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its mode took four of the six seconds: Metadata is asked within what is left of them, not four seconds more."""
+    asked: list[float] = []
+
+    def silent(*_: object, timeout: float, **__: object) -> Any:
+        asked.append(timeout)
+        raise Unreachable("broker 1 did not answer", way_out="look at it")
+
+    monkeypatch.setattr(observe, "accepts", lambda *_: True)
+    monkeypatch.setattr(observe, "broker_mode", silent)
+    monkeypatch.setattr(observe, "topics_seen_by", silent)
+    began_four_seconds_ago = _Deadline(began=time.monotonic() - 4.0, seconds=6.0)
+    look = _look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), began_four_seconds_ago)
+    assert (look.running, look.mode, look.view) == (True, *[Unread("broker 1 did not answer")] * 2)
+    assert asked == [4.0, pytest.approx(1.5, abs=0.1)]
 
 
 class Moving(Future[int]):

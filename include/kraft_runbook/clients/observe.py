@@ -196,7 +196,10 @@ def _look_at_broker(spec: ClusterSpec, broker: Broker, secrets: Secrets, deadlin
     def answered(partitions: int) -> None:
         deadline.grow(partitions * len(spec.brokers) * SECONDS_A_PARTITION)
 
-    return _Look(running, mode, _try(lambda: topics_seen_by(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS, answered=answered)))
+    left = max(
+        0.5, min(SOURCE_SECONDS, deadline.at - time.monotonic() - 0.5)
+    )  # one that hangs has had its time above, and is to be told from what was not asked
+    return _Look(running, mode, _try(lambda: topics_seen_by(spec, broker, secrets=secrets, timeout=left, answered=answered)))
 
 
 def _look_at_controller(spec: ClusterSpec, controller: Controller, secrets: Secrets) -> ControllerState:
