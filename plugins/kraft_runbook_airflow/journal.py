@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import socket
@@ -12,7 +13,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.clients.evidence_store import append_record, evidence_directory, read_records, run_name_in
-from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.evidence import EvidenceRecord
 from kraft_runbook.evidence_report import BAD_OUTCOMES
 from kraft_runbook_airflow.evidence_mirror import mirror
@@ -78,11 +79,35 @@ def require_shared(dag_id: str, run_id: str) -> None:
 def told_to_a_person(context: Any, cluster: str) -> Iterator[None]:
     """An error meant for a person goes on record and fails the task at once, without a traceback or a retry."""
     try:
-        yield
+        with disk_in_words():
+            yield
     except RunbookError as error:
-        record(context, cluster, "refused" if isinstance(error, Refused) else "failed", {"error": str(error)})
         log.error("%s", error)
+        try:
+            with disk_in_words():
+                record(context, cluster, "refused" if isinstance(error, Refused) else "failed", {"error": str(error)})
+        except RunbookError as unwritten:
+            log.error("That is not in the evidence: %s", unwritten.problem)
         raise AirflowFailException(error.problem) from None
+
+
+FULL_OR_BROKEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+"""What the kernel says of a disk on which nothing can be written."""
+
+
+@contextmanager
+def disk_in_words() -> Iterator[None]:
+    """Raise StepFailed, with the way out, where this host's disk took a file no more: what was done by then is found done by the next try."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL_OR_BROKEN:
+            raise
+        where = error.filename or f"the state directory ({evidence_directory(os.environ).parent})"
+        raise StepFailed(
+            f"{socket.gethostname()} could not write {where}: {error.strerror}",
+            way_out="make room there, then clear this task: it looks at the cluster first, and what is done by now is left alone",
+        ) from error
 
 
 def require_mirrored(context: Any) -> None:

@@ -21,7 +21,7 @@ from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.phases import detect_phase
 from kraft_runbook_airflow.disk_watch import DiskWatch
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, state_directory
-from kraft_runbook_airflow.journal import record_for, require_shared
+from kraft_runbook_airflow.journal import disk_in_words, record_for, require_shared
 from kraft_runbook_airflow.waiting import Wait
 from kraft_runbook_airflow.way_back_facts import named_as_gone
 
@@ -67,6 +67,17 @@ class ClusterConditionTrigger(BaseTrigger):
                 self.log.info("Not waiting (a dry run, or a step that this run leaves out): up to %.0f s for %s", deadline, each.describe(self.node_id))
             yield TaskSuccessEvent()
             return
+        try:
+            with disk_in_words():
+                await self._wait(condition, first)
+        except RunbookError as error:
+            self.log.error("%s", error)
+            yield TaskFailedEvent()
+            return
+        yield TaskSuccessEvent()
+
+    async def _wait(self, condition: Condition, first: tuple[Condition, float] | None) -> None:
+        """Until the condition holds; how it ended goes on record. Raises RunbookError."""
         began = self._began()
         try:
             if self.task_instance is not None:
@@ -76,14 +87,15 @@ class ClusterConditionTrigger(BaseTrigger):
             while not await asyncio.to_thread(wait.look):
                 await asyncio.sleep(spec.deadlines.poll)
         except RunbookError as error:
-            self.log.error("%s", error)
-            await self._record("gave_up", condition, began, str(error))
-            yield TaskFailedEvent()
-            return
+            try:
+                with disk_in_words():
+                    await self._record("gave_up", condition, began, str(error))
+            except RunbookError as unwritten:
+                self.log.error("That is not in the evidence: %s", unwritten.problem)
+            raise
         if first and wait.first_held is not None:
             await self._record("reached", first[0], began, "", seconds=wait.first_held)
         await self._record("reached", condition, began, "", seen=wait.seen)
-        yield TaskSuccessEvent()
 
     def _began(self) -> float:
         """When this try of the task began to wait, in seconds since the epoch. Kept in a file, so that a restarted triggerer goes on with what is left."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,13 +14,15 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundExceptio
 
 from kraft_runbook.clients.evidence_store import append_record, evidence_directory, read_records
 from kraft_runbook.cluster import SecretRef
+from kraft_runbook.errors import Refused
 from kraft_runbook.phases import Phase
-from kraft_runbook_airflow import environment, operators, parity, report, soak
-from kraft_runbook_airflow.journal import run_file_name, told_to_a_person
+from kraft_runbook_airflow import environment, journal, operators, parity, report, soak, triggers
+from kraft_runbook_airflow.journal import disk_in_words, run_file_name, told_to_a_person
 from kraft_runbook_airflow.operators import ClusterOperator
 from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.report import ClosingReport
 from kraft_runbook_airflow.soak import SoakOperator
+from kraft_runbook_airflow.triggers import ClusterConditionTrigger
 from tests.unit.observations import SPEC, observation
 
 DAG_ID, RUN_ID = "zk_to_kraft_migration__lab", "manual__2026-03-04T10:00:00+00:00"
@@ -116,3 +120,39 @@ def test_a_connection_that_airflow_does_not_give_is_told_and_recorded(error: Exc
         environment.airflow_secrets()(SecretRef(airflow_connection="typo"))
     last = records(state)[-1]
     assert last["outcome"] == "failed" and "define the connection typo in Airflow" in last["error"]
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_named_with_the_way_out(state: Path) -> None:
+    with (
+        pytest.raises(AirflowFailException, match=r"could not write the state directory \(.*state\): No space left on device"),
+        told_to_a_person(CONTEXT, "lab"),
+    ):
+        full()
+    with pytest.raises(FileNotFoundError), disk_in_words():
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+
+def test_what_a_full_disk_keeps_out_of_the_evidence_is_still_said(state: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(journal, "append_record", full)
+    with pytest.raises(AirflowFailException, match=r"^the quorum is not whole$"), told_to_a_person(CONTEXT, "lab"):
+        raise Refused("the quorum is not whole", way_out="bring it back")
+    assert "bring it back" in caplog.text and "That is not in the evidence" in caplog.text
+
+
+def test_a_wait_that_can_t_go_on_record_fails_with_the_disk_s_name(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trigger = ClusterConditionTrigger("lab", "quorum_whole", None, 9.0, "false", None, "")
+    trigger.task_instance = SimpleNamespace(id="one", dag_id=DAG_ID, run_id=RUN_ID, task_id="task")
+    told: list[str] = []
+    monkeypatch.setattr(trigger, "_log", SimpleNamespace(error=lambda *words: told.append(words[0] % words[1:])), raising=False)
+    monkeypatch.setattr(triggers, "require_shared", full)
+
+    async def events() -> list[Any]:
+        return [event async for event in trigger.run()]
+
+    (event,) = asyncio.run(events())
+    assert type(event).__name__ == "TaskFailedEvent"
+    assert "No space left on device" in told[-1] and "make room there" in told[-1]
