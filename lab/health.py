@@ -88,8 +88,12 @@ def missing_in(seen: Any, broker_ids: Collection[int], *, holds_partitions: bool
 
 
 def _holds_partitions(broker: Broker) -> bool:
-    """Whether a broker has a partition on disk: a directory <topic>-<number>. What waits to be deleted or is astray ends otherwise (LogManager)."""
-    return any(re.fullmatch(r".+-\d+", path.name) for directory in broker.log_dirs for path in Path(directory).glob("*/"))
+    """Whether a broker has a partition of a topic on disk: a directory <topic>-<number>.
+
+    What waits to be deleted or is astray ends otherwise (LogManager), and the metadata log is no topic.
+    """
+    found = {path.name for directory in broker.log_dirs for path in Path(directory).glob("*/")} - {"__cluster_metadata-0"}
+    return any(re.fullmatch(r".+-\d+", name) for name in found)
 
 
 def _require_brokers_alive(spec: ClusterSpec) -> None:

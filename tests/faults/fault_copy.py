@@ -9,13 +9,13 @@ import by_hand
 from fault_case import Fault
 from fault_copy_log import CopyLog, read_copy_log
 from fault_ensemble import await_another_leader, kill_leader, start_again
-from fault_injectors import injector
+from fault_injectors import answer, injector
 from fault_processes import soon
 from fault_proxy import Proxy
 from fault_scene import Scene, Undo, Unexpected
 from kazoo.client import KazooClient
 
-from kraft_runbook.clients.metadata_quorum import describe_quorum
+from kraft_runbook.clients.metadata_quorum import describe_quorum, read_cluster_records
 from kraft_runbook.observation import BrokerMode
 from lab import lifecycle
 
@@ -69,8 +69,9 @@ def kill_in_the_copy(scene: Scene, fault: Fault) -> Undo:
 
     def undo() -> None:
         scene.start_service(active.service)
-        fenced = [i for i, each in describe_quorum(spec, secrets=scene.ground.lab.secrets).registrations.items() if each.fenced]
-        lifecycle.restart(spec, [spec.broker(i).service for i in fenced])
+        soon(lambda: answer(scene, [active.service]) or None, f"{active.service} answers again", within=120, every=0.5)
+        known = read_cluster_records(spec, secrets=scene.ground.lab.secrets).registrations
+        lifecycle.restart(scene.ground.lab.spec, [spec.broker(i).service for i, each in known.items() if each.fenced])
 
     return undo
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from confluent_kafka.admin import ClusterMetadata
+from observations import SPEC
 
-from lab.health import missing_in
+from lab.health import _holds_partitions, missing_in
 
 BROKERS = (1, 2, 3)
 
@@ -34,3 +36,13 @@ def answer(*partitions: tuple[int, list[int], list[int]], brokers: tuple[int, ..
 )
 def test_says_what_is_missing(seen: ClusterMetadata, holds_partitions: bool, missing: str) -> None:
     assert missing_in(seen, BROKERS, holds_partitions=holds_partitions) == missing
+
+
+@pytest.mark.parametrize(
+    ("directories", "holds"),
+    [((), False), (("__cluster_metadata-0",), False), (("orders-0.9f-delete", "orders-1.9f-stray"), False), (("__cluster_metadata-0", "orders-0"), True)],
+)
+def test_only_the_partitions_of_topics_count(tmp_path: Path, directories: tuple[str, ...], holds: bool) -> None:
+    for name in directories:
+        (tmp_path / name).mkdir()
+    assert _holds_partitions(SPEC.broker(1).model_copy(update={"log_dirs": (str(tmp_path),)})) is holds
