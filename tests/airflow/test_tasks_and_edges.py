@@ -1,0 +1,222 @@
+"""Every DAG of the lab, task by task: ids, order, trigger rules, waits and parameters. Runs, evidence and people's habits hang on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DAG
+from test_dags import ROOT, dags_of
+
+from kraft_runbook.gates import Gate
+from kraft_runbook.phases import Phase, Step
+from kraft_runbook_airflow.gates import ApprovalGate
+from kraft_runbook_airflow.operators import not_asked_for
+from kraft_runbook_airflow.parity import COMPARABLE
+from kraft_runbook_airflow.report import ENDS
+from kraft_runbook_airflow.runbook import load_clusters
+
+EDGES = {
+    "metadata_parity_check__lab": "parity <-",
+    "way_back_watch__lab": "can_it_go_back <-",
+    "zk_to_kraft_migration__lab": """
+        preflight.claim_cluster <-
+        preflight.checks <- preflight.claim_cluster
+        gate_start.prove <- preflight.checks
+        gate_start.approve <- gate_start.prove
+        gate_start.approve_second <- gate_start.approve, gate_start.prove
+        gate_start.confirm <- gate_start.approve_second
+        provision_controllers.controller_101.provision <- gate_start.confirm
+        provision_controllers.controller_102.provision <- provision_controllers.controller_101.provision
+        provision_controllers.controller_103.provision <- provision_controllers.controller_102.provision
+        provision_controllers.quorum_ready <- provision_controllers.controller_103.provision
+        roll_brokers_to_hybrid.broker_1.restart <- provision_controllers.quorum_ready
+        roll_brokers_to_hybrid.broker_1.in_sync <- roll_brokers_to_hybrid.broker_1.restart
+        roll_brokers_to_hybrid.broker_2.restart <- roll_brokers_to_hybrid.broker_1.in_sync
+        roll_brokers_to_hybrid.broker_2.in_sync <- roll_brokers_to_hybrid.broker_2.restart
+        roll_brokers_to_hybrid.broker_3.restart <- roll_brokers_to_hybrid.broker_2.in_sync
+        roll_brokers_to_hybrid.broker_3.in_sync <- roll_brokers_to_hybrid.broker_3.restart
+        await_metadata_copy <- roll_brokers_to_hybrid.broker_3.in_sync
+        parity_in_hybrid <- await_metadata_copy
+        gate_dual_write.prove <- parity_in_hybrid
+        gate_dual_write.approve <- gate_dual_write.prove
+        gate_dual_write.approve_second <- gate_dual_write.approve, gate_dual_write.prove
+        gate_dual_write.confirm <- gate_dual_write.approve_second
+        roll_brokers_to_kraft.broker_1.restart <- gate_dual_write.confirm
+        roll_brokers_to_kraft.broker_1.in_sync <- roll_brokers_to_kraft.broker_1.restart
+        roll_brokers_to_kraft.broker_2.restart <- roll_brokers_to_kraft.broker_1.in_sync
+        roll_brokers_to_kraft.broker_2.in_sync <- roll_brokers_to_kraft.broker_2.restart
+        roll_brokers_to_kraft.broker_3.restart <- roll_brokers_to_kraft.broker_2.in_sync
+        roll_brokers_to_kraft.broker_3.in_sync <- roll_brokers_to_kraft.broker_3.restart
+        parity_in_dual_write <- roll_brokers_to_kraft.broker_3.in_sync
+        soak <- parity_in_dual_write
+        gate_finalize.prove <- soak
+        gate_finalize.approve <- gate_finalize.prove
+        gate_finalize.approve_second <- gate_finalize.approve, gate_finalize.prove
+        gate_finalize.parity_again <- gate_finalize.approve_second
+        gate_finalize.confirm <- gate_finalize.parity_again
+        finalize_controllers.controller_101.restart <- gate_finalize.confirm
+        finalize_controllers.controller_101.caught_up <- finalize_controllers.controller_101.restart
+        finalize_controllers.controller_102.restart <- finalize_controllers.controller_101.caught_up
+        finalize_controllers.controller_102.caught_up <- finalize_controllers.controller_102.restart
+        finalize_controllers.controller_103.restart <- finalize_controllers.controller_102.caught_up
+        finalize_controllers.controller_103.caught_up <- finalize_controllers.controller_103.restart
+        finalize_controllers.active_controller_last.restart <- finalize_controllers.controller_103.caught_up
+        finalize_controllers.finalized <- finalize_controllers.active_controller_last.restart
+        finalize_controllers.zookeeper_secrets <- finalize_controllers.finalized
+        closing_report <- finalize_controllers.zookeeper_secrets
+    """,
+    "zk_to_kraft_rollback__lab": """
+        plan.claim_cluster <-
+        plan.way_back <- plan.claim_cluster
+        gate_rollback.prove <- plan.way_back
+        gate_rollback.approve <- gate_rollback.prove
+        gate_rollback.approve_second <- gate_rollback.approve, gate_rollback.prove
+        gate_rollback.confirm <- gate_rollback.approve_second
+        restore_quorum <- gate_rollback.confirm
+        roll_brokers_back_to_hybrid.broker_1.restart <- restore_quorum
+        roll_brokers_back_to_hybrid.broker_1.in_sync <- roll_brokers_back_to_hybrid.broker_1.restart
+        roll_brokers_back_to_hybrid.broker_2.restart <- roll_brokers_back_to_hybrid.broker_1.in_sync
+        roll_brokers_back_to_hybrid.broker_2.in_sync <- roll_brokers_back_to_hybrid.broker_2.restart
+        roll_brokers_back_to_hybrid.broker_3.restart <- roll_brokers_back_to_hybrid.broker_2.in_sync
+        roll_brokers_back_to_hybrid.broker_3.in_sync <- roll_brokers_back_to_hybrid.broker_3.restart
+        parity_before_leaving <- roll_brokers_back_to_hybrid.broker_3.in_sync
+        leave_kraft <- parity_before_leaving
+        restart_cut_off_brokers <- leave_kraft
+        roll_brokers_to_zookeeper.broker_1.restart <- restart_cut_off_brokers
+        roll_brokers_to_zookeeper.broker_1.in_sync <- roll_brokers_to_zookeeper.broker_1.restart
+        roll_brokers_to_zookeeper.broker_2.restart <- roll_brokers_to_zookeeper.broker_1.in_sync
+        roll_brokers_to_zookeeper.broker_2.in_sync <- roll_brokers_to_zookeeper.broker_2.restart
+        roll_brokers_to_zookeeper.broker_3.restart <- roll_brokers_to_zookeeper.broker_2.in_sync
+        roll_brokers_to_zookeeper.broker_3.in_sync <- roll_brokers_to_zookeeper.broker_3.restart
+        set_controllers_aside.controller_101 <- roll_brokers_to_zookeeper.broker_3.in_sync
+        set_controllers_aside.controller_102 <- set_controllers_aside.controller_101
+        set_controllers_aside.controller_103 <- set_controllers_aside.controller_102
+        verify <- set_controllers_aside.controller_103
+        closing_report <- verify
+    """,
+}
+"""Each task, and behind the arrow the tasks just before it."""
+
+ALL_DONE = {"zk_to_kraft_migration__lab": {"closing_report"}, "zk_to_kraft_rollback__lab": {"closing_report"}}
+"""The tasks that run whatever happened before; every other one runs after success alone."""
+
+PARAMS = {
+    "metadata_parity_check__lab": {"dry_run": False, "full": False},
+    "way_back_watch__lab": {"dry_run": False},
+    "zk_to_kraft_migration__lab": {"dry_run": False, "soak_minutes": 60, "approvals_needed": 1},
+    "zk_to_kraft_rollback__lab": {"dry_run": False, "goal": "ZOOKEEPER", "gone_controllers": None, "approvals_needed": 1},
+}
+
+WAITS = {
+    "provision_controllers.quorum_ready": (None, "quorum_ready", None, "{{ params.dry_run }}"),
+    "await_metadata_copy": (None, "metadata_copied", None, "{{ params.dry_run }}"),
+    "finalize_controllers.finalized": (None, "finalized", None, "{{ params.dry_run }}"),
+    **{f"finalize_controllers.controller_{i}.caught_up": (None, "controller_caught_up", i, "{{ params.dry_run }}") for i in (101, 102, 103)},
+    **{
+        f"{roll}.broker_{i}.in_sync": (first, "broker_in_sync", i, rehearsed)
+        for roll, first, rehearsed in (
+            ("roll_brokers_to_hybrid", "broker_registered_as_migrating", "{{ params.dry_run }}"),
+            ("roll_brokers_to_kraft", "broker_registered_in_kraft", "{{ params.dry_run }}"),
+            ("roll_brokers_back_to_hybrid", "broker_back_in_migration_mode", "{{ params.dry_run }}"),
+            ("roll_brokers_to_zookeeper", "broker_in_zookeeper_mode", "{{ params.dry_run or params.goal == 'HYBRID' }}"),
+        )
+        for i in (1, 2, 3)
+    },
+}
+"""A wait: what must hold first, what then, of which node, and when the run leaves it out."""
+
+LEFT_OUT_WITH_GOAL_HYBRID = {Step.DEPROVISION_CONTROLLERS, Step.LEAVE_KRAFT, Step.ROLL_BROKERS_TO_ZOOKEEPER, Step.SET_CONTROLLERS_ASIDE}
+
+ASKED = {
+    Gate.START: "start the migration to KRaft?",
+    Gate.DUAL_WRITE: "restart the brokers in KRaft mode?",
+    Gate.FINALIZE: "finalize? This can't be undone",
+    Gate.ROLLBACK: "go back to ZooKeeper?",
+}
+
+LAST_WORDS = {
+    Phase.ZOOKEEPER: (
+        "Cluster lab is back in ZooKeeper mode. Nothing that was acknowledged was lost: what the controllers had touched last was proven in ZooKeeper before "
+        "they were stopped.\n"
+        "The controllers' data and configuration were set aside on their hosts (names that end in set-aside and the time): keep them until you need them no more.\n"
+        "The migration can begin anew at once: trigger zk_to_kraft_migration__lab."
+    ),
+    Phase.HYBRID: (
+        "No broker of cluster lab is in KRaft mode any more. To go on, trigger zk_to_kraft_migration__lab; to leave KRaft altogether, trigger "
+        "zk_to_kraft_rollback__lab with goal ZOOKEEPER."
+    ),
+    Phase.FINALIZED: (
+        "Cluster lab runs on KRaft; the migration is final.\n"
+        "May be decommissioned now: the ZooKeeper ensemble ({servers}), once nothing else uses it;\n"
+        "the brokers' former ZooKeeper properties, which no rendered configuration holds any more.\n"
+        "Keep: the evidence of this run, and the last proven dual-write state, which later parity checks compare against.\n"
+        "Next: upgrade metadata.version and the software to Kafka 4 when you are ready."
+    ),
+}
+
+
+@pytest.fixture
+def dags(monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
+    """Every DAG of every DAG file, for the lab's cluster file."""
+    files = sorted((ROOT / "dags").glob("*.py"))
+    return {dag_id: dag for file in files for dag_id, dag in dags_of(file.name, ROOT / "include" / "clusters", monkeypatch).items()}
+
+
+def test_each_dag_has_these_tasks_in_this_order(dags: dict[str, DAG]) -> None:
+    found = {dag_id: {task.task_id: task.upstream_task_ids for task in dag.tasks} for dag_id, dag in dags.items()}
+    assert found == {dag_id: dict(map(_edge, text.strip().splitlines())) for dag_id, text in EDGES.items()}
+
+
+def _edge(line: str) -> tuple[str, set[str]]:
+    task, _, before = line.strip().partition(" <-")
+    return task, {each.strip() for each in before.split(",") if each.strip()}
+
+
+def test_each_dag_has_these_parameters_and_schedule(dags: dict[str, DAG]) -> None:
+    assert {dag_id: dag.params.dump() for dag_id, dag in dags.items()} == PARAMS
+    assert {dag_id: dag.schedule for dag_id, dag in dags.items()} == dict.fromkeys(PARAMS) | {"way_back_watch__lab": "*/10 * * * *"}
+
+
+def test_only_the_closing_report_runs_whatever_happened(dags: dict[str, DAG]) -> None:
+    rules = {(dag_id, task.task_id): str(task.trigger_rule.value) for dag_id, dag in dags.items() for task in dag.tasks}
+    assert {at for at, rule in rules.items() if rule == "all_done"} == {(dag_id, task) for dag_id, tasks in ALL_DONE.items() for task in tasks}
+    assert set(rules.values()) == {"all_success", "all_done"}
+
+
+def test_each_wait_waits_for_this(dags: dict[str, DAG]) -> None:
+    sensors = [task for dag in dags.values() for task in dag.tasks if getattr(task, "start_from_trigger", False) and hasattr(task, "condition")]
+    found = {each.task_id: (each.first and each.first[0], each.condition, each.node, each.rehearse) for each in sensors}
+    assert found == WAITS
+
+
+def test_a_cluster_file_that_cant_be_used_has_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bad.yaml").write_text("name: bad\n")
+    made = dags_of("zk_to_kraft_migration.py", tmp_path, monkeypatch)
+    assert {dag_id: [task.task_id for task in dag.tasks] for dag_id, dag in made.items()} == {"cluster_file_problem__bad": ["problem"]}
+
+
+@pytest.mark.parametrize("step", Step)
+def test_a_rollback_to_hybrid_leaves_out_these_steps(step: Step) -> None:
+    because = "not asked for: the goal of this run is HYBRID" if step in LEFT_OUT_WITH_GOAL_HYBRID else None
+    assert not_asked_for({"params": {"goal": Phase.HYBRID.value}}, step) == because
+    assert not_asked_for({"params": {"goal": Phase.ZOOKEEPER.value}}, step) is None
+    assert not_asked_for({"params": {}}, step) is None
+
+
+@pytest.mark.parametrize("gate", Gate)
+def test_each_gate_asks_this(gate: Gate) -> None:
+    asked = {number: ApprovalGate(task_id="asked", cluster="lab", gate=gate, number=number).subject for number in (1, 2)}
+    assert asked == {1: f"lab: {ASKED[gate]}", 2: f"lab: {ASKED[gate]} (second signature)"}
+
+
+def test_each_goal_has_these_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(ROOT / "include" / "clusters"))
+    (lab,) = load_clusters()
+    assert {goal: say(lab) for goal, say in ENDS.items()} == {
+        goal: text.replace("{servers}", ", ".join(lab.zookeeper.servers)) for goal, text in LAST_WORDS.items()
+    }
+
+
+def test_the_two_stores_are_compared_in_these_phases() -> None:
+    assert {phase.value for phase in COMPARABLE} == {"HYBRID", "DUAL_WRITE", "FINALIZED"}
