@@ -34,7 +34,7 @@ $(UV):
 
 # Spark starts some seconds sooner with its classes kept; whatever goes wrong here, it starts as ever without.
 $(ARCHIVE): $(VENV)
-	-$(BIN)/python -m kraft_runbook.spark.class_archive
+	-$(BIN)/python -m kraft_runbook.parity.spark.class_archive
 
 jars: $(JARS)
 

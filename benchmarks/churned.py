@@ -25,11 +25,11 @@ from pyspark.sql import SparkSession
 from benchmarks.scale.churn import churning
 from benchmarks.scale.cluster import DEFAULT_DIRECTORY, Plan, load_spec, saved_plan
 from benchmarks.scale.tree import topic_name
-from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.metadata.comparison import ParityReport, Verdict
-from kraft_runbook.spark.parity import run_parity
-from kraft_runbook.spark.session import session
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.parity.comparison import ParityReport, Verdict
+from kraft_runbook.parity.spark.full_comparison import run_parity
+from kraft_runbook.parity.spark.session import session
 from lab.checkout import commit
 
 PLANT_EVERY = 10

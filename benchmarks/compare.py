@@ -20,23 +20,23 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.scale.cluster import Plan, load_spec
-from kraft_runbook.clients.decoding import decoding_of
-from kraft_runbook.clients.log_follower import LogFollower
-from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_topics import read_topic_columns
-from kraft_runbook.clients.zookeeper_tree import topic_names
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.metadata import entities
-from kraft_runbook.metadata.comparison import compare
-from kraft_runbook.metadata.entities import Row
-from kraft_runbook.metadata.metadata_log import LogReplay, Version
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
+from kraft_runbook.io.zookeeper.read_rows import topic_names
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata import canonical_rows
+from kraft_runbook.metadata.canonical_rows import Row
+from kraft_runbook.metadata.image.log_replay import LogReplay, Version
 from kraft_runbook.metadata.topic_columns import TopicColumns, bounds_of
 from kraft_runbook.metadata.topic_prints import topic_prints
-from kraft_runbook.spark.arrow_rows import ROWS, row_batches
-from kraft_runbook.spark.frames import rows_frame
-from kraft_runbook.spark.settings import SETTINGS
-from kraft_runbook.spark.topics import compare_topics
+from kraft_runbook.parity.comparison import compare
+from kraft_runbook.parity.decoding import decoding_of
+from kraft_runbook.parity.log_follower import LogFollower
+from kraft_runbook.parity.spark.arrow_rows import ROWS, row_batches
+from kraft_runbook.parity.spark.rows_frame import rows_frame
+from kraft_runbook.parity.spark.settings import SETTINGS
+from kraft_runbook.parity.spark.topic_join import compare_topics
 
 FILES = "compare"
 """Where, below the cluster's directory, both sides are kept as files."""
@@ -122,16 +122,16 @@ def rows_of(side: TopicColumns, topics: Iterable[int]) -> Iterator[Row]:
     configs = bounds_of(side.configs.topic, len(side)).tolist()
     for at in topics:
         name = side.names[at]
-        yield entities.topic(name, side.ids[at])
+        yield canonical_rows.topic(name, side.ids[at])
         for each in range(bounds[at], bounds[at + 1]):
             replicas, adding, removing, isr = (
                 lists.values[lists.offsets[each] : lists.offsets[each + 1]].tolist() for lists in (held.replicas, held.adding, held.removing, held.isr)
             )
             number = int(held.partition[each])
-            yield entities.assignment(name, number, replicas, adding, removing)
-            yield entities.partition_state(name, number, int(held.leader[each]), int(held.leader_epoch[each]), isr, int(held.recovery[each]))
+            yield canonical_rows.assignment(name, number, replicas, adding, removing)
+            yield canonical_rows.partition_state(name, number, int(held.leader[each]), int(held.leader_epoch[each]), isr, int(held.recovery[each]))
         for each in range(configs[at], configs[at + 1]):
-            yield entities.topic_config(name, side.configs.name[each], side.configs.value[each])
+            yield canonical_rows.topic_config(name, side.configs.name[each], side.configs.value[each])
 
 
 def read_sides(spark: SparkSession, plan: Plan) -> Sides:
@@ -152,8 +152,8 @@ def read_sides(spark: SparkSession, plan: Plan) -> Sides:
 def ours(spark: SparkSession, sides: Sides) -> int:
     """A fingerprint a topic on each side, Spark's comparison of those, and the rows of the topics that differ: how many keys differ."""
     salt = b"salt"
-    left = rows_frame(spark, (entities.whole_topic(each.topic, each.value) for each in topic_prints(sides.zookeeper, salt)))
-    right = rows_frame(spark, (entities.whole_topic(each.topic, each.value) for each in topic_prints(sides.log, salt)))
+    left = rows_frame(spark, (canonical_rows.whole_topic(each.topic, each.value) for each in topic_prints(sides.zookeeper, salt)))
+    right = rows_frame(spark, (canonical_rows.whole_topic(each.topic, each.value) for each in topic_prints(sides.log, salt)))
     names = set(compare_topics(left, right).in_question)
     first, second = (rows_of(side, [at for at, name in enumerate(side.names) if name in names]) for side in (sides.zookeeper, sides.log))
     return len(compare(first, (Version(row.kind, row.key, row.value, 0, last=True) for row in second)).differences)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kraft_runbook.metadata.entities import Kind, Row
+from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.topic_columns import PartitionColumns, TopicColumns, bounds_of
 
 Partition = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int, int, tuple[int, ...], int]

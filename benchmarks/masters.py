@@ -23,7 +23,7 @@ import pyspark
 from benchmarks.scale.cluster import DEFAULT_DIRECTORY, NAME, Plan, saved_plan
 from benchmarks.scale.processes import Processes
 from kraft_runbook.errors import RunbookError, StepFailed
-from kraft_runbook.spark.settings import SETTINGS
+from kraft_runbook.parity.spark.settings import SETTINGS
 from lab.checkout import commit
 from lab.layout import ROOT
 
@@ -38,7 +38,7 @@ def job(plan: Plan, master: str) -> float:
     local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "1g"}
     conf = [part for name, value in (SETTINGS | local).items() for part in ("--conf", f"{name}={value}")]
     report = plan.directory / "masters.json"
-    command = [str(SPARK / "bin" / "spark-submit"), "--master", master, *conf, str(ROOT / "include/kraft_runbook/spark/parity_job.py")]
+    command = [str(SPARK / "bin" / "spark-submit"), "--master", master, *conf, str(ROOT / "include/kraft_runbook/parity/spark/job.py")]
     command += ["--cluster", NAME, "--clusters-dir", str(plan.clusters), "--output", str(report)]
     began = time.perf_counter()
     done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)

@@ -20,11 +20,11 @@ from kazoo.client import KazooClient
 
 from benchmarks.ours import RANGES, READERS
 from benchmarks.scale.cluster import DEFAULT_DIRECTORY, Plan, load_spec, saved_plan
-from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_topics import read_topic_columns
-from kraft_runbook.clients.zookeeper_tree import topic_names
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
+from kraft_runbook.io.zookeeper.read_rows import topic_names
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from lab.checkout import commit
 
 EVERY = 0.01

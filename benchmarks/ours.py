@@ -13,18 +13,18 @@ from pathlib import Path
 
 from benchmarks.facts import Done, Summary, joined, summary_of_columns
 from benchmarks.scale.cluster import NAME, Plan, load_spec
-from kraft_runbook.clients.decoding import decoding_of
-from kraft_runbook.clients.log_follower import LogFollower
-from kraft_runbook.clients.recheck import recheck as look_at_what_changed
-from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_topics import read_topic_columns
-from kraft_runbook.clients.zookeeper_tree import topic_names
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.metadata.metadata_log import LogReplay
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
+from kraft_runbook.io.zookeeper.read_rows import topic_names
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.metadata.topic_prints import topic_prints
-from kraft_runbook.spark.parity import run_parity
-from kraft_runbook.spark.session import session
+from kraft_runbook.parity.decoding import decoding_of
+from kraft_runbook.parity.log_follower import LogFollower
+from kraft_runbook.parity.recheck import recheck as look_at_what_changed
+from kraft_runbook.parity.spark.full_comparison import run_parity
+from kraft_runbook.parity.spark.session import session
 
 READERS = 2
 """Processes that read ZooKeeper, as Spark's ``local[2]`` has them."""
@@ -33,8 +33,8 @@ PROVEN = "proven"
 """Where, below the cluster's directory, the last proven state is kept."""
 
 SPARK_ALONE = """
-from kraft_runbook.spark.class_archive import compare_nothing
-from kraft_runbook.spark.session import session
+from kraft_runbook.parity.spark.class_archive import compare_nothing
+from kraft_runbook.parity.spark.session import session
 with session(None) as spark:
     compare_nothing(spark)
 """
@@ -141,7 +141,7 @@ def recheck_warm(plan: Plan) -> Done:
 
 def _command(plan: Plan, *more: str) -> Done:
     began = time.perf_counter()
-    command = [sys.executable, "-m", "kraft_runbook.cli", "parity", "--cluster", NAME, "--clusters-dir", str(plan.clusters), *more]
+    command = [sys.executable, "-m", "kraft_runbook.cli.app", "parity", "--cluster", NAME, "--clusters-dir", str(plan.clusters), *more]
     done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, check=False)
     took = time.perf_counter() - began
     if done.returncode:

@@ -24,12 +24,12 @@ from benchmarks.facts import CAMEL, SNAKE, Done, Facts, LogScript, differences, 
 from benchmarks.kazoo_peers import loop_facts, loop_facts_in_two
 from benchmarks.scale.cluster import Plan, load_spec
 from benchmarks.scale.processes import JVM
-from kraft_runbook.clients.metadata_log_reader import MetadataLogReader
-from kraft_runbook.clients.metadata_quorum import describe_quorum
-from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.metadata.entities import kafka_uuid
-from kraft_runbook.metadata.log_chunks import Chunk
+from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.metadata.canonical_rows import kafka_uuid
+from kraft_runbook.metadata.log.log_chunks import Chunk
 from lab.installation import JARS, TEMPLATES, java
 
 # -- the metadata log -----------------------------------------------------------------------------------------------------

@@ -26,20 +26,20 @@ from pathlib import Path
 
 from kafka.protocol.admin import CreateTopicsRequest
 
-from kraft_runbook.clients.departure import leave_kraft
-from kraft_runbook.clients.kafka_connection import KafkaConnection
-from kraft_runbook.clients.metadata_quorum import describe_quorum
-from kraft_runbook.clients.observe import accepts, observe
-from kraft_runbook.clients.playbooks import gather_host_facts
-from kraft_runbook.clients.secrets import Secrets
-from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_handover import await_election, leave_office, read_office
 from kraft_runbook.cluster import Broker, ClusterSpec
 from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import RunbookError, StepFailed, Unreachable
+from kraft_runbook.io.hosts.playbooks import gather_host_facts
+from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.handover import await_election, leave_office, read_office
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.leaving import fence_plan
 from kraft_runbook.observation import was_read
 from kraft_runbook.phases import Phase
+from kraft_runbook.procedures.leave_kraft import leave_kraft
+from kraft_runbook.procedures.observe import accepts, observe
 from lab import ROOT, lifecycle, supervision
 from lab.layout import layout
 

@@ -6,10 +6,10 @@ import secrets
 import shlex
 from pathlib import Path
 
-from kraft_runbook.clients.private_file import write_private
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.configuration import render_secrets
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.private_file import write_private
 
 
 def make_secrets(spec: ClusterSpec, environment_file: Path) -> None:

@@ -29,10 +29,10 @@ from kazoo.protocol.states import KazooState
 
 from benchmarks.scale.cluster import CLUSTER_ID, Plan, load_spec, saved_plan
 from benchmarks.scale.leader import PATIENCE, Leader
-from kraft_runbook.clients.private_file import write_private
-from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.cluster import Broker, ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
+from kraft_runbook.io.private_file import write_private
+from kraft_runbook.io.secrets import environment_secrets
 
 HEARTBEAT_EVERY = 2.0
 """``broker.heartbeat.interval.ms``'s default, in seconds."""

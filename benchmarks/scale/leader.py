@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from kraft_runbook.clients.kafka_connection import KafkaConnection
-from kraft_runbook.clients.metadata_quorum import describe_quorum
-from kraft_runbook.clients.secrets import Secrets
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
+from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.secrets import Secrets
 
 NOT_CONTROLLER = 41
 PASSING = {NOT_CONTROLLER: "it is not the controller", 7: "it had no time (REQUEST_TIMED_OUT)"}

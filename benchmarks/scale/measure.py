@@ -17,11 +17,11 @@ from benchmarks.scale.driver_log import COPIED, DUAL_WRITE, DriverLog, moment
 from benchmarks.scale.processes import Processes, Usage
 from benchmarks.scale.start import GHOSTS, ZOOKEEPER, await_leader, await_registration, sockets, start_controller, start_zookeeper
 from benchmarks.scale.tree import write_snapshot
-from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.metadata.zookeeper_tree import parse_migration
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata.znodes.znode_rows import parse_migration
 from lab.installation import fetch_jars, install, java
 from lab.layout import ROOT
 from lab.ports import require_free

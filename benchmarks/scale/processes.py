@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_runbook.clients.private_file import write_private
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.private_file import write_private
 from lab.installation import JARS, TEMPLATES, java
 
 JVM = (

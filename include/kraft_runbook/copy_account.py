@@ -8,7 +8,7 @@ from typing import Any
 from kraft_runbook.checks.copy import EXPECTED_COPY
 from kraft_runbook.conditions import Condition
 from kraft_runbook.copy_tuning import duration
-from kraft_runbook.evidence_body import Body, moment, number, part, parts, text, whole
+from kraft_runbook.evidence.body import Body, moment, number, part, parts, text, whole
 from kraft_runbook.gates import Gate
 from kraft_runbook.observation import ClusterObservation, was_read
 

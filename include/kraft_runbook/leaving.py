@@ -117,7 +117,7 @@ class Departure:
     ``migration_offset``: up to where ZooKeeper was written; ``touched_keys``: how many keys the final proof compared.
     ``gone``: controllers that counted as stopped on the operator's word. ``logs_read``: what each controller's own log shows, where it was to be proven
     from them that the copy was never committed.
-    ``raised``: the partitions whose state znode was written again since its version lay behind their epoch (``metadata.partition_epochs``), in words.
+    ``raised``: the partitions whose state znode was written again since its version lay behind their epoch (``parity.partition_epochs``), in words.
     """
 
     began_at: datetime

@@ -145,7 +145,7 @@ class PhaseReading:
     """The observed phase and why. For UNKNOWN, ``reasons`` says what could not be read or what contradicts.
 
     ``transient``: a controller or broker that has just started shows the same for some moments (docs/interruptions.md), or the look itself
-    ended too early, so that only time tells; ``clients.settled`` looks again before anything is refused for it.
+    ended too early, so that only time tells; ``procedures.settled`` looks again before anything is refused for it.
     """
 
     phase: Phase

@@ -5,10 +5,10 @@ from __future__ import annotations
 from kafka.admin import ConfigResourceType
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
-from kraft_runbook.clients.kafka_connection import KafkaConnection
-from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.cluster import Broker, ClusterSpec
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.secrets import environment_secrets
 
 CLUSTER_DEFAULT = {"log.cleaner.threads": "2", "max.connections.per.ip": "3000"}
 FIRST_BROKER = {

@@ -6,10 +6,10 @@ from typing import Any
 
 from kafka.protocol.admin import AlterClientQuotasRequest
 
-from kraft_runbook.clients.kafka_connection import KafkaConnection
-from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.secrets import environment_secrets
 
 DEFAULT = None
 """The entity ``<default>`` (KIP-546: a null name)."""

@@ -21,10 +21,10 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from kraft_runbook.clients.private_file import write_private
 from kraft_runbook.cluster import Broker, ClusterSpec
 from kraft_runbook.configuration import render_properties
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.private_file import write_private
 from lab.broker_state import require_well
 from lab.health import QUIET
 from lab.layout import layout

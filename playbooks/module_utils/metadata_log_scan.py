@@ -1,6 +1,6 @@
 """What a metadata log on disk says of the migration: its segments and snapshots are read record by record, and of each only its kind.
 
-The layout is that of Kafka's record batches, magic 2, as in ``kraft_runbook.metadata.frames``; a test compares the two.
+The layout is that of Kafka's record batches, magic 2, as in ``kraft_runbook.metadata.log.frames``; a test compares the two.
 """
 
 from __future__ import annotations

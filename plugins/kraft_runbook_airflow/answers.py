@@ -20,8 +20,8 @@ from airflow.sdk.execution_time.hitl import get_hitl_detail_content_detail
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
-from kraft_runbook.clients.evidence_store import evidence_directory, read_records
 from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.evidence.store import evidence_directory, read_records
 from kraft_runbook.gates import Gate
 from kraft_runbook.signatures import Signature, standing
 from kraft_runbook_airflow.journal import run_file_name

@@ -1,6 +1,6 @@
 """One run at a time changes a cluster, whichever DAG and whichever Airflow it belongs to.
 
-The claim lies in the cluster's own ZooKeeper (``clients/cluster_claim.py``). Every task that changes the cluster takes or renews it,
+The claim lies in the cluster's own ZooKeeper (``io/zookeeper/cluster_claim.py``). Every task that changes the cluster takes or renews it,
 so a task that is cleared after its run had failed can't slip past a newer run. The closing report gives it back; where a run ends
 without one, the next run of this Airflow finds it free, and one of another Airflow once the lease has ended.
 """
@@ -15,10 +15,10 @@ from typing import Any
 from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import DagRunResult, GetDagRun
 
-from kraft_runbook.clients.cluster_claim import Claim, RunState, hold_claim, lease_end, release_claim
-from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
+from kraft_runbook.io.zookeeper.cluster_claim import Claim, RunState, hold_claim, lease_end, release_claim
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook_airflow.environment import airflow_secrets
 
 log = logging.getLogger(__name__)

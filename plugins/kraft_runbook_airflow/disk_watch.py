@@ -67,7 +67,7 @@ class DiskWatch:
 
 def read_controllers(spec: ClusterSpec) -> Hosts:
     """The controllers' hosts, in one run of ansible."""
-    from kraft_runbook.clients.playbooks import (
+    from kraft_runbook.io.hosts.playbooks import (
         gather_host_facts,
     )  # ansible-runner is slow to import, and the event loop waits for what is imported at its start
 

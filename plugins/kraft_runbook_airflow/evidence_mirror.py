@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from airflow.sdk import ObjectStoragePath
 
-from kraft_runbook.clients.evidence_store import read_records
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.evidence import EvidenceRecord
+from kraft_runbook.evidence.record import EvidenceRecord
+from kraft_runbook.evidence.store import read_records
 
 
 class NotMirrored(RunbookError):

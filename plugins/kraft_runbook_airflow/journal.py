@@ -12,10 +12,10 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.clients.evidence_store import append_record, evidence_directory, read_records, run_name_in
 from kraft_runbook.errors import Refused, RunbookError, StepFailed
-from kraft_runbook.evidence import EvidenceRecord
-from kraft_runbook.evidence_report import BAD_OUTCOMES
+from kraft_runbook.evidence.record import EvidenceRecord
+from kraft_runbook.evidence.run_report import BAD_OUTCOMES
+from kraft_runbook.evidence.store import append_record, evidence_directory, read_records, run_name_in
 from kraft_runbook_airflow.evidence_mirror import mirror
 
 log = logging.getLogger(__name__)

@@ -15,16 +15,16 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from kraft_runbook.clients.report_file import read_report
-from kraft_runbook.clients.secrets import connection_variable, references
-from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.gates import ParitySummary
-from kraft_runbook.metadata.comparison import ParityReport
+from kraft_runbook.io.secrets import connection_variable, references
+from kraft_runbook.parity.comparison import ParityReport
+from kraft_runbook.parity.report_file import read_report
+from kraft_runbook.parity.spark.settings import SETTINGS
 from kraft_runbook.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.signatures import concluded
-from kraft_runbook.spark.settings import SETTINGS
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, clusters_directory, is_dry_run, state_directory
 from kraft_runbook_airflow.journal import record, records_of, require_shared_state, run_file_name, told_to_a_person
 from kraft_runbook_airflow.spark_submit import ends_with_this_process
@@ -48,7 +48,7 @@ class ParityOperator(SparkSubmitOperator):
 
     def __init__(self, *, cluster: str, **kwargs: Any) -> None:
         super().__init__(
-            application=str(PROJECT / "include" / "kraft_runbook" / "spark" / "parity_job.py"),
+            application=str(PROJECT / "include" / "kraft_runbook" / "parity" / "spark" / "job.py"),
             name=f"kraft-runbook-parity-{cluster}",
             conn_id=SPARK_CONNECTION,
             env_vars=ENVIRONMENT,

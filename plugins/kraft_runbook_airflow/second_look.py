@@ -9,10 +9,10 @@ from typing import Any
 from kraft_runbook.checks import CheckResult
 from kraft_runbook.checks.liveness import CODE
 from kraft_runbook.checks.registry import CHECKS, Needs
-from kraft_runbook.clients.observe import observe
-from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.observation import ClusterObservation
+from kraft_runbook.procedures.observe import observe
+from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook_airflow.environment import airflow_secrets
 
 Checks = tuple[CheckResult, ...]

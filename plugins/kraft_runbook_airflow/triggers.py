@@ -12,13 +12,13 @@ from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
 from kraft_runbook.checks import CheckResult, Verdict, run_checks
 from kraft_runbook.checks.liveness import dual_write_liveness
-from kraft_runbook.clients.observe import observe
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.conditions import Condition
 from kraft_runbook.copy_account import copied
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.phases import detect_phase
+from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.disk_watch import DiskWatch
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, state_directory
 from kraft_runbook_airflow.journal import disk_in_words, record_for, require_shared

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kraft_runbook.clients.evidence_store import read_records
+from kraft_runbook.evidence.store import read_records
 from kraft_runbook_airflow.journal import run_file_name
 from lab.airflow_standalone import Airflow, AirflowClient
 from lab.installation import fetch_jars, java

@@ -14,7 +14,7 @@ from kraft_runbook.checks import Verdict as CheckVerdict
 from kraft_runbook.cluster import Approvals
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.gates import Gate, ParitySummary, make_proof
-from kraft_runbook.metadata.parity_report import ParityReport, Verdict
+from kraft_runbook.parity.parity_report import ParityReport, Verdict
 from kraft_runbook.phases import Phase
 from kraft_runbook.signatures import Signature
 from kraft_runbook.way_back import way_back

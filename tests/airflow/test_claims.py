@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from kazoo.client import KazooClient
 
-from kraft_runbook.clients.cluster_claim import PATH, Claim, RunState, hold_claim, lease_end, release_claim
-from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.cluster import ZooKeeper
 from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.cluster_claim import PATH, Claim, RunState, hold_claim, lease_end, release_claim
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from tests.unit.observations import SPEC
 
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)

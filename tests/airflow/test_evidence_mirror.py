@@ -11,8 +11,8 @@ from airflow.sdk import ObjectStoragePath
 from airflow.sdk.io import attach
 from fsspec.implementations.memory import MemoryFileSystem
 
-from kraft_runbook.clients.evidence_store import inspect_run, read_records, run_name
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.evidence.store import inspect_run, read_records, run_name
 from kraft_runbook_airflow.evidence_mirror import NotMirrored, mirror
 from kraft_runbook_airflow.journal import record, record_for, records_of, require_mirrored
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from kazoo.client import KazooClient
 
-from kraft_runbook.clients.cluster_claim import PATH, Claim
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.zookeeper.cluster_claim import PATH, Claim
 
 APPROVE = "gate_start.approve"
 SECOND = "gate_start.approve_second"

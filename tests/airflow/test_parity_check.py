@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from kraft_runbook.clients.dual_write import NoProof
-from kraft_runbook.clients.report_file import read_report, write_report
-from kraft_runbook.metadata.comparison import Obstacle, ParityReport, make_report
-from kraft_runbook.metadata.entities import Kind
+from kraft_runbook.metadata.canonical_rows import Kind
+from kraft_runbook.parity.comparison import Obstacle, ParityReport, make_report
+from kraft_runbook.parity.dual_write import NoProof
+from kraft_runbook.parity.report_file import read_report, write_report
 from kraft_runbook.phases import Phase, PhaseReading
 from kraft_runbook_airflow import parity, parity_check
 from kraft_runbook_airflow.parity import ParityOperator

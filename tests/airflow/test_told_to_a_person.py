@@ -12,9 +12,9 @@ import pytest
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSecretsBackendAccessDenied
 
-from kraft_runbook.clients.evidence_store import append_record, evidence_directory, read_records
 from kraft_runbook.cluster import SecretRef
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
 from kraft_runbook.phases import Phase
 from kraft_runbook_airflow import environment, journal, operators, parity, report, soak, triggers
 from kraft_runbook_airflow.journal import disk_in_words, run_file_name, told_to_a_person

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from kraft_runbook.clients.evidence_store import read_records
+from kraft_runbook.evidence.store import read_records
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode
 from kraft_runbook.phases import Phase
 from kraft_runbook_airflow import way_back_watch

@@ -14,8 +14,8 @@ from fault_injectors import injector
 from fault_processes import Process, kill, playbooks, processes, soon, spark_processes, task_process, until_gone, with_descendants
 from fault_scene import Scene, Undo, Unexpected
 
-from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.cluster import Broker, Controller
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from lab import supervision
 from lab.layout import layout
 

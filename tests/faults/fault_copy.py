@@ -15,7 +15,7 @@ from fault_proxy import Proxy
 from fault_scene import Scene, Undo, Unexpected
 from kazoo.client import KazooClient
 
-from kraft_runbook.clients.metadata_quorum import describe_quorum, read_cluster_records
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum, read_cluster_records
 from kraft_runbook.observation import BrokerMode
 from lab import lifecycle
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.metadata.copy_span import MIGRATION_TRANSACTION
-from kraft_runbook.metadata.frames import Record, records
-from kraft_runbook.metadata.record_schemas import RecordType, decode
+from kraft_runbook.metadata.log.copy_span import MIGRATION_TRANSACTION
+from kraft_runbook.metadata.log.frames import Record, records
+from kraft_runbook.metadata.log.record_schemas import RecordType, decode
 
 MARKS = {RecordType.BEGIN_TRANSACTION: "begin", RecordType.END_TRANSACTION: "end", RecordType.ABORT_TRANSACTION: "abort"}
 

@@ -8,7 +8,7 @@ from fault_processes import soon
 from fault_scene import Scene, Undo
 from labs import zookeeper_leader
 
-from kraft_runbook.clients.zookeeper_servers import server_mode
+from kraft_runbook.io.zookeeper.servers import server_mode
 from lab.layout import ZookeeperServer
 
 ELECTED_WITHIN = 30.0

@@ -13,8 +13,8 @@ from fault_processes import soon
 from fault_scene import Scene, Unexpected
 from kazoo.client import KazooClient
 
-from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from lab.layout import ZOOKEEPER
 
 ORDERS = ([1, 2, 3], [2, 3, 1], [3, 1, 2])

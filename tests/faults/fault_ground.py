@@ -15,13 +15,13 @@ from fault_case import Start
 from fault_proxy import Proxy
 from labs import Lab, describe_lab, with_ensemble
 
-from kraft_runbook.clients.observe import Scope, observe
-from kraft_runbook.clients.zookeeper_servers import server_mode
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.cluster_file import load_cluster
 from kraft_runbook.configuration import parse_properties
+from kraft_runbook.io.zookeeper.servers import server_mode
 from kraft_runbook.observation import BrokerMode, ControllerMode, was_read
 from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.procedures.observe import Scope, observe
 from lab import ROOT, lifecycle
 from lab.layout import ZookeeperServer, zookeeper_servers
 

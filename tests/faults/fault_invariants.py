@@ -13,7 +13,7 @@ from fault_parity import behind_left_kraft, behind_the_gate
 from fault_processes import Mutator
 
 from kraft_runbook.checks.model import Severity, Verdict
-from kraft_runbook.evidence import EvidenceRecord
+from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.gates import digest_of
 from kraft_runbook.phases import TRANSITIONS, Step
 

@@ -7,8 +7,8 @@ from fault_injectors import injector
 from fault_processes import soon
 from fault_scene import Scene, Undo
 
-from kraft_runbook.clients.metadata_quorum import describe_quorum
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 
 
 @injector("cut_network")

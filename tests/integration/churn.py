@@ -25,8 +25,8 @@ from confluent_kafka.admin import AlterConfigOpType as Op
 from kafka.protocol.admin import AlterClientQuotasRequest
 from labs import Lab
 
-from kraft_runbook.clients.kafka_connection import KafkaConnection
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka.connection import KafkaConnection
 
 
 @dataclass

@@ -6,7 +6,7 @@ import by_hand
 from confluent_kafka.admin import AdminClient, NewTopic
 from labs import Lab
 
-from kraft_runbook.clients.zookeeper import ZookeeperReader
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from lab.seed.configs import FIRST_BROKER, alter
 
 CHANNEL_SECONDS = 30.0

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kraft_runbook.addresses import split_address
-from kraft_runbook.clients.secrets import Secrets, environment_secrets
-from kraft_runbook.clients.zookeeper_servers import leads
 from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.io.secrets import Secrets, environment_secrets
+from kraft_runbook.io.zookeeper.servers import leads
 from lab import ROOT
 from lab.layout import ENSEMBLE, ZookeeperServer, environment, load, zookeeper_servers
 from lab.trial import free_network

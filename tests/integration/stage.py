@@ -88,7 +88,7 @@ class Stage:
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """``kraft-runbook …`` as a user runs it, with the lab's environment."""
         return subprocess.run(
-            [sys.executable, "-m", "kraft_runbook.cli", *arguments],
+            [sys.executable, "-m", "kraft_runbook.cli.app", *arguments],
             env={**self.lab.environment, **self.given},
             cwd=ROOT,
             capture_output=True,

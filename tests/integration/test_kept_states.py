@@ -17,11 +17,11 @@ import pytest
 from kazoo.client import KazooClient
 from labs import Lab
 
-from kraft_runbook.clients.metadata_quorum import read_cluster_records
-from kraft_runbook.clients.observe import observe
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.kafka.metadata_quorum import read_cluster_records
 from kraft_runbook.observation import was_read
 from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.procedures.observe import observe
 from lab import ROOT, supervision
 from lab.layout import ZOOKEEPER, layout, starts
 

@@ -17,18 +17,18 @@ from kazoo.client import KazooClient
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_acl
 from labs import Lab
 
-from kraft_runbook.clients import departure
-from kraft_runbook.clients.departure import leave_kraft
-from kraft_runbook.clients.final_proof import FinalProof
-from kraft_runbook.clients.metadata_quorum import describe_quorum
-from kraft_runbook.clients.observe import accepts, observe
-from kraft_runbook.clients.playbooks import gather_host_facts
-from kraft_runbook.clients.quorum_fence import QuorumFence
-from kraft_runbook.clients.quorum_logs import read_logs
 from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.hosts.playbooks import gather_host_facts
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.leaving import Departure, FencePlan, fence_plan
 from kraft_runbook.never_copied import why_not_proven
+from kraft_runbook.parity.final_proof import FinalProof
+from kraft_runbook.procedures import leave_kraft as departure
+from kraft_runbook.procedures.leave_kraft import leave_kraft
+from kraft_runbook.procedures.observe import accepts, observe
+from kraft_runbook.procedures.quorum_fence import QuorumFence
+from kraft_runbook.procedures.quorum_logs import read_logs
 from lab.layout import starts, zookeeper_servers
 
 BURST = [f"burst-{n}" for n in range(300)]

@@ -20,21 +20,22 @@ from kazoo.client import KazooClient
 from labs import Lab
 from pyspark.sql import SparkSession
 
-from kraft_runbook.clients.dual_write import read_migration
-from kraft_runbook.clients.final_proof import FinalProof, what_lies_behind
-from kraft_runbook.clients.log_follower import LogFollower
-from kraft_runbook.clients.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum
-from kraft_runbook.clients.quorum_facts import declared_rows
-from kraft_runbook.clients.recheck import recheck, save_proven
-from kraft_runbook.clients.zookeeper import ZookeeperReader
 from kraft_runbook.cluster import SecretRef
 from kraft_runbook.errors import RunbookError, SecretMissing
-from kraft_runbook.metadata import comparison, coverage, entities, levels
-from kraft_runbook.metadata.comparison import ParityReport, Verdict
-from kraft_runbook.metadata.entities import Fingerprints, Kind
-from kraft_runbook.metadata.metadata_log import LogReplay
+from kraft_runbook.io.kafka.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata import canonical_rows, metadata_version
+from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
+from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.observation import BrokerMode, ControllerMode
-from kraft_runbook.spark.parity import run_parity
+from kraft_runbook.parity import comparison, coverage
+from kraft_runbook.parity.comparison import ParityReport, Verdict
+from kraft_runbook.parity.dual_write import read_migration
+from kraft_runbook.parity.final_proof import FinalProof, what_lies_behind
+from kraft_runbook.parity.log_follower import LogFollower
+from kraft_runbook.parity.quorum_facts import declared_rows
+from kraft_runbook.parity.recheck import recheck, save_proven
+from kraft_runbook.parity.spark.full_comparison import run_parity
 
 Edit = Callable[[bytes], bytes | None]
 
@@ -250,7 +251,7 @@ def test_every_znode_below_the_root_is_compared_or_listed_as_not_compared(dual_w
 
 
 def test_a_version_that_does_not_cover_the_brokers_protocol_is_a_difference(dual_write: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(levels.LEVELS, "3.9-IV0", 22)
+    monkeypatch.setitem(metadata_version.LEVELS, "3.9-IV0", 22)
     replay = LogReplay(describe_quorum(dual_write.spec, secrets=dual_write.secrets).high_watermark - 1, Fingerprints(b""), dual_write.spec.kafka.ibp)
     with LogFollower(dual_write.spec, replay, secrets=dual_write.secrets) as log:
         log.read_to(replay.start)
@@ -318,7 +319,7 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
 
 def test_a_proof_that_is_too_old_is_not_built_on(dual_write: Lab, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_proven(tmp_path / "proven", dual_write.spec, compare(dual_write, spark), secrets=dual_write.secrets)
-    monkeypatch.setattr("kraft_runbook.clients.recheck.FULL_AFTER", timedelta(0))
+    monkeypatch.setattr("kraft_runbook.parity.recheck.FULL_AFTER", timedelta(0))
     report = recheck(dual_write.spec, tmp_path / "proven", secrets=dual_write.secrets)
     assert report.verdict is Verdict.INCONCLUSIVE
     assert "the last full comparison ended at" in report.summary and "--save-proven" in report.obstacles[0].way_out
@@ -355,7 +356,7 @@ def test_after_finalization_it_compares_with_the_last_proven_state(dual_write: L
     assert report.against.startswith("the baseline ")
 
     lines = gzip.decompress(baseline.read_bytes()).decode().splitlines()
-    payments = entities.whole_topic("payments", "").key
+    payments = canonical_rows.whole_topic("payments", "").key
     changed = [json.dumps([*json.loads(line)[:2], '"8 1 0123"']) if json.dumps(payments) in line else line for line in lines]
     assert changed != lines
     (tmp_path / "changed").write_bytes(gzip.compress(("\n".join(changed) + "\n").encode()))

@@ -8,8 +8,8 @@ from kazoo.client import KazooClient
 from labs import Lab
 from pyspark.sql import SparkSession
 
-from kraft_runbook.metadata.comparison import Verdict
-from kraft_runbook.spark.parity import run_parity
+from kraft_runbook.parity.comparison import Verdict
+from kraft_runbook.parity.spark.full_comparison import run_parity
 
 RUNS = 100
 PLANT_EVERY = 10

@@ -9,16 +9,16 @@ from kazoo.client import KazooClient
 from kazoo.security import ACL, Id, Permissions
 from labs import Lab
 
-from kraft_runbook.clients.multi_read import MultiRead
-from kraft_runbook.clients.observe_tree import read_tree
-from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.clients.znode_findings import PasswordSecrets
-from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_handover import NothingDeleted, Office, leave_office, read_office, why_not_deletable
 from kraft_runbook.cluster import ZooKeeper
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.metadata.entities import Fingerprints
-from kraft_runbook.metadata.zookeeper_tree import Decoding
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.handover import NothingDeleted, Office, leave_office, read_office, why_not_deletable
+from kraft_runbook.io.zookeeper.multi_read import MultiRead
+from kraft_runbook.io.zookeeper.read_tree import read_tree
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata.canonical_rows import Fingerprints
+from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets
+from kraft_runbook.metadata.znodes.znode_rows import Decoding
 from kraft_runbook.observation import Consequence, Found
 from tests.unit.bad_znodes import BAD, TOPIC, data_of
 

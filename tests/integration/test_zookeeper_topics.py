@@ -8,17 +8,17 @@ import pytest
 from kazoo.client import KazooClient
 from labs import Lab
 
-from kraft_runbook.clients import zookeeper as module
-from kraft_runbook.clients.multi_read import BulkRead
-from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_topics import read_topic_columns
-from kraft_runbook.clients.zookeeper_tree import read_topics, topic_names
 from kraft_runbook.cluster import ZooKeeper
-from kraft_runbook.metadata import entities
-from kraft_runbook.metadata.entities import Fingerprints, Row
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper import reader as module
+from kraft_runbook.io.zookeeper.multi_read import BulkRead
+from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
+from kraft_runbook.io.zookeeper.read_rows import read_topics, topic_names
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata import canonical_rows
+from kraft_runbook.metadata.canonical_rows import Fingerprints, Row
 from kraft_runbook.metadata.topic_columns import TopicColumns
-from kraft_runbook.metadata.zookeeper_tree import Decoding
+from kraft_runbook.metadata.znodes.znode_rows import Decoding
 
 DECODING = Decoding(Fingerprints(b"salt"))
 STATE = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":%d,"isr":[1,2]}'
@@ -28,17 +28,17 @@ PLAIN = [f"plain-{number}" for number in range(150)]
 def rows_in(columns: TopicColumns) -> list[Row]:
     """What the columns say, as rows."""
     names, of = columns.names, columns.partitions
-    rows = [entities.topic(name, each) for name, each in zip(names, columns.ids, strict=True)]
+    rows = [canonical_rows.topic(name, each) for name, each in zip(names, columns.ids, strict=True)]
     for at in range(len(of)):
         name, partition = names[of.topic[at]], int(of.partition[at])
         replicas, adding, removing, isr = (
             [int(each) for each in lists.values[lists.offsets[at] : lists.offsets[at + 1]]] for lists in (of.replicas, of.adding, of.removing, of.isr)
         )
-        rows.append(entities.assignment(name, partition, replicas, adding, removing))
-        rows.append(entities.partition_state(name, partition, int(of.leader[at]), int(of.leader_epoch[at]), isr, int(of.recovery[at])))
-        rows.append(entities.partition_epoch(name, partition, int(of.epoch[at])))
+        rows.append(canonical_rows.assignment(name, partition, replicas, adding, removing))
+        rows.append(canonical_rows.partition_state(name, partition, int(of.leader[at]), int(of.leader_epoch[at]), isr, int(of.recovery[at])))
+        rows.append(canonical_rows.partition_epoch(name, partition, int(of.epoch[at])))
     configs = columns.configs
-    rows += [entities.topic_config(names[topic], name, value) for topic, name, value in zip(configs.topic, configs.name, configs.value, strict=True)]
+    rows += [canonical_rows.topic_config(names[topic], name, value) for topic, name, value in zip(configs.topic, configs.name, configs.value, strict=True)]
     return sorted(rows, key=repr)
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from labs import Lab
 
-from kraft_runbook.clients.observe import observe
-from kraft_runbook.clients.settled import observe_settled
 from kraft_runbook.observation import ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.procedures.observe import observe
+from kraft_runbook.procedures.settled import observe_settled
 
 
 @dataclass

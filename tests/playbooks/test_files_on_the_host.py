@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kraft_runbook.clients.playbooks import playbook_directory
 from kraft_runbook.configuration import render_secrets
+from kraft_runbook.io.hosts.playbooks import playbook_directory
 from kraft_runbook.mode_settings import ZOOKEEPER_KEYS
 from kraft_runbook.properties_file import parse_properties
 

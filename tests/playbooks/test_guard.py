@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kraft_runbook.clients import playbooks
-from kraft_runbook.clients.playbooks import Guard, PlaybookResult, guarded_controllers, playbook_directory, provision_controller, restart_broker, run_playbook
-from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.cluster import ClusterSpec, Controller, Reach
 from kraft_runbook.configuration import broker_properties
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.io.hosts import playbooks
+from kraft_runbook.io.hosts.playbooks import Guard, PlaybookResult, guarded_controllers, playbook_directory, provision_controller, restart_broker, run_playbook
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.observation import BrokerMode, ControllerMode
 from tests.playbooks.conftest import CLUSTER_ID, Node
 

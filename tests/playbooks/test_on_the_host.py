@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_runbook.clients.playbooks import playbook_directory
 from kraft_runbook.cluster import is_sensitive
 from kraft_runbook.configuration import parse_properties, render_properties
+from kraft_runbook.io.hosts.playbooks import playbook_directory
 
 
 def load(name: str) -> ModuleType:

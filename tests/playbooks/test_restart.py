@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from kraft_runbook.clients.playbooks import PlaybookResult, playbook_directory, restart_broker, run_playbook
-from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.configuration import broker_properties, render_properties
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory, restart_broker, run_playbook
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.observation import BrokerMode
 from tests.playbooks.conftest import SECRET, Node
 
@@ -170,8 +170,8 @@ def run_elsewhere(node: Node) -> subprocess.Popen[str]:
     (node.directory / "cluster.yaml").write_text(node.text)
     program = textwrap.dedent(f"""
         from pathlib import Path
-        from kraft_runbook.clients.playbooks import restart_broker
-        from kraft_runbook.clients.secrets import environment_secrets
+        from kraft_runbook.io.hosts.playbooks import restart_broker
+        from kraft_runbook.io.secrets import environment_secrets
         from kraft_runbook.cluster_file import parse_cluster
         from kraft_runbook.observation import BrokerMode
         spec = parse_cluster(Path({str(node.directory / "cluster.yaml")!r}).read_text(), source="x", environment={{}})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from kraft_runbook.spark.session import session
+from kraft_runbook.parity.spark.session import session
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.metadata.entities import Kind, Row
-from kraft_runbook.spark.baseline import BaselineHead, read_head, read_rows, write_baseline
+from kraft_runbook.metadata.canonical_rows import Kind, Row
+from kraft_runbook.parity.baseline import BaselineHead, read_head, read_rows, write_baseline
 
 HEAD = BaselineHead("c", "the-id", 5, 9, 11, 1, "digest", b"salt")
 ROWS = [Row(Kind.TOPIC, '["a"]', '{"topic_id":"ü"}'), Row(Kind.ACL, '["b"]', "{}")]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kraft_runbook.metadata.entities import Kind, whole_topic
-from kraft_runbook.spark.frames import rows_frame
-from kraft_runbook.spark.topics import compare_topics
+from kraft_runbook.metadata.canonical_rows import Kind, whole_topic
+from kraft_runbook.parity.spark.rows_frame import rows_frame
+from kraft_runbook.parity.spark.topic_join import compare_topics
 
 
 def test_topics_are_compared_by_fingerprint_and_every_other_one_is_in_question(spark: SparkSession) -> None:

@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from kraft_runbook.cluster import ClusterSpec, SecretRef, ZooKeeper
 from kraft_runbook.errors import SecretMissing, Unreachable
-from kraft_runbook.metadata.entities import Kind, Row
-from kraft_runbook.spark.arrow_rows import BATCH, FAILED, ROW_SCHEMA, row_batches_of_a_worker
-from kraft_runbook.spark.sealed import Sealed
-from kraft_runbook.spark.worker import Work
-from kraft_runbook.spark.zookeeper_topics import read_tree
+from kraft_runbook.metadata.canonical_rows import Kind, Row
+from kraft_runbook.parity.spark.arrow_rows import BATCH, FAILED, ROW_SCHEMA, row_batches_of_a_worker
+from kraft_runbook.parity.spark.parallel_read import read_tree
+from kraft_runbook.parity.spark.payload import Sealed
+from kraft_runbook.parity.spark.worker import Work
 
 
 def spec() -> ClusterSpec:
@@ -60,7 +60,7 @@ def test_rows_come_as_they_are_and_pandas_is_not_needed(letter: str) -> None:
     batch.validate(full=True)
     assert batch.to_pylist() == [{"kind": "topic", "key": row.key, "value": row.value, "path": row.path} for row in rows]
     script = (
-        "import sys; from kraft_runbook.spark.arrow_rows import *; from kraft_runbook.metadata.entities import *;"
+        "import sys; from kraft_runbook.parity.spark.arrow_rows import *; from kraft_runbook.metadata.canonical_rows import *;"
         "list(row_batches_of_a_worker([acl('a', 'b', 'c', 'd', 'e', 'f', 'g')])); sys.exit('pandas' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -9,11 +9,11 @@ from typing import Any
 from observations import SPEC, observation
 
 from kraft_runbook.checks import CheckResult, Severity, Verdict
-from kraft_runbook.evidence import EvidenceRecord, make_record
+from kraft_runbook.evidence.record import EvidenceRecord, make_record
 from kraft_runbook.gates import Gate, ParitySummary, make_proof
-from kraft_runbook.metadata import parity_report
-from kraft_runbook.metadata.entities import Kind
-from kraft_runbook.metadata.parity_report import KindCount, Obstacle, ParityReport
+from kraft_runbook.metadata.canonical_rows import Kind
+from kraft_runbook.parity import parity_report
+from kraft_runbook.parity.parity_report import KindCount, Obstacle, ParityReport
 from kraft_runbook.phases import Phase, rollback_plan
 
 START = datetime(2026, 3, 4, 9, 58, 12, tzinfo=UTC)

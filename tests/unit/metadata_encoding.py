@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kraft_runbook.metadata.record_schemas import SCHEMAS, Field, RecordType
+from kraft_runbook.metadata.log.record_schemas import SCHEMAS, Field, RecordType
 
 TOPIC_A, TOPIC_B = UUID(int=0xA), UUID(int=0xB)
 

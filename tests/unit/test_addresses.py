@@ -10,13 +10,13 @@ from observations import CLUSTERS, observation
 
 from kraft_runbook.addresses import address, split_address
 from kraft_runbook.checks import run_checks
-from kraft_runbook.clients.observe import accepts
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.cluster_file import parse_cluster
 from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.errors import ClusterFileError
 from kraft_runbook.observation import BrokerMode, BrokerZnode, ControllerMode
 from kraft_runbook.phases import Phase
+from kraft_runbook.procedures.observe import accepts
 
 LAB = (CLUSTERS / "lab.yaml").read_text()
 TEXT = (

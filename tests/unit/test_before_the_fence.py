@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from observations import SPEC
 
-from kraft_runbook.clients import departure
-from kraft_runbook.clients.departure import leave_kraft
-from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.errors import Refused
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.leaving import FencePlan
+from kraft_runbook.procedures import leave_kraft as departure
+from kraft_runbook.procedures.leave_kraft import leave_kraft
 
 
 class Fenced(Exception):

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from kraft_runbook.clients import broker_answers
-from kraft_runbook.clients.broker_answers import ask_until
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka import broker_answers
+from kraft_runbook.io.kafka.broker_answers import ask_until
 from tests.unit.observations import SPEC
 
 Ask = Callable[..., tuple[str | None, int]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraft_runbook.clients.broker_backlog import LeaderEpochs, taken_in
+from kraft_runbook.io.kafka.broker_backlog import LeaderEpochs, taken_in
 
 TOLD = {"a": {0: 4, 1: 0}, "gone": {}}
 

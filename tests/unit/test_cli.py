@@ -12,12 +12,12 @@ import jsonschema
 import pytest
 from observations import CLUSTERS, WHY, Spoil, a_controller, both, broker, gauges, observation, on_host, part, with_quorum, zookeeper
 
-from kraft_runbook import cli
-from kraft_runbook.clients import observe as observing
+from kraft_runbook.cli import app
+from kraft_runbook.cli.outputs import OUTPUTS, schema
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.observation import ClusterObservation, MigrationZnode, Unread, ZkMigrationState
-from kraft_runbook.outputs import OUTPUTS, schema
 from kraft_runbook.phases import Phase
+from kraft_runbook.procedures import observe as observing
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 Run = Callable[..., tuple[int, str, str]]
@@ -38,10 +38,10 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         monkeypatch.setattr(sys, "argv", ["kraft-runbook", *arguments])
         if seen is not None:
             for name in ("observe", "observe_settled"):
-                monkeypatch.setattr(cli, name, lambda *_, **__: seen)
-            monkeypatch.setattr(cli, "LIVENESS_SECONDS", 0)
+                monkeypatch.setattr(app, name, lambda *_, **__: seen)
+            monkeypatch.setattr(app, "LIVENESS_SECONDS", 0)
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            app.main()
         captured = capsys.readouterr()
         assert "Traceback" not in captured.out + captured.err
         return int(ended.value.code or 0), captured.out, captured.err
@@ -190,9 +190,9 @@ def test_checks_are_listed(run: Run) -> None:
 @pytest.mark.parametrize(("verdict", "code"), [("MATCH", 0), ("MISMATCH", 1), ("INCONCLUSIVE", 2)])
 def test_parity_exits_by_its_verdict(run: Run, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int) -> None:
     report = SimpleNamespace(verdict=SimpleNamespace(value=verdict), render_text=lambda: f"it is a {verdict}")
-    module = ModuleType("kraft_runbook.spark.parity")
+    module = ModuleType("kraft_runbook.parity.spark.full_comparison")
     module.run_parity = lambda *_, **__: report  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "kraft_runbook.spark.parity", module)
+    monkeypatch.setitem(sys.modules, "kraft_runbook.parity.spark.full_comparison", module)
     assert run("parity", "--cluster", "lab") == (code, f"it is a {verdict}\n", "")
 
 
@@ -200,9 +200,9 @@ def test_an_error_in_parity_is_no_verdict(run: Run, monkeypatch: pytest.MonkeyPa
     def fails(*_: object, **__: object) -> None:
         raise RunbookError("no Spark", way_out="install it")
 
-    module = ModuleType("kraft_runbook.spark.parity")
+    module = ModuleType("kraft_runbook.parity.spark.full_comparison")
     module.run_parity = fails  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "kraft_runbook.spark.parity", module)
+    monkeypatch.setitem(sys.modules, "kraft_runbook.parity.spark.full_comparison", module)
     assert run("parity", "--cluster", "lab") == (3, "", "error: no Spark\n  What to do: install it\n")
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kraft_runbook.clients.cluster_claim import PATH, Claim, RunState, hold_claim, release_claim
-from kraft_runbook.clients.zookeeper import Znode
 from kraft_runbook.errors import Refused
+from kraft_runbook.io.zookeeper.cluster_claim import PATH, Claim, RunState, hold_claim, release_claim
+from kraft_runbook.io.zookeeper.reader import Znode
 
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 ONE = Claim("zk_to_kraft_migration__lab", "one", "2026-03-04T09:00:00+00:00", "host-a", NOW + timedelta(hours=2))

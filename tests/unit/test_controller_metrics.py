@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from kraft_runbook.clients.controller_metrics import MetricsClient, broker_metrics, controller_metrics, parse_prometheus
-from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.cluster import MetricsSource, SecretRef
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.metrics import MetricsClient, broker_metrics, controller_metrics, parse_prometheus
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.observation import ZkMigrationState
 
 PAGES = {

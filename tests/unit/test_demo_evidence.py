@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from observations import SPEC
 
-from kraft_runbook.clients.evidence_store import append_record, run_name
+from kraft_runbook.evidence.store import append_record, run_name
 from lab import demo
 from lab.airflow_standalone import Airflow
 

@@ -103,5 +103,5 @@ def test_a_run_of_ansible_that_breaks_off_is_unread_not_fine(monkeypatch: pytest
     def broken(*_: object, **__: object) -> Callable[[], None]:
         raise fails
 
-    monkeypatch.setattr("kraft_runbook.clients.playbooks.gather_host_facts", broken)
+    monkeypatch.setattr("kraft_runbook.io.hosts.playbooks.gather_host_facts", broken)
     assert read_controllers(SPEC) == Unread("no room")

@@ -10,12 +10,12 @@ from typing import cast
 import pytest
 from observations import SPEC, both, observation, part, with_quorum, zookeeper
 
-from kraft_runbook.clients import dual_write
-from kraft_runbook.clients.dual_write import NoProof, await_movement, read_migration, require_movement
-from kraft_runbook.clients.metadata_quorum import QuorumDescription
-from kraft_runbook.clients.zookeeper import Znode, ZookeeperReader
 from kraft_runbook.cluster import SecretRef
+from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
+from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
 from kraft_runbook.observation import ClusterObservation, MigrationZnode, Unread
+from kraft_runbook.parity import dual_write
+from kraft_runbook.parity.dual_write import NoProof, await_movement, read_migration, require_movement
 from kraft_runbook.phases import Phase
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kraft_runbook.clients.evidence_store import append_record, read_records
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.evidence import FIRST, EvidenceRecord, find_break, make_record
+from kraft_runbook.evidence.record import FIRST, EvidenceRecord, find_break, make_record
+from kraft_runbook.evidence.store import append_record, read_records
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 

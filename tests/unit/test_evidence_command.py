@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 from evidence_runs import forward
 
-from kraft_runbook import cli
-from kraft_runbook.clients.evidence_store import append_record, evidence_directory
-from kraft_runbook.outputs import schema
+from kraft_runbook.cli import app
+from kraft_runbook.cli.outputs import schema
+from kraft_runbook.evidence.store import append_record, evidence_directory
 
 NAME = "zk_to_kraft_migration__lab__manual__2026-03-04T09_58_12_00_00"
 Run = Callable[..., tuple[int, str, str]]
@@ -24,7 +24,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["kraft-runbook", "evidence", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            app.main()
         captured = capsys.readouterr()
         assert "Traceback" not in captured.out + captured.err
         return int(ended.value.code or 0), captured.out, captured.err

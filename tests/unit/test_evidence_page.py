@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 import pytest
 from evidence_runs import Run, back, forward
 
-from kraft_runbook.evidence import find_break
-from kraft_runbook.evidence_page import lay_out, render_page
-from kraft_runbook.evidence_report import make_report
+from kraft_runbook.evidence.page import lay_out, render_page
+from kraft_runbook.evidence.record import find_break
+from kraft_runbook.evidence.run_report import make_report
 from kraft_runbook.gates import Gate
 from kraft_runbook.phases import Phase
 

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from evidence_runs import COUNTS, START, Run, back, forward
 
-from kraft_runbook.evidence import EvidenceRecord, find_break, make_record
-from kraft_runbook.evidence_report import RESTART, RunReport, make_report
-from kraft_runbook.evidence_text import render_text
+from kraft_runbook.evidence.record import EvidenceRecord, find_break, make_record
+from kraft_runbook.evidence.run_report import RESTART, RunReport, make_report
+from kraft_runbook.evidence.text import render_text
 from kraft_runbook.gates import Gate
-from kraft_runbook.metadata.parity_report import Verdict
+from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.phases import Phase
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,8 +13,8 @@ from fault_copy_log import CopyLog, copy_log
 from fault_proxy import Proxy
 from metadata_encoding import log, record, topic
 
-from kraft_runbook.metadata.frames import records
-from kraft_runbook.metadata.record_schemas import RecordType
+from kraft_runbook.metadata.log.frames import records
+from kraft_runbook.metadata.log.record_schemas import RecordType
 
 BEGIN, BOOTSTRAP = (record(RecordType.BEGIN_TRANSACTION, name=name) for name in ("ZK Migration", "Bootstrap records"))
 END, ABORT = (record(kind) for kind in (RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION))

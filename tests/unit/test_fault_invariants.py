@@ -14,7 +14,7 @@ from fault_processes import Mutator
 from observations import SPEC, observation
 from pydantic import ValidationError
 
-from kraft_runbook.evidence import EvidenceRecord, make_record
+from kraft_runbook.evidence.record import EvidenceRecord, make_record
 from kraft_runbook.explain import explain
 from kraft_runbook.gates import digest_of
 from kraft_runbook.phases import Phase

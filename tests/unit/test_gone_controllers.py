@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from observations import SPEC, observation
 
-from kraft_runbook.clients import observe as observing
-from kraft_runbook.clients.secrets import environment_secrets
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.leaving import counted_as_down, why_no_fence
 from kraft_runbook.observation import ClusterObservation, ControllerState, ControllerZnode, Unread
 from kraft_runbook.phases import Phase, Step, detect_phase, require
+from kraft_runbook.procedures import observe as observing
 from kraft_runbook.way_back import way_back
 
 SILENT = Unread("192.0.2.1:9093 did not answer in 2 s")

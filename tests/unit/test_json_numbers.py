@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_runbook.metadata.json_numbers import filled, take_out_numbers
+from kraft_runbook.metadata.znodes.json_numbers import filled, take_out_numbers
 
 plain = st.integers(-999_999_999, 999_999_999)
 names = st.from_regex(r"[a-z_]{1,5}", fullmatch=True)

@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metadata_encoding import ABORT, BEGIN, END, NO_OP, batch, change, config, record, uvarint
 
-from kraft_runbook.metadata.entities import Fingerprints, Kind, parse_key
-from kraft_runbook.metadata.frames import Garbled
-from kraft_runbook.metadata.image import MetadataImage, Touched
-from kraft_runbook.metadata.log_chunks import Chunk, SnapshotId
-from kraft_runbook.metadata.metadata_log import TOUCHED, LogReplay
-from kraft_runbook.metadata.record_columns import TYPES, Spans, Uuids, decode_columns
-from kraft_runbook.metadata.record_index import index_records
-from kraft_runbook.metadata.record_schemas import SCHEMAS, Field, RecordType, decode
+from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind, parse_key
+from kraft_runbook.metadata.image.image import MetadataImage, Touched
+from kraft_runbook.metadata.image.log_replay import TOUCHED, LogReplay
+from kraft_runbook.metadata.log.frames import Garbled
+from kraft_runbook.metadata.log.log_chunks import Chunk, SnapshotId
+from kraft_runbook.metadata.log.record_columns import TYPES, Spans, Uuids, decode_columns
+from kraft_runbook.metadata.log.record_index import index_records
+from kraft_runbook.metadata.log.record_schemas import SCHEMAS, Field, RecordType, decode
+from kraft_runbook.metadata.log.transactions import Transactions
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns
 from kraft_runbook.metadata.topic_prints import BLOCK, counts_of, topic_prints
-from kraft_runbook.metadata.transactions import Transactions
 
 PRINTS = Fingerprints(b"salt")
 NUMBERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}

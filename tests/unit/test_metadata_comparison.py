@@ -13,23 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_runbook.metadata import entities
-from kraft_runbook.metadata.comparison import Comparison, Difference, Obstacle, ParityReport, Verdict, compare, make_report
-from kraft_runbook.metadata.entities import Kind, Row
-from kraft_runbook.metadata.metadata_log import Version
-from kraft_runbook.metadata.second_look import keys_in_question, look_again
+from kraft_runbook.metadata import canonical_rows
+from kraft_runbook.metadata.canonical_rows import Kind, Row
+from kraft_runbook.metadata.image.log_replay import Version
+from kraft_runbook.parity.comparison import Comparison, Difference, Obstacle, ParityReport, Verdict, compare, make_report
+from kraft_runbook.parity.second_look import keys_in_question, look_again
 
-CONFIG = entities.topic_config("a", "retention.ms", "1")
+CONFIG = canonical_rows.topic_config("a", "retention.ms", "1")
 
 
 def versions(row: Row, *values: object, start: int = 100) -> list[Version]:
     """The values that a key had, oldest first."""
-    found = [Version(row.kind, row.key, None if v is None else entities.canonical(v), start + at, at == len(values) - 1) for at, v in enumerate(values)]
+    found = [Version(row.kind, row.key, None if v is None else canonical_rows.canonical(v), start + at, at == len(values) - 1) for at, v in enumerate(values)]
     return found[::-1]
 
 
 def with_value(value: object) -> Row:
-    return replace(CONFIG, value=entities.canonical(value))
+    return replace(CONFIG, value=canonical_rows.canonical(value))
 
 
 @pytest.mark.parametrize("zookeeper", ["1", "2", "3"])
@@ -62,7 +62,7 @@ def test_a_key_that_the_log_never_had_is_only_in_zookeeper() -> None:
 
 
 def test_what_could_not_be_decoded_is_no_difference_and_no_agreement() -> None:
-    row = entities.broker_config("1", "ssl.key.password", entities.undecoded("no secret"))
+    row = canonical_rows.broker_config("1", "ssl.key.password", canonical_rows.undecoded("no secret"))
     found = compare([row], versions(row, "fingerprint:1"))
     assert not found.both[Kind.BROKER_CONFIG] and not found.differences
     assert "no secret" in str(found.undecoded[0])
@@ -81,7 +81,7 @@ def test_one_key_in_two_znodes_is_a_difference_whatever_they_say() -> None:
 
 
 def suspect(row: Row, kraft: object = None) -> Difference:
-    return Difference(row.kind, row.key, row.value, None if kraft is None else entities.canonical(kraft), (row.path,))
+    return Difference(row.kind, row.key, row.value, None if kraft is None else canonical_rows.canonical(kraft), (row.path,))
 
 
 SEEN = replace(CONFIG, path="/config/topics/a")
@@ -104,7 +104,7 @@ def test_what_was_seen_and_is_gone_is_cleared_only_where_the_log_removed_it() ->
 
 
 def test_what_could_not_be_read_at_first_is_compared_as_soon_as_it_can() -> None:
-    (garbled,) = compare([entities.unreadable("/config/topics/a", "empty")], []).differences
+    (garbled,) = compare([canonical_rows.unreadable("/config/topics/a", "empty")], []).differences
     assert keys_in_question([garbled], [SEEN]) == {garbled.identity, (CONFIG.kind, CONFIG.key)}
     again = look_again([garbled], [SEEN], versions(CONFIG, "2"), set())
     assert [each.kind for each in again.suspects] == [Kind.TOPIC_CONFIG] and garbled.identity in again.agreed
@@ -115,7 +115,7 @@ def test_what_could_not_be_read_at_first_is_compared_as_soon_as_it_can() -> None
 
 
 def test_what_can_not_be_decoded_at_the_second_look_is_not_cleared() -> None:
-    row = entities.broker_config("1", "ssl.key.password", entities.undecoded("no secret"))
+    row = canonical_rows.broker_config("1", "ssl.key.password", canonical_rows.undecoded("no secret"))
     missing = Difference(row.kind, row.key, None, '"fingerprint:1"')
     again = look_again([missing], [row], versions(row, "fingerprint:1"), set())
     assert not again.agreed and [each.reason for each in again.undecoded] == ["no secret"]

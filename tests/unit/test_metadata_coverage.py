@@ -12,10 +12,10 @@ from pathlib import Path
 
 from kafka_jars import kafka_jar
 
-from kraft_runbook.clients import cluster_claim
-from kraft_runbook.metadata.comparison import make_report
-from kraft_runbook.metadata.coverage import NOT_COMPARED, OMISSIONS, RECORDS, ZNODES, Covered, Omission
-from kraft_runbook.metadata.entities import Kind
+from kraft_runbook.io.zookeeper import cluster_claim
+from kraft_runbook.metadata.canonical_rows import Kind
+from kraft_runbook.parity.comparison import make_report
+from kraft_runbook.parity.coverage import NOT_COMPARED, OMISSIONS, RECORDS, ZNODES, Covered, Omission
 
 ROOT = Path(__file__).resolve().parents[2]
 NO_ZNODES_OF_THEIR_OWN = {"BrokerInfo", "AclChangeNode", "ZkData", "ZkAclStore", "ZkAclChangeStore"}

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metadata_encoding import NO_OP, batch, config, log, uvarint, varint
 
-from kraft_runbook.metadata.frames import Garbled, read_uvarint, read_varint, records
-from kraft_runbook.metadata.log_chunks import Chunk, SnapshotId
-from kraft_runbook.metadata.record_index import index_records
+from kraft_runbook.metadata.log.frames import Garbled, read_uvarint, read_varint, records
+from kraft_runbook.metadata.log.log_chunks import Chunk, SnapshotId
+from kraft_runbook.metadata.log.record_index import index_records
 
 
 @given(st.integers(0, 2**35 - 1))

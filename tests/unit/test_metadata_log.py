@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 from metadata_encoding import ABORT, BEGIN, END, NO_OP, TOPIC_A, TOPIC_B, change, config, log, partition, record, topic
 
-from kraft_runbook.metadata import entities
-from kraft_runbook.metadata.entities import Fingerprints, Kind
-from kraft_runbook.metadata.frames import Garbled
-from kraft_runbook.metadata.levels import required_level
-from kraft_runbook.metadata.log_chunks import Chunk, SnapshotId
-from kraft_runbook.metadata.metadata_log import LogReplay
-from kraft_runbook.metadata.record_schemas import RecordType
+from kraft_runbook.metadata import canonical_rows
+from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
+from kraft_runbook.metadata.image.log_replay import LogReplay
+from kraft_runbook.metadata.log.frames import Garbled
+from kraft_runbook.metadata.log.log_chunks import Chunk, SnapshotId
+from kraft_runbook.metadata.log.record_schemas import RecordType
+from kraft_runbook.metadata.metadata_version import required_level
 
 PRINTS = Fingerprints(b"salt")
 
@@ -34,8 +34,8 @@ def values(found: LogReplay, kind: Kind) -> dict[str, list[str | None]]:
     by_key: dict[str, list[str | None]] = {}
     for version in found.versions():
         if version.kind is kind:
-            by_key.setdefault(entities.describe_key(kind, version.key).split(" (")[0], []).append(
-                None if version.value is None else entities.describe_value(version.value)
+            by_key.setdefault(canonical_rows.describe_key(kind, version.key).split(" (")[0], []).append(
+                None if version.value is None else canonical_rows.describe_value(version.value)
             )
     return by_key
 
@@ -59,7 +59,7 @@ def test_the_order_of_replicas_counts_and_that_of_the_isr_does_not() -> None:
 def test_a_removed_topic_takes_its_partitions_and_configs_with_it() -> None:
     gone = record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A)
     found = replay(topic(), partition(), config("retention.ms", "5"), topic("b", TOPIC_B), gone)
-    assert values(found, Kind.TOPIC) == {"b": [f"topic_id {entities.kafka_uuid(TOPIC_B)}"]}
+    assert values(found, Kind.TOPIC) == {"b": [f"topic_id {canonical_rows.kafka_uuid(TOPIC_B)}"]}
     assert not values(found, Kind.PARTITION_STATE)
     assert not values(found, Kind.TOPIC_CONFIG)
 
@@ -73,8 +73,8 @@ def test_after_m_every_value_a_key_had_is_told_the_latest_first() -> None:
 def test_a_topic_made_and_one_removed_after_m_were_absent_for_a_while() -> None:
     gone = record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A)
     found = replay(topic(), partition(), config("x", "1"), topic("b", TOPIC_B), partition(0, TOPIC_B), gone, start=2)
-    assert values(found, Kind.TOPIC)["a"] == [None, f"topic_id {entities.kafka_uuid(TOPIC_A)}"]
-    assert values(found, Kind.TOPIC)["b"] == [f"topic_id {entities.kafka_uuid(TOPIC_B)}", None]
+    assert values(found, Kind.TOPIC)["a"] == [None, f"topic_id {canonical_rows.kafka_uuid(TOPIC_A)}"]
+    assert values(found, Kind.TOPIC)["b"] == [f"topic_id {canonical_rows.kafka_uuid(TOPIC_B)}", None]
     assert values(found, Kind.TOPIC_CONFIG) == {"a: x": [None, "1"]}
     assert values(found, Kind.PARTITION_STATE)["a-0"][0] is None
 
@@ -90,7 +90,7 @@ def test_the_topics_touched_last_are_told_with_the_leader_epochs_they_have_now()
 
 def test_a_transaction_takes_effect_at_its_end_and_an_aborted_one_never() -> None:
     found = replay(BEGIN, topic(), partition(), NO_OP, END, BEGIN, topic("b", TOPIC_B), ABORT, start=3)
-    assert values(found, Kind.TOPIC) == {"a": [f"topic_id {entities.kafka_uuid(TOPIC_A)}", None]}
+    assert values(found, Kind.TOPIC) == {"a": [f"topic_id {canonical_rows.kafka_uuid(TOPIC_A)}", None]}
     assert {v.offset for v in found.versions() if v.kind is Kind.TOPIC} == {4, 3}
     assert values(replay(BEGIN, topic(), partition()), Kind.TOPIC) == {}
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from kafka_jars import kafka_jar
 from metadata_encoding import batch, body, log, record, uvarint
 
-from kraft_runbook.metadata.frames import Garbled, records
-from kraft_runbook.metadata.record_schemas import SCHEMAS, Field, RecordType, decode
+from kraft_runbook.metadata.log.frames import Garbled, records
+from kraft_runbook.metadata.log.record_schemas import SCHEMAS, Field, RecordType, decode
 
 
 def _texts() -> st.SearchStrategy[str]:
@@ -114,6 +114,6 @@ def _ours(field: Field) -> tuple[Any, ...]:
 
 
 def test_topic_ids_are_written_as_kafka_writes_them() -> None:
-    from kraft_runbook.metadata.entities import kafka_uuid
+    from kraft_runbook.metadata.canonical_rows import kafka_uuid
 
     assert kafka_uuid(UUID("f1beac7b-fd84-4c50-924e-de3bfd16adc2")) == "8b6se_2ETFCSTt47_Ratwg"

@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.padding import PKCS7
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_runbook.metadata import entities
-from kraft_runbook.metadata.entities import Fingerprints, Kind
-from kraft_runbook.metadata.password_encoder import Undecodable, decode_password
-from kraft_runbook.metadata.znode_faults import faults_of
-from kraft_runbook.metadata.znode_values import double
-from kraft_runbook.metadata.zookeeper_tree import BadZnode, Decoding, parse_migration, path_of, quota_entity, rows_of
+from kraft_runbook.metadata import canonical_rows
+from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
+from kraft_runbook.metadata.znodes.password_encoder import Undecodable, decode_password
+from kraft_runbook.metadata.znodes.znode_faults import faults_of
+from kraft_runbook.metadata.znodes.znode_rows import BadZnode, Decoding, parse_migration, path_of, quota_entity, rows_of
+from kraft_runbook.metadata.znodes.znode_values import double
 
 DECODING = Decoding(Fingerprints(b"salt"), encoder_secret="the-encoder-secret")
 STATE = "/brokers/topics/a/partitions/0/state"
@@ -220,11 +220,11 @@ def test_an_encoded_password_compares_with_a_plain_one_by_fingerprint_and_neithe
     name = "listener.name.sasl.ssl.keystore.password"
     encoded = encode_password("hunter2", "the-encoder-secret")
     ((_, _, value),) = rows("/config/brokers/1", {"config": {name: encoded}})
-    assert json.loads(value) == entities.config_value(name, "hunter2", DECODING.fingerprints)
+    assert json.loads(value) == canonical_rows.config_value(name, "hunter2", DECODING.fingerprints)
     assert "hunter2" not in value
 
 
 def test_without_the_encoders_secret_a_password_is_undecoded_and_says_why() -> None:
     encoded = encode_password("hunter2", "x")
     ((_, _, value),) = rows("/config/brokers/1", {"config": {"ssl.key.password": encoded}}, Decoding(DECODING.fingerprints))
-    assert entities.why_undecoded(value) == "password.encoder.secret is not named under 'secrets' in the cluster file"
+    assert canonical_rows.why_undecoded(value) == "password.encoder.secret is not named under 'secrets' in the cluster file"

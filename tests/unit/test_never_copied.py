@@ -18,9 +18,9 @@ from observations import SPEC, WHY, a_controller, broker, observation, part, zoo
 
 from kraft_runbook.conditions import Condition, evaluate
 from kraft_runbook.explain import explain
-from kraft_runbook.metadata.frames import records
-from kraft_runbook.metadata.record_schemas import RecordType
-from kraft_runbook.metadata.transactions import Transactions
+from kraft_runbook.metadata.log.frames import records
+from kraft_runbook.metadata.log.record_schemas import RecordType
+from kraft_runbook.metadata.log.transactions import Transactions
 from kraft_runbook.never_copied import LogAccount, may_have_died_in_the_copy, why_not_proven
 from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerZnode, MigrationZnode
 from kraft_runbook.phases import Phase

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from observations import SECRETS, SPEC
 
-from kraft_runbook.clients import kafka_admin, observe
-from kraft_runbook.clients.kafka_admin import _state, topics_seen_by
-from kraft_runbook.clients.observe import SECONDS_A_PARTITION, _Deadline, _get, _look_at_broker
-from kraft_runbook.clients.secrets import environment_secrets
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka import topics_seen
+from kraft_runbook.io.kafka.topics_seen import _state, topics_seen_by
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.observation import BrokerMode, Unread
+from kraft_runbook.procedures import observe
+from kraft_runbook.procedures.observe import SECONDS_A_PARTITION, _Deadline, _get, _look_at_broker
 
 
 def metadata(*isrs: list[int]) -> SimpleNamespace:
@@ -38,8 +39,8 @@ def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone
         at_work.append(deadline.at)
         return _state(found, broker_id)
 
-    monkeypatch.setattr(kafka_admin, "_state", state)
-    monkeypatch.setattr(kafka_admin, "AdminClient", lambda *_, **__: SimpleNamespace(list_topics=lambda timeout: metadata([1], [1])))
+    monkeypatch.setattr(topics_seen, "_state", state)
+    monkeypatch.setattr(topics_seen, "AdminClient", lambda *_, **__: SimpleNamespace(list_topics=lambda timeout: metadata([1], [1])))
     monkeypatch.setattr(observe, "accepts", lambda *_: True)
     monkeypatch.setattr(observe, "broker_mode", lambda *_, **__: BrokerMode.ZOOKEEPER)
     look = _look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), deadline)

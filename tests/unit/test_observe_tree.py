@@ -10,13 +10,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from kraft_runbook.clients import observe_tree
-from kraft_runbook.clients.observe_tree import _see_columns, _see_one_by_one, _see_what_lasts, _Topics
-from kraft_runbook.clients.znode_findings import PasswordSecrets, ZnodeFindings
-from kraft_runbook.clients.zookeeper import Znode, ZookeeperReader
-from kraft_runbook.metadata.entities import Fingerprints
+from kraft_runbook.io.zookeeper import read_tree
+from kraft_runbook.io.zookeeper.read_tree import _see_columns, _see_one_by_one, _see_what_lasts, _Topics
+from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
+from kraft_runbook.metadata.canonical_rows import Fingerprints
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns
-from kraft_runbook.metadata.zookeeper_tree import Decoding
+from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets, ZnodeFindings
+from kraft_runbook.metadata.znodes.znode_rows import Decoding
 
 CONFIGS: tuple[dict[str, str], ...] = (
     {},
@@ -101,7 +101,7 @@ def test_a_topic_that_is_being_made_or_deleted_lacks_no_state(monkeypatch: pytes
                     {"leader": number + 1, "isr": [number + 1], "leader_epoch": 0, "controller_epoch": 1}
                 ).encode()
 
-    monkeypatch.setattr(observe_tree.time, "sleep", a_moment_later)
+    monkeypatch.setattr(read_tree.time, "sleep", a_moment_later)
     seen = _Topics(ZnodeFindings(Decoding(Fingerprints(b"salt")), PasswordSecrets()))
     _see_what_lasts(seen, cast(ZookeeperReader, Znodes(znodes)), ["new"])
     assert tuple(seen.without_state.samples) == missing

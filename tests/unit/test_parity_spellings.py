@@ -14,19 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metadata_encoding import config, log, partition, record, topic
 
-from kraft_runbook.clients.final_proof import FinalProof
-from kraft_runbook.clients.zookeeper import Znode
-from kraft_runbook.clients.zookeeper_tree import read_again, read_everything_else, read_topics, topic_names
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.metadata import entities
-from kraft_runbook.metadata.comparison import Difference, Verdict, compare, verdict_of
-from kraft_runbook.metadata.entities import Fingerprints, kafka_uuid
-from kraft_runbook.metadata.levels import required_level
-from kraft_runbook.metadata.log_chunks import Chunk
-from kraft_runbook.metadata.metadata_log import LogReplay
-from kraft_runbook.metadata.record_schemas import RecordType
-from kraft_runbook.metadata.second_look import keys_in_question, look_again
-from kraft_runbook.metadata.zookeeper_tree import Decoding
+from kraft_runbook.io.zookeeper.read_rows import read_again, read_everything_else, read_topics, topic_names
+from kraft_runbook.io.zookeeper.reader import Znode
+from kraft_runbook.metadata import canonical_rows
+from kraft_runbook.metadata.canonical_rows import Fingerprints, kafka_uuid
+from kraft_runbook.metadata.image.log_replay import LogReplay
+from kraft_runbook.metadata.log.log_chunks import Chunk
+from kraft_runbook.metadata.log.record_schemas import RecordType
+from kraft_runbook.metadata.metadata_version import required_level
+from kraft_runbook.metadata.znodes.znode_rows import Decoding
+from kraft_runbook.parity.comparison import Difference, Verdict, compare, verdict_of
+from kraft_runbook.parity.final_proof import FinalProof
+from kraft_runbook.parity.second_look import keys_in_question, look_again
 
 DECODING = Decoding(Fingerprints(b"salt"))
 
@@ -208,7 +208,7 @@ def tree_of_topics() -> Tree:
 
 def verdict(tree: Tree, later: Tree, replay: LogReplay) -> Verdict:
     """As the gate asks: everything once, then the suspects again, in ``later`` from then on."""
-    rows = [*read_everything_else(tree, DECODING), *read_topics(tree, topic_names(tree), DECODING), entities.metadata_version("3.9", covered=True)]
+    rows = [*read_everything_else(tree, DECODING), *read_topics(tree, topic_names(tree), DECODING), canonical_rows.metadata_version("3.9", covered=True)]
     found = compare(rows, replay.versions())
     suspects: Sequence[Difference] = found.differences
     obstacles, undecoded = [], list(found.undecoded)

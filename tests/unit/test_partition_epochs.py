@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_runbook.clients.multi_read import MAX_REQUEST_BYTES
-from kraft_runbook.clients.partition_epochs import WRITES_AT_ONCE, Behind, batches
-from kraft_runbook.clients.zookeeper import Znode
-from kraft_runbook.metadata import entities
-from kraft_runbook.metadata.comparison import Comparison, ParityReport, Verdict, compare, make_report
-from kraft_runbook.metadata.entities import Kind
-from kraft_runbook.metadata.frozen_topics import FrozenTopics
-from kraft_runbook.metadata.metadata_log import Version
-from kraft_runbook.metadata.partition_epochs import compare_packed, is_behind, packed
+from kraft_runbook.io.zookeeper.multi_read import MAX_REQUEST_BYTES
+from kraft_runbook.io.zookeeper.reader import Znode
+from kraft_runbook.metadata import canonical_rows
+from kraft_runbook.metadata.canonical_rows import Kind
+from kraft_runbook.metadata.image.frozen_topics import FrozenTopics
+from kraft_runbook.metadata.image.log_replay import Version
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns
-from kraft_runbook.metadata.zookeeper_tree import path_of, stat_rows
+from kraft_runbook.metadata.znodes.znode_rows import path_of, stat_rows
+from kraft_runbook.parity.comparison import Comparison, ParityReport, Verdict, compare, make_report
+from kraft_runbook.parity.partition_epochs import compare_packed, is_behind, packed
+from kraft_runbook.parity.state_versions import WRITES_AT_ONCE, Behind, batches
 
 STATE = "/brokers/topics/t/partitions/7/state"
 
@@ -46,7 +46,7 @@ def test_a_version_lies_behind_where_it_is_lower_than_every_epoch_since_m(versio
 
 def test_the_stat_of_a_state_znode_gives_a_row_at_the_path_of_its_key() -> None:
     (row,) = stat_rows(STATE, 12)
-    assert row == entities.partition_epoch("t", 7, 12)
+    assert row == canonical_rows.partition_epoch("t", 7, 12)
     assert path_of(row.kind, row.key) == STATE
     assert stat_rows("/brokers/topics/t", 3) == stat_rows("/brokers/topics/t/partitions/x/state", 3) == []
 
@@ -60,8 +60,8 @@ def columns(counts: list[int], numbers: list[int]) -> PartitionColumns:
 
 
 def by_row(names: list[str], counts: list[int], versions: list[int], epochs: list[int]) -> Comparison:
-    keys = [entities.partition_epoch(name, number, 0).key for name, held in zip(names, counts, strict=True) for number in range(held)]
-    rows = [entities.Row(Kind.PARTITION_EPOCH, key, str(version)) for key, version in zip(keys, versions, strict=True)]
+    keys = [canonical_rows.partition_epoch(name, number, 0).key for name, held in zip(names, counts, strict=True) for number in range(held)]
+    rows = [canonical_rows.Row(Kind.PARTITION_EPOCH, key, str(version)) for key, version in zip(keys, versions, strict=True)]
     return compare(
         rows,
         [Version(Kind.PARTITION_EPOCH, key, str(epoch), 0, last=True) for key, epoch in zip(keys, epochs, strict=True)],
@@ -95,7 +95,7 @@ def test_in_columns_the_same_partitions_lie_behind_as_row_by_row(data: st.DataOb
     both, behind = compare_packed(rows, log, but=but)
 
     expected = by_row(names, counts, versions, epochs)
-    kept = [each for each in expected.differences if entities.parse_key(each.key)[0] not in but]
+    kept = [each for each in expected.differences if canonical_rows.parse_key(each.key)[0] not in but]
     assert sorted(map(str, behind)) == sorted(map(str, kept))
     assert both[Kind.PARTITION_EPOCH] + len(behind) == sum(held for name, held in zip(names, counts, strict=True) if name not in but)
 
@@ -121,8 +121,8 @@ def test_a_version_that_lies_behind_is_no_difference_and_every_text_of_the_repor
 def test_beside_a_difference_it_is_still_told_and_alone_it_is_not_told_where_there_is_none() -> None:
     behind = by_row(["t"], [1], [0], [3])
     different = compare(
-        [entities.topic("t", "a")],
-        [Version(Kind.TOPIC, entities.topic("t", "b").key, entities.topic("t", "b").value, 0, last=True)],
+        [canonical_rows.topic("t", "a")],
+        [Version(Kind.TOPIC, canonical_rows.topic("t", "b").key, canonical_rows.topic("t", "b").value, 0, last=True)],
     )
     report = report_of(replace(different, differences=(*different.differences, *behind.differences)))
     assert (report.verdict, report.behind, report.differing) == (Verdict.MISMATCH, 1, 1)

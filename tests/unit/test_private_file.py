@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft_runbook.clients.private_file import ABANDONED_SECONDS, private_file, write_private
+from kraft_runbook.io.private_file import ABANDONED_SECONDS, private_file, write_private
 
 
 def names(directory: Path) -> list[str]:

@@ -10,10 +10,10 @@ from metadata_encoding import change, log, partition, topic
 from test_metadata_columns import PRINTS, chunks_of, some_log
 
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.metadata.image import MetadataImage
-from kraft_runbook.metadata.log_chunks import Chunk
-from kraft_runbook.metadata.metadata_log import LogReplay
-from kraft_runbook.metadata.proven_state import ProvenHead, dump, load
+from kraft_runbook.metadata.image.image import MetadataImage
+from kraft_runbook.metadata.image.log_replay import LogReplay
+from kraft_runbook.metadata.log.log_chunks import Chunk
+from kraft_runbook.parity.proven_state import ProvenHead, dump, load
 
 
 @pytest.mark.parametrize("seed", range(60))

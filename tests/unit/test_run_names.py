@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kraft_runbook.clients.evidence_store import append_record, find_run, read_records, run_name, run_name_in
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.evidence.store import append_record, find_run, read_records, run_name, run_name_in
 
 DAG = "zk_to_kraft_migration__prod"
 

@@ -16,7 +16,7 @@ from benchmarks.scale.driver_log import COPIED, DUAL_WRITE
 from benchmarks.scale.ghosts import LEADER_AND_ISR, UPDATE_METADATA, done
 from benchmarks.scale.measure import CopyFigures
 from kraft_runbook.errors import RunbookError, StepFailed
-from kraft_runbook.metadata import entities
+from kraft_runbook.metadata import canonical_rows
 
 PARTITION = {
     "partitionId": 0,
@@ -73,11 +73,11 @@ def test_rows_and_dicts_give_one_summary() -> None:
     facts = Facts({"t": "id"}, {}, {"t": {"a": "1"}})
     facts.partition("t", 0, ((3, 1), (), (), 3, 7, (1, 3), 0))
     rows = [
-        entities.topic("t", "id"),
-        entities.assignment("t", 0, [3, 1], [], []),
-        entities.partition_state("t", 0, 3, 7, [3, 1], 0),
-        entities.topic_config("t", "a", "1"),
-        entities.producer_ids(0, 999),
+        canonical_rows.topic("t", "id"),
+        canonical_rows.assignment("t", 0, [3, 1], [], []),
+        canonical_rows.partition_state("t", 0, 3, 7, [3, 1], 0),
+        canonical_rows.topic_config("t", "a", "1"),
+        canonical_rows.producer_ids(0, 999),
     ]
     assert summary_of_rows(rows, 1) == summary_of_facts(facts, 1)
     assert json.loads(json.dumps(summary_of_facts(facts, 1).sample))["t"]["partitions"]["0"] == [[3, 1], [], [], 3, 7, [1, 3], 0]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kraft_runbook.clients.secrets import connection_variable, environment_secrets
 from kraft_runbook.cluster import SecretRef
 from kraft_runbook.errors import SecretMissing
+from kraft_runbook.io.secrets import connection_variable, environment_secrets
 
 CONNECTION = SecretRef(airflow_connection="kafka_keystore")
 

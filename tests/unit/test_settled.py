@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 from observations import SPEC, WHY, a_controller, both, gauges, observation, part, zookeeper
 
-from kraft_runbook.clients import settled
-from kraft_runbook.clients.observe import Scope
-from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.clients.settled import observe_settled
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.observation import ClusterObservation, ControllerMode, ControllerZnode, ZkMigrationState
 from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.procedures import settled
+from kraft_runbook.procedures.observe import Scope
+from kraft_runbook.procedures.settled import observe_settled
 
 CLEAR = observation(Phase.PRE_MIGRATION)
 NOT_PUBLISHED = both(*(gauges(i, zk_migration_state=ZkMigrationState.NOT_PUBLISHED) for i in (101, 102, 103)), part(quorum=WHY))

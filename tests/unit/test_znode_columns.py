@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kraft_runbook.metadata import entities
-from kraft_runbook.metadata.entities import Fingerprints, Row
-from kraft_runbook.metadata.state_columns import States, _at_once, states_of
+from kraft_runbook.metadata import canonical_rows
+from kraft_runbook.metadata.canonical_rows import Fingerprints, Row
 from kraft_runbook.metadata.topic_columns import TopicColumns
-from kraft_runbook.metadata.znode_columns import Assignments, TopicZnodes, _assigned_at_once, assignments_of, is_plain_name, together
-from kraft_runbook.metadata.zookeeper_tree import Decoding, assigned_partitions, rows_of
+from kraft_runbook.metadata.znodes.state_columns import States, _at_once, states_of
+from kraft_runbook.metadata.znodes.znode_columns import Assignments, TopicZnodes, _assigned_at_once, assignments_of, is_plain_name, together
+from kraft_runbook.metadata.znodes.znode_rows import Decoding, assigned_partitions, rows_of
 
 DECODING = Decoding(Fingerprints(b"salt"))
 ID = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -30,7 +30,7 @@ Tree = dict[str, bytes]
 
 def rows_in(columns: TopicColumns) -> dict[str, list[Row]]:
     """What the columns say, topic by topic, as rows."""
-    rows = {name: [entities.topic(name, each)] for name, each in zip(columns.names, columns.ids, strict=True)}
+    rows = {name: [canonical_rows.topic(name, each)] for name, each in zip(columns.names, columns.ids, strict=True)}
     of = columns.partitions
 
     def values(lists: Any, at: int) -> list[int]:
@@ -38,10 +38,12 @@ def rows_in(columns: TopicColumns) -> dict[str, list[Row]]:
 
     for at in range(len(of)):
         name, partition = columns.names[of.topic[at]], int(of.partition[at])
-        rows[name].append(entities.assignment(name, partition, values(of.replicas, at), values(of.adding, at), values(of.removing, at)))
-        rows[name].append(entities.partition_state(name, partition, int(of.leader[at]), int(of.leader_epoch[at]), values(of.isr, at), int(of.recovery[at])))
+        rows[name].append(canonical_rows.assignment(name, partition, values(of.replicas, at), values(of.adding, at), values(of.removing, at)))
+        rows[name].append(
+            canonical_rows.partition_state(name, partition, int(of.leader[at]), int(of.leader_epoch[at]), values(of.isr, at), int(of.recovery[at]))
+        )
     for topic, key, value in zip(columns.configs.topic, columns.configs.name, columns.configs.value, strict=True):
-        rows[columns.names[topic]].append(entities.topic_config(columns.names[topic], key, value))
+        rows[columns.names[topic]].append(canonical_rows.topic_config(columns.names[topic], key, value))
     return {name: sorted(each, key=repr) for name, each in rows.items()}
 
 
@@ -237,7 +239,7 @@ def test_texts_parsed_at_once_are_what_json_says_of_each(texts: list[bytes]) -> 
         return
     for at, text in enumerate(texts):
         isr = [int(each) for each in states.isr.values[states.isr.offsets[at] : states.isr.offsets[at + 1]]]
-        row = entities.partition_state("t", 0, int(states.leader[at]), int(states.leader_epoch[at]), isr, int(states.recovery[at]))
+        row = canonical_rows.partition_state("t", 0, int(states.leader[at]), int(states.leader_epoch[at]), isr, int(states.recovery[at]))
         assert [row] == rows_of("/brokers/topics/t/partitions/0/state", text, DECODING)
 
 

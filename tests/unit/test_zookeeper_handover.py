@@ -8,9 +8,9 @@ import pytest
 from kazoo.exceptions import BadVersionError, ConnectionLoss, NoAuthError, RolledBackError, SessionExpiredError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from kraft_runbook.clients.zookeeper import Znode
-from kraft_runbook.clients.zookeeper_handover import NothingDeleted, Office, leave_office
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.zookeeper.handover import NothingDeleted, Office, leave_office
+from kraft_runbook.io.zookeeper.reader import Znode
 
 
 def znode(path: str, data: bytes) -> Znode:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kraft_runbook.clients import zookeeper_servers as module
-from kraft_runbook.clients.secrets import environment_secrets
-from kraft_runbook.clients.zookeeper import ZookeeperReader
-from kraft_runbook.clients.zookeeper_servers import leads, server_mode, spread_over
 from kraft_runbook.cluster import ZooKeeper
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper import servers as module
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.servers import leads, server_mode, spread_over
 
 SERVERS = ("a:1", "b:1", "c:1")
 

@@ -1,4 +1,4 @@
-"""What in ZooKeeper the copy, the sync that follows it, or a broker that starts would choke on (``metadata.znode_faults``)."""
+"""What in ZooKeeper the copy, the sync that follows it, or a broker that starts would choke on (``metadata.znodes.znode_faults``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample
 from kraft_runbook.checks.registry import BEFORE_THE_COPY, ROLLBACK, UNTIL_FINALIZED, Needs, check
 from kraft_runbook.cluster import ClusterSpec
 from kraft_runbook.configuration import broker_properties, controller_properties
-from kraft_runbook.metadata.topic_config_values import REMOTE_STORAGE, is_true
+from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
 from kraft_runbook.observation import BrokerMode, ClusterObservation, Consequence, ControllerMode, Unread, ZookeeperTree, was_read
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING

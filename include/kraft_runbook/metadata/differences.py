@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kraft_runbook.metadata.entities import Kind, describe_key, describe_value
-from kraft_runbook.metadata.image import Key
+from kraft_runbook.metadata.canonical_rows import Kind, describe_key, describe_value
+from kraft_runbook.metadata.image.image import Key
 
 
 class Side(StrEnum):

@@ -1,7 +1,7 @@
 """Whole topics as columns: what the canonical rows of a topic say, a million partitions at a time and without an object a row.
 
 Both stores are brought into this form, and a topic's fingerprint (``topic_prints``) is taken from it. Whoever fills it promises that each value is
-exactly the one that the topic's canonical rows (``entities``) would show; a topic for which that can't be promised is left out, and is ``odd``.
+exactly the one that the topic's canonical rows (``canonical_rows``) would show; a topic for which that can't be promised is left out, and is ``odd``.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class PartitionColumns:
     """One entry a partition. ``topic``: its topic's place among the topics, not falling; in one topic no partition stands twice.
 
     ``replicas`` in their order; ``isr``, ``adding`` and ``removing`` in any (they are sets). ``recovery``: LeaderRecoveryState.
-    ``epoch``: the log's partition epoch, or the state znode's version: no canonical row's value, so it is not in the fingerprint (``partition_epochs``).
+    ``epoch``: the log's partition epoch, or the state znode's version: no canonical row's value, so it is not in the fingerprint (``parity.partition_epochs``).
     """
 
     topic: Ints

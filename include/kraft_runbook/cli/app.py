@@ -1,0 +1,249 @@
+"""``kraft-runbook``: the same core without Airflow. Nothing here changes a cluster.
+
+Exit codes: 0 fine (parity: MATCH, preflight: passed) · 1 no (parity: MISMATCH, preflight: a blocking check failed,
+evidence: a chain is broken) ·
+2 can't tell (parity: INCONCLUSIVE, preflight: a blocking check is UNKNOWN, observe and explain: the phase is UNKNOWN) ·
+3 error, with what to do about it · 4 wrong usage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kraft_runbook.checks import Verdict, render_catalogue, run_checks
+from kraft_runbook.checks.liveness import LIVENESS_SECONDS
+from kraft_runbook.checks.registry import DUAL_WRITING
+from kraft_runbook.cli.evidence_command import show_evidence
+from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster_file import load_cluster
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.explain import explain, unread_parts
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.observation import ClusterObservation, was_read
+from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
+from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.plan import make_plan
+from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.procedures.settled import observe_settled
+
+PATIENCE_SECONDS = 20.0
+"""How long a contradiction that may be a node's start is looked at again before it is shown to the person who waits."""
+
+FINE, NO, CANT_TELL, ERROR, USAGE = 0, 1, 2, 3, 4
+
+app = typer.Typer(
+    name="kraft-runbook",
+    help="Where a Kafka cluster stands between ZooKeeper and KRaft, and what may happen next. Changes nothing.",
+    no_args_is_help=False,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ClusterName = Annotated[str, typer.Option("--cluster", help="The cluster: the name of its file without .yaml.")]
+ClustersDir = Annotated[
+    Path | None, typer.Option("--clusters-dir", help="Where the cluster files lie. Default: KRAFT_RUNBOOK_CLUSTERS, or include/clusters of this project.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; its schema lies in docs/schemas.")]
+
+
+@app.command("observe")
+def observe_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    as_json: AsJson = False,
+    full: Annotated[bool, typer.Option("--full", help="Also read every topic's znodes.")] = False,
+    hosts: Annotated[bool, typer.Option("--hosts", help="Also examine the hosts, through Ansible.")] = False,
+) -> None:
+    """Read ZooKeeper, brokers, controllers and metrics at once, and show what is true."""
+    seen = observe(_load(cluster, clusters_dir), secrets=environment_secrets(), scope=Scope.FULL if full else Scope.LIVE, with_hosts=hosts)
+    reading = detect_phase(seen)
+    if reading.transient:
+        typer.echo("a node that has just started shows the same for a moment: look again before you believe it", err=True)
+    typer.echo(to_json("observe", ObserveOutput(reading, seen)) if as_json else _observation_text(seen))
+    raise typer.Exit(CANT_TELL if reading.phase is Phase.UNKNOWN else FINE)
+
+
+@app.command("preflight")
+def preflight_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    as_json: AsJson = False,
+    gate: Annotated[str | None, typer.Option("--gate", help="The checks of a gate: start, dual_write or finalize.")] = None,
+) -> None:
+    """Run every check that applies where the cluster stands, with a deep read and the hosts examined."""
+    if gate not in (None, "start", "dual_write", "finalize"):
+        raise typer.BadParameter(f"--gate is start, dual_write or finalize, not {gate}")
+    spec = _load(cluster, clusters_dir)
+    earlier = _look(spec)
+    seen = _look(spec, after=earlier, scope=Scope.FULL, with_hosts=True)
+    phase = detect_phase(seen).phase
+    report = run_checks(seen, spec, phase, gate=gate, earlier=earlier)
+    typer.echo(
+        to_json("preflight", PreflightOutput(spec.name, phase, report.verdict, report.results))
+        if as_json
+        else f"{spec.name} is in {phase}\n{report.render_text()}"
+    )
+    raise typer.Exit({Verdict.PASS: FINE, Verdict.FAIL: NO, Verdict.UNKNOWN: CANT_TELL}[report.verdict])
+
+
+@app.command("parity")
+def parity_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    as_json: AsJson = False,
+    baseline: Annotated[Path | None, typer.Option(help="After finalization: the proven state to compare with, in ZooKeeper's place.")] = None,
+    save_baseline: Annotated[Path | None, typer.Option(help="Where a MATCH in dual write leaves what a finalized cluster is compared with.")] = None,
+    save_proven: Annotated[Path | None, typer.Option(help="Where a MATCH in dual write leaves the state that --since goes on from.")] = None,
+    since: Annotated[Path | None, typer.Option(help="Compare only what changed since that full comparison (--save-proven); without Spark.")] = None,
+) -> None:
+    """Compare the metadata in ZooKeeper with that in KRaft, by Spark; or what changed since then."""
+    spec = _load(cluster, clusters_dir)
+    if since is not None:
+        from kraft_runbook.parity.recheck import recheck
+
+        report = recheck(spec, since, secrets=environment_secrets())
+    else:
+        from kraft_runbook.parity.spark.full_comparison import run_parity  # pyspark takes a second to import, and only this needs it
+
+        report = run_parity(spec, secrets=environment_secrets(), baseline=baseline, save_baseline=save_baseline)
+    if save_proven is not None and since is None and report.verdict is ParityVerdict.MATCH and report.against == "ZooKeeper":
+        from kraft_runbook.parity.recheck import save_proven as save
+
+        save(save_proven, spec, report, secrets=environment_secrets())
+    typer.echo(to_json("parity", report) if as_json else report.render_text())
+    raise typer.Exit({"MATCH": FINE, "MISMATCH": NO}.get(report.verdict.value, CANT_TELL))
+
+
+@app.command("plan")
+def plan_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_json: AsJson = False) -> None:
+    """Show every step from here to FINALIZED, in order, with what changes in each configuration, and the way back."""
+    spec = _load(cluster, clusters_dir)
+    plan = make_plan(_look(spec), spec)
+    typer.echo(to_json("plan", plan) if as_json else plan.render_text())
+
+
+@app.command("explain")
+def explain_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_json: AsJson = False) -> None:
+    """Say in words where the cluster stands, what it waits for, and what you can do now, forward and back."""
+    spec = _load(cluster, clusters_dir)
+    seen, earlier = _look(spec), None
+    if detect_phase(seen).phase in DUAL_WRITING:
+        earlier, seen = seen, _look(spec, after=seen)
+    explanation = explain(seen, spec, earlier=earlier)
+    typer.echo(to_json("explain", explanation) if as_json else explanation.render_text())
+    raise typer.Exit(CANT_TELL if explanation.phase is Phase.UNKNOWN else FINE)
+
+
+@app.command("evidence")
+def evidence_command(
+    run: Annotated[str | None, typer.Option("--run", help="The run: its name in the list, or Airflow's run id. Without it, the runs are listed.")] = None,
+    directory: Annotated[Path | None, typer.Option("--directory", help="Where the evidence lies. Default: where the environment's settings put it.")] = None,
+    anchor: Annotated[
+        str, typer.Option("--anchor", help="The digest of a record of this run that was noted elsewhere: shows whether a tail was cut off.")
+    ] = "",
+    html: Annotated[Path | None, typer.Option("--html", help="Also write one HTML page to file, which needs no other file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a run saw and did and who approved it, and verify that no record was changed since."""
+    raise typer.Exit(FINE if show_evidence(run, directory, anchor=anchor, html=html, as_json=as_json) else NO)
+
+
+@app.command("checks")
+def checks_command(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/checks.md.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List every check, with its code, why it is there and what to do."""
+    if markdown:
+        typer.echo(render_catalogue(), nl=False)
+    elif as_json:
+        typer.echo(to_json("checks", checks_output()))
+    else:
+        for each in checks_output().checks:
+            typer.echo(f"{each.code}  {each.severity:<8}  {each.title}")
+
+
+@app.command("schema")
+def schema_command(command: Annotated[str, typer.Argument(help="observe, preflight, parity, plan, explain, checks or evidence.")]) -> None:
+    """Print the JSON schema of a command's --json output."""
+    if command not in OUTPUTS:
+        raise typer.BadParameter(f"no schema for {command}; there are {', '.join(OUTPUTS)}")
+    typer.echo(schema(command), nl=False)
+
+
+def clusters_directory(given: Path | None) -> Path:
+    """Where the cluster files lie: as given, ``KRAFT_RUNBOOK_CLUSTERS``, ``include/clusters`` here, or that of this project."""
+    if given is not None:
+        return given
+    if os.environ.get("KRAFT_RUNBOOK_CLUSTERS"):
+        return Path(os.environ["KRAFT_RUNBOOK_CLUSTERS"])
+    here = Path("include/clusters")
+    return here if here.is_dir() else Path(__file__).resolve().parents[2] / "clusters"
+
+
+def _load(name: str, directory: Path | None) -> ClusterSpec:
+    return load_cluster(name, directory=clusters_directory(directory), environment=os.environ)
+
+
+def _look(spec: ClusterSpec, *, after: ClusterObservation | None = None, scope: Scope = Scope.LIVE, with_hosts: bool = False) -> ClusterObservation:
+    """A settled look, and where it is the second, one that lies far enough behind the first to tell whether dual write is alive."""
+    if after is not None:
+        time.sleep(LIVENESS_SECONDS)
+    tell = partial(typer.echo, err=True)
+    return observe_settled(spec, secrets=environment_secrets(), tell=tell, scope=scope, with_hosts=with_hosts, within=PATIENCE_SECONDS)
+
+
+def _observation_text(seen: ClusterObservation) -> str:
+    reading = detect_phase(seen)
+    lines = [f"{seen.cluster} is in {reading.phase}: {'; '.join(reading.reasons)}", f"read in {seen.took_seconds:.2f} s", ""]
+    for broker in seen.brokers.values():
+        state = "does not run" if broker.running is False else f"{broker.mode} mode" if was_read(broker.mode) else f"unread: {broker.mode.reason}"
+        lag = f", {broker.metrics.under_replicated_partitions} under-replicated" if was_read(broker.metrics) else ""
+        lines.append(f"broker {broker.id}: {state}{lag}")
+    for controller in seen.controllers.values():
+        state = (
+            "does not run" if controller.running is False else f"{controller.mode} mode" if was_read(controller.mode) else f"unread: {controller.mode.reason}"
+        )
+        metrics = controller.metrics
+        shown = f", ZkMigrationState {metrics.zk_migration_state}{', active' if metrics.active else ''}" if was_read(metrics) else ""
+        lines.append(f"controller {controller.id}: {state}{shown}")
+    if was_read(seen.zookeeper):
+        holder = seen.zookeeper.controller
+        lines.append(
+            f"ZooKeeper: cluster {seen.zookeeper.cluster_id}, {seen.zookeeper.topic_count} topics, /controller {holder.broker_id if holder else 'is not there'}"
+        )
+    if was_read(seen.quorum):
+        lines.append(f"quorum: leader {seen.quorum.leader_id}, epoch {seen.quorum.leader_epoch}, high watermark {seen.quorum.high_watermark}")
+    lines += [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
+    lines += [f"controller {i} votes and is not in the cluster file" for i in sorted(seen.undeclared_controllers)]
+    unread = unread_parts(seen)
+    return "\n".join([*lines, *(["", "could not be read:", *(f"  {part}" for part in unread)] if unread else [])])
+
+
+def main() -> None:
+    """The entry point: errors meant for a person are printed as problem and way out, without a traceback."""
+    try:
+        result = app(standalone_mode=False)
+    except RunbookError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(ERROR)
+    except typer.TyperException as error:
+        typer.echo(f"usage error: {str(error).rstrip('.')}. kraft-runbook --help lists the commands and their options", err=True)
+        sys.exit(USAGE)
+    except (typer.Abort, KeyboardInterrupt):
+        typer.echo("interrupted", err=True)
+        sys.exit(130)
+    sys.exit(result if isinstance(result, int) else FINE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""What the command line prints with ``--json``: one type a command, and its JSON schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from kraft_runbook.checks import CHECKS, CheckResult, Verdict
+from kraft_runbook.evidence.run_report import RunReport
+from kraft_runbook.explain import Explanation
+from kraft_runbook.observation import ClusterObservation
+from kraft_runbook.parity.parity_report import ParityReport
+from kraft_runbook.phases import Phase, PhaseReading
+from kraft_runbook.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveOutput:
+    """``observe``: the phase, and everything that was read. What was not is an object with a ``reason``."""
+
+    phase: PhaseReading
+    observation: ClusterObservation
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightOutput:
+    """``preflight``: the answer of every check that applies."""
+
+    cluster: str
+    phase: Phase
+    verdict: Verdict
+    results: tuple[CheckResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckEntry:
+    """One check of the list."""
+
+    code: str
+    title: str
+    severity: str
+    phases: tuple[str, ...]
+    gates: tuple[str, ...]
+    needs: str
+    why: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksOutput:
+    """``checks``: the list of checks."""
+
+    checks: tuple[CheckEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """One run that left evidence. ``problem``: why it can't be trusted; None where its chain is whole."""
+
+    run: str
+    cluster: str
+    began: datetime | None
+    ended: datetime | None
+    records: int
+    outcome: str
+    good: bool | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceOutput:
+    """``evidence``: the runs in a directory, or one of them with its report. Times are UTC."""
+
+    directory: str
+    runs: tuple[RunEntry, ...]
+    report: RunReport | None
+
+
+OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
+    "observe": TypeAdapter(ObserveOutput),
+    "preflight": TypeAdapter(PreflightOutput),
+    "parity": TypeAdapter(ParityReport),
+    "plan": TypeAdapter(Plan),
+    "explain": TypeAdapter(Explanation),
+    "checks": TypeAdapter(ChecksOutput),
+    "evidence": TypeAdapter(EvidenceOutput),
+}
+"""By command."""
+
+
+def checks_output() -> ChecksOutput:
+    """The list of checks as a value."""
+    return ChecksOutput(
+        tuple(
+            CheckEntry(c.code, c.title, c.severity.value, tuple(p.value for p in Phase if p in c.phases), tuple(sorted(c.gates)), c.needs.value, c.why, c.fix)
+            for _, c in sorted(CHECKS.items())
+        )
+    )
+
+
+def to_json(command: str, value: object) -> str:
+    """The output of a command as indented JSON."""
+    return json.dumps(OUTPUTS[command].dump_python(value, mode="json"), indent=2, ensure_ascii=False)
+
+
+def schema(command: str) -> str:
+    """The JSON schema of a command's output, as it lies in docs/schemas."""
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **OUTPUTS[command].json_schema(mode="serialization")}
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

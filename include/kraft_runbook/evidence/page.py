@@ -1,0 +1,140 @@
+"""A run's evidence as one HTML page to file: it needs no network, no script and no other file, and every text in it is escaped."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from kraft_runbook.evidence.proofs import describe
+from kraft_runbook.evidence.record import EvidenceRecord
+from kraft_runbook.evidence.run_report import Entry, RunReport
+
+WIDTH, LABELS, LANE, BAND = 1000.0, 210.0, 19.0, 26.0
+"""Of the drawing, in its own units: all, the lane's names, a lane's height, the phase band's."""
+STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
+"""Seconds between two ticks: the first that makes at most nine; else whole days."""
+DAY = 86400
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A rectangle of the drawing. ``style``: good, bad, wait, point or a phase's name."""
+
+    x: float
+    width: float
+    style: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One task group."""
+
+    name: str
+    y: float
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    x: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The timeline, laid out. All in the drawing's own units."""
+
+    width: float
+    height: float
+    labels: float
+    phases: tuple[Bar, ...]
+    lanes: tuple[Lane, ...]
+    ticks: tuple[Tick, ...]
+
+
+def render_page(report: RunReport, records: Sequence[EvidenceRecord], *, made_at: datetime) -> str:
+    """The page. ``records``: those the report was made of; their bodies are shown as they are."""
+    environment = Environment(
+        loader=PackageLoader("kraft_runbook.evidence"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(breakable=_breakable, clock=_clock, day=_day, duration=_duration, genuine=describe)
+    bodies = [json.dumps(record.body, indent=2, sort_keys=True) for record in records]
+    return environment.get_template("evidence.html").render(r=report, chart=lay_out(report), kinds=_kinds(report), bodies=bodies, made_at=made_at)
+
+
+def lay_out(report: RunReport) -> Chart | None:
+    """Where each thing lies on the timeline; None where there is nothing to draw."""
+    if report.began is None or report.ended is None:
+        return None
+    began, total = report.began, max((report.ended - report.began).total_seconds(), 1.0)
+
+    def x(at: datetime) -> float:
+        return round(LABELS + (WIDTH - LABELS) * min(max((at - began).total_seconds() / total, 0.0), 1.0), 2)
+
+    def bar(start: datetime, end: datetime, style: str, title: str) -> Bar:
+        left = min(x(start), WIDTH - 3)
+        return Bar(left, round(max(x(end) - left, 3.0), 2), style, title)
+
+    phases = tuple(bar(p.began, p.ended, p.phase, f"{p.phase} {_clock(p.began)} to {_clock(p.ended)}") for p in report.phases)
+    lanes: dict[str, list[Bar]] = {}
+    for entry in report.entries:
+        if entry.trusted:
+            style = "bad" if entry.bad else "good" if entry.seconds else "point"
+            lanes.setdefault(_lane(entry), []).append(bar(entry.began, entry.at, style, f"{entry.task}: {entry.outcome}, {_clock(entry.at)}. {entry.summary}"))
+    for gate in report.gates:
+        if gate.proven_at and gate.answers:
+            waited = bar(gate.proven_at, gate.answers[-1].at, "wait", f"gate {gate.gate} waited for a person")
+            lanes.setdefault(f"gate_{gate.gate}", []).insert(0, waited)
+    placed = tuple(Lane(name, BAND + 10 + n * LANE, tuple(bars)) for n, (name, bars) in enumerate(lanes.items()))
+    return Chart(WIDTH, BAND + 10 + len(placed) * LANE + 24, LABELS, phases, placed, _ticks(began, total, x))
+
+
+def _lane(entry: Entry) -> str:
+    return entry.task.partition(".")[0] or "no task"
+
+
+def _ticks(began: datetime, total: float, x: Callable[[datetime], float]) -> tuple[Tick, ...]:
+    step = next((s for s in STEPS if total / s <= 9), DAY * math.ceil(total / DAY / 9))
+    first = began.replace(hour=0, minute=0, second=0, microsecond=0)
+    count = int((began - first).total_seconds() // step) + 1
+    marks = [first + timedelta(seconds=step * n) for n in range(count, count + 10)]
+    form = "%H:%M:%S" if step < 60 else "%H:%M" if total < DAY else "%m-%d %H:%M"
+    return tuple(Tick(x(at), at.strftime(form)) for at in marks if (at - began).total_seconds() <= total)
+
+
+def _kinds(report: RunReport) -> tuple[str, ...]:
+    """Every kind that a comparison counted, in the order of their first mention."""
+    return tuple(dict.fromkeys(count.kind for parity in report.parity for count in parity.counts))
+
+
+def _breakable(text: str) -> Markup:
+    """A task's or kind's name that may be broken where its words end."""
+    return Markup(str(escape(text)).replace("_", "_<wbr>").replace(".", ".<wbr>"))  # noqa: S704 - escaped first
+
+
+def _clock(at: datetime) -> str:
+    return f"{at:%H:%M:%S}"
+
+
+def _day(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _duration(seconds: float) -> str:
+    """As a person says it: 4.2 s, 3 min 05 s, 2 h 07 min."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, left = divmod(round(seconds), 60)
+    return f"{minutes} min {left:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,163 @@
+"""The proofs in a run's records: what each gate showed, who signed it, and every comparison; each digest computed anew from what the record holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+
+from kraft_runbook.evidence.body import Body, moment, number, part, parts, text, whole
+from kraft_runbook.evidence.record import EvidenceRecord
+from kraft_runbook.gates import digest_of
+from kraft_runbook.parity.parity_report import KindCount, ParityReport
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person answered, and to which digest. ``by``: the name that Airflow showed; ``by_id``: Airflow's id of that person, empty in older evidence.
+
+    ``read_back``: Airflow repeated this answer when the gate was confirmed.
+    """
+
+    by: str
+    by_id: str
+    approved: bool
+    at: datetime
+    digest: str
+    read_back: bool = False
+
+    @property
+    def who(self) -> str:
+        """The name, and the id where it is another."""
+        return f"{self.by} (id {self.by_id})" if self.by_id and self.by_id != self.by else self.by or "nobody named"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckLine:
+    """One check of a proof."""
+
+    code: str
+    title: str
+    verdict: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateProof:
+    """One proof of one gate, and what became of it.
+
+    ``genuine``: the digest is that of the proof in the record; None where the record holds no proof to compute it from.
+    ``proven_at`` None: somebody answered a proof that this run has no record of.
+    """
+
+    gate: str
+    digest: str
+    proven_at: datetime | None
+    phase: str
+    genuine: bool | None
+    checks: tuple[CheckLine, ...]
+    parity: str
+    rollback: str
+    answers: tuple[Answer, ...] = ()
+    confirmed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ParityRun:
+    """One comparison. ``genuine`` as for a gate's proof. ``obstacles``: why it is INCONCLUSIVE; ``differences``: samples, secrets as fingerprints."""
+
+    task: str
+    at: datetime
+    verdict: str
+    against: str
+    offset: int | None
+    end_offset: int | None
+    seconds: float | None
+    counts: tuple[KindCount, ...]
+    differences: tuple[str, ...]
+    obstacles: tuple[str, ...]
+    digest: str
+    genuine: bool | None
+
+
+def gate_proofs(records: Sequence[EvidenceRecord]) -> tuple[GateProof, ...]:
+    """Every proof, in order, each with its answers."""
+    found: dict[tuple[str, str], GateProof] = {}
+    for record in records:
+        body, at = record.body, datetime.fromisoformat(record.at)
+        outcome, key = body.get("outcome"), (text(body, "gate"), text(body, "digest"))
+        if outcome not in {"proven", "approved", "rejected", "confirmed"} or not all(key):
+            continue
+        if outcome == "proven":
+            found[key] = _proof(body, at)
+            continue
+        proof = found.get(key) or GateProof(*key, None, "", None, (), "", "")
+        if outcome == "confirmed":
+            repeated = {(text(s, "by"), text(s, "by_id"), moment(s, "answered_at")) for s in parts(body, "signatures")}
+            answers = tuple(replace(a, read_back=a.approved and (a.by, a.by_id, a.at) in repeated) for a in proof.answers)
+            found[key] = replace(proof, confirmed_at=at, answers=answers)
+        else:
+            answer = Answer(text(body, "by"), text(body, "by_id"), outcome == "approved", moment(body, "answered_at") or at, key[1])
+            found[key] = replace(proof, answers=(*proof.answers, answer))
+    return tuple(found.values())
+
+
+def _proof(body: Body, at: datetime) -> GateProof:
+    proof = part(body, "proof")
+    parity, rollback = part(proof, "parity"), part(proof, "rollback")
+    return GateProof(
+        gate=text(body, "gate"),
+        digest=text(body, "digest"),
+        proven_at=at,
+        phase=text(body, "phase"),
+        genuine=digest_of(proof) == body.get("digest") == proof.get("digest") if proof else None,
+        checks=tuple(CheckLine(text(c, "code"), text(c, "title"), text(c, "verdict"), text(c, "evidence")) for c in parts(proof, "checks")),
+        parity=f"{text(parity, 'verdict')} at metadata offset {text(parity, 'offset')}, digest {text(parity, 'digest')}" if parity else text(body, "parity"),
+        rollback=f"{'possible' if rollback.get('possible') else 'not possible'}: {text(rollback, 'why')}" if rollback else "",
+    )
+
+
+def parity_runs(records: Sequence[EvidenceRecord]) -> tuple[ParityRun, ...]:
+    """Every comparison, in order."""
+    return tuple(_parity(record) for record in records if record.body.get("outcome") == "compared")
+
+
+def _parity(record: EvidenceRecord) -> ParityRun:
+    body = record.body
+    started, finished = moment(body, "started_at"), moment(body, "finished_at")
+    return ParityRun(
+        task=text(body, "task"),
+        at=datetime.fromisoformat(record.at),
+        verdict=text(body, "verdict"),
+        against=text(body, "against"),
+        offset=whole(body, "offset"),
+        end_offset=whole(body, "end_offset"),
+        seconds=round((finished - started).total_seconds(), 1) if started and finished else number(body, "seconds"),
+        counts=tuple(_count(each) for each in parts(body, "counts")),
+        differences=tuple(
+            f"{text(s, 'kind')} {text(s, 'key')}: {text(s, 'side')}; ZooKeeper: {text(s, 'zookeeper')}; KRaft: {text(s, 'kraft')}"
+            for s in parts(body, "samples")
+        ),
+        obstacles=tuple(f"{text(o, 'problem')}. What to do: {text(o, 'way_out')}" for o in parts(body, "obstacles")),
+        digest=text(body, "digest"),
+        genuine=_is_the_report(body) if "counts" in body else None,
+    )
+
+
+def _count(each: Body) -> KindCount:
+    names = ("both", "only_zookeeper", "only_kraft", "differ", "undecoded")
+    return KindCount(text(each, "kind"), *(whole(each, name) or 0 for name in names))
+
+
+def _is_the_report(body: Body) -> bool:
+    """Whether the report in the record has the digest that it claims."""
+    try:
+        ParityReport.from_dict({each.name: body[each.name] for each in fields(ParityReport)})
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+    return True
+
+
+def describe(genuine: bool | None) -> str:
+    """What ``genuine`` means, in words."""
+    return {True: "computed anew: fits", False: "DOES NOT FIT ITS CONTENT", None: "content not in the record"}[genuine]

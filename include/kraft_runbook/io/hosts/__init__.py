@@ -1,0 +1,1 @@
+"""The nodes' hosts, by Ansible."""

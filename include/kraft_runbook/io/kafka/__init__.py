@@ -1,0 +1,1 @@
+"""Brokers and controllers, by Kafka's protocol."""

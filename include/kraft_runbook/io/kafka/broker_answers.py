@@ -1,0 +1,40 @@
+"""Ask a broker until it answers what is wanted, over connections that may break meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from kafka.protocol.metadata import MetadataRequest
+
+from kraft_runbook.cluster import Broker, ClusterSpec
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.secrets import Secrets
+
+POLL = 0.1
+
+Question = Callable[[KafkaConnection], str | None]
+"""Asks once: None when the answer is what is wanted, else what is wrong with it. Raises Unreachable."""
+
+
+def named_controller(connection: KafkaConnection) -> int:
+    """The controller that a Metadata answer names. Raises Unreachable."""
+    return int(connection.send(MetadataRequest(version=8, topics=[])).controller_id)
+
+
+def ask_until(spec: ClusterSpec, broker: Broker, question: Question, *, secrets: Secrets, deadline: float, apart: float = POLL) -> str | None:
+    """None once the answer was right; else, after ``deadline`` (of ``time.monotonic``), what was wrong last. It is asked once at least, ``apart`` seconds apart."""
+    while True:
+        try:
+            with KafkaConnection(spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets) as connection:
+                while problem := question(connection):
+                    if time.monotonic() > deadline:
+                        return problem
+                    time.sleep(apart)
+                return None
+        except Unreachable as error:
+            problem = error.problem
+        if time.monotonic() > deadline:
+            return problem
+        time.sleep(POLL)

@@ -1,0 +1,108 @@
+"""One connection to one broker or controller, for the requests that no Kafka client library offers as calls.
+
+kafka-python's connection manager is used directly, and here only: its admin client can't bootstrap from a controller listener (it asks for Metadata).
+"""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+from typing import Any
+
+from kafka import errors as kafka_errors
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.api_message import ApiMessage
+
+from kraft_runbook.cluster import ClientSecurity
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.secrets import Secrets
+
+MAX_REPLY_BYTES = 128 * 1024 * 1024
+"""kafka-python's own limit of 1 MB is less than one answer to FetchSnapshot."""
+
+NODE = "bootstrap-0"
+
+# The library logs what it raises, and whole messages at DEBUG, which may hold credentials. Its errors are raised here, with their way out.
+logging.getLogger("kafka.net").setLevel(logging.CRITICAL)
+logging.getLogger("kafka.protocol").setLevel(logging.CRITICAL)
+logging.getLogger("kafka.cluster").setLevel(logging.CRITICAL)
+
+
+class FetchSnapshotRequest(ApiMessage, load_json="kraft_runbook.io.kafka.schemas"):  # type: ignore[misc, call-arg]
+    """FetchSnapshot (api 59, KIP-630), version 0."""
+
+
+class FetchSnapshotResponse(ApiMessage, load_json="kraft_runbook.io.kafka.schemas"):  # type: ignore[misc, call-arg]
+    """The answer: a piece of the snapshot's bytes."""
+
+
+class KafkaConnection:
+    """A context manager. ``who`` names the node in errors ("controller 101 at 10.0.0.1:9093"); ``timeout``: seconds a request, connecting included."""
+
+    def __init__(self, address: str, who: str, security: ClientSecurity, *, secrets: Secrets, timeout: float = 5.0) -> None:
+        self.address = address
+        self.who = f"{who} at {address}"
+        self._timeout = timeout
+        milliseconds = int(timeout * 1000)
+        self._net = NetworkSelector(slow_task_threshold_secs=0)
+        self._manager = KafkaConnectionManager(
+            self._net,
+            bootstrap_servers=[address],
+            client_id="kraft-runbook",
+            request_timeout_ms=milliseconds,
+            socket_connection_setup_timeout_ms=milliseconds,
+            receive_message_max_bytes=MAX_REPLY_BYTES,
+            **_security(security, secrets),
+        )
+
+    def __enter__(self) -> KafkaConnection:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._manager.close()
+        self._net.close()
+
+    def send(self, request: Any, *, timeout: float | None = None) -> Any:
+        """The answer to one request. Raises Unreachable, which names the node, when there is none in time."""
+        seconds = timeout or self._timeout
+        try:
+            # No refresh of metadata on errors: a controller has none to give, and the library would try for ever.
+            connection = self._manager.get_connection(NODE, timeout_ms=int(seconds * 1000), refresh_metadata_on_err=False)
+        except kafka_errors.KafkaError as error:
+            raise self.unreachable(_reason(error)) from None
+        future = connection.send_request(request, request_timeout_ms=int(seconds * 1000))
+        self._net.poll(timeout_ms=int(seconds * 1000), future=future)
+        if not future.is_done:
+            raise self.unreachable(f"no answer in {seconds:g} s")
+        if future.failed():
+            raise self.unreachable(_reason(future.exception)) from None
+        return future.value
+
+    def unreachable(self, why: str) -> Unreachable:
+        return Unreachable(
+            f"{self.who} did not answer: {why}",
+            way_out="check that it runs, that its address and listener in the cluster file are right, and that this tool's identity may use it",
+        )
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, kafka_errors.NodeNotReadyError):
+        return "the connection was refused or lost"
+    name = type(error).__name__
+    return f"{name}: {str(error).removeprefix(f'{name}: ')}"
+
+
+def _security(security: ClientSecurity, secrets: Secrets) -> dict[str, Any]:
+    options: dict[str, Any] = {"security_protocol": security.protocol.value}
+    if security.protocol.is_tls:
+        options |= {"ssl_cafile": security.ca_file, "ssl_certfile": security.certificate_file, "ssl_keyfile": security.key_file}
+        if security.key_password:
+            options["ssl_password"] = secrets(security.key_password)
+    if security.sasl_mechanism and security.password:
+        options |= {
+            "sasl_mechanism": security.sasl_mechanism.value,
+            "sasl_plain_username": security.username,
+            "sasl_plain_password": secrets(security.password),
+        }
+    return options

@@ -1,0 +1,207 @@
+"""The controller quorum, asked directly: who leads it, in which mode each controller runs, and which brokers the metadata log holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from kraft_runbook.cluster import Broker, ClusterSpec, Controller
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.metadata_log_reader import METADATA_TOPIC, LogTruncated, MetadataLogReader, Position
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.metadata.log.cluster_records import BrokersAndFeatures
+from kraft_runbook.observation import BrokerMode, BrokerRegistration, ControllerMode, CopySpan, Voter, ZkMigrationState
+
+__all__ = [
+    "ClusterRecords",
+    "MetadataLogReader",
+    "QuorumConnection",
+    "QuorumDescription",
+    "broker_is_kraft",
+    "broker_mode",
+    "controller_mode",
+    "describe_quorum",
+    "quorum_cluster_id",
+    "read_cluster_records",
+]
+
+LEADER_AND_ISR = 4
+"""Offered by a broker that takes orders from a ZooKeeper-style controller: in ZooKeeper mode and in migration mode (ApiKeys, listener zkBroker)."""
+DESCRIBE_QUORUM = 55
+"""Offered by a broker in KRaft mode, which forwards it to the quorum."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumDescription:
+    """DescribeQuorum's answer. ``high_watermark``: every offset below it is committed."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[Voter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRecords:
+    """What the metadata log says of brokers, features, topics and the migration, up to ``position``; give it back to read on from there."""
+
+    registrations: Mapping[int, BrokerRegistration]
+    metadata_version: int | None
+    migration_state_record: ZkMigrationState | None
+    copy: CopySpan | None
+    topics: frozenset[str]
+    kraft_only: tuple[str, ...]
+    position: Position
+    _state: BrokersAndFeatures = field(repr=False, compare=False)
+
+
+def describe_quorum(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 5.0) -> QuorumDescription:
+    """The quorum as its leader describes it; all controllers are asked at once, since only the leader answers.
+
+    Raises Unreachable, which says of each controller why it gave no answer.
+    """
+
+    def ask(controller: Controller) -> QuorumDescription | str:
+        try:
+            with _controller(spec, controller, secrets, timeout) as connection:
+                return _describe(connection) or f"controller {controller.id} does not lead"
+        except Unreachable as error:
+            return error.problem
+
+    reasons = []
+    pool = ThreadPoolExecutor(len(spec.controllers))
+    try:
+        for future in as_completed([pool.submit(ask, controller) for controller in spec.controllers]):
+            answer = future.result()
+            if isinstance(answer, QuorumDescription):
+                return answer
+            reasons.append(answer)
+    finally:
+        pool.shutdown(wait=False)
+    raise Unreachable(
+        f"no leader of the controller quorum was found: {'; '.join(sorted(reasons))}",
+        way_out="start the controllers, or wait for their election; a majority must run and reach each other",
+    )
+
+
+class QuorumConnection:
+    """One open connection to the controller that leads, for looks that must be quick. A context manager."""
+
+    def __init__(self, spec: ClusterSpec, leader_id: int, *, secrets: Secrets, timeout: float = 2.0) -> None:
+        self._connection = _controller(spec, spec.controller(leader_id), secrets, timeout)
+
+    def __enter__(self) -> QuorumConnection:
+        self._connection.__enter__()
+        self.high_watermark()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._connection.__exit__(kind, error, trace)
+
+    def high_watermark(self) -> int:
+        """What is committed now, as this controller says while it leads. Raises Unreachable when it does not (any more)."""
+        found = _describe(self._connection)
+        if found is None:
+            raise self._connection.unreachable("it does not lead the quorum any more")
+        return found.high_watermark
+
+
+def _describe(connection: KafkaConnection) -> QuorumDescription | None:
+    """The description, or None where this node does not lead."""
+    topic = DescribeQuorumRequest.TopicData
+    asked = topic(topic_name=METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])
+    answer = connection.send(DescribeQuorumRequest(version=1, topics=[asked]))
+    if answer.error_code:
+        raise connection.unreachable(f"DescribeQuorum failed with error {answer.error_code} (31: it needs Describe on the cluster)")
+    partition = answer.topics[0].partitions[0]
+    if partition.error_code:
+        return None
+    voters = tuple(Voter(v.replica_id, v.log_end_offset, v.last_fetch_timestamp, v.last_caught_up_timestamp) for v in partition.current_voters)
+    return QuorumDescription(partition.leader_id, partition.leader_epoch, partition.high_watermark, tuple(sorted(voters, key=lambda v: v.id)))
+
+
+def controller_mode(spec: ClusterSpec, controller: Controller, *, secrets: Secrets, timeout: float = 5.0) -> ControllerMode:
+    """Whether the migration flag is in force in a running controller: ``zk_migration_ready`` in its ApiVersions (KIP-866).
+
+    Raises Unreachable when it does not answer.
+    """
+    with _controller(spec, controller, secrets, timeout) as connection:
+        answer = connection.send(_api_versions())
+        if answer.error_code:
+            raise connection.unreachable(f"ApiVersions failed with error {answer.error_code}")
+        return ControllerMode.MIGRATION if answer.zk_migration_ready else ControllerMode.KRAFT
+
+
+def broker_is_kraft(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout: float = 5.0) -> bool:
+    """Whether a running broker is in KRaft mode, by the requests it offers. False: ZooKeeper or migration mode, which offer the same.
+
+    Raises Unreachable when it does not answer.
+    """
+    with KafkaConnection(spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout) as connection:
+        answer = connection.send(_api_versions())
+        offered = {each.api_key for each in answer.api_keys}
+        if answer.error_code or (LEADER_AND_ISR in offered) == (DESCRIBE_QUORUM in offered):
+            raise connection.unreachable(f"its ApiVersions do not tell its mode (error {answer.error_code}, {len(offered)} requests offered)")
+        return DESCRIBE_QUORUM in offered
+
+
+def broker_mode(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout: float = 5.0) -> BrokerMode:
+    """The mode that a running broker itself shows. A migrating one sets ``zk_migration_ready`` in its ApiVersions, whether or not a quorum runs (measured on 3.9.2).
+
+    Raises Unreachable when it does not answer.
+    """
+    with KafkaConnection(spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout) as connection:
+        answer = connection.send(_api_versions())
+        offered = {each.api_key for each in answer.api_keys}
+        if answer.error_code or (LEADER_AND_ISR in offered) == (DESCRIBE_QUORUM in offered):
+            raise connection.unreachable(f"its ApiVersions do not tell its mode (error {answer.error_code}, {len(offered)} requests offered)")
+        if DESCRIBE_QUORUM in offered:
+            return BrokerMode.KRAFT
+        return BrokerMode.HYBRID if answer.zk_migration_ready else BrokerMode.ZOOKEEPER
+
+
+def quorum_cluster_id(spec: ClusterSpec, controller_id: int, *, secrets: Secrets, timeout: float = 5.0) -> str:
+    """The cluster id that a controller was formatted with (DescribeCluster of its controller endpoint, KIP-919)."""
+    with _controller(spec, spec.controller(controller_id), secrets, timeout) as connection:
+        answer = connection.send(DescribeClusterRequest(version=1, endpoint_type=2))
+        if answer.error_code:
+            raise connection.unreachable(f"DescribeCluster failed with error {answer.error_code}")
+        return str(answer.cluster_id)
+
+
+def read_cluster_records(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0, since: ClusterRecords | None = None) -> ClusterRecords:
+    """Broker registrations, ``metadata.version``, the topics' names and the migration state, from the committed log; other records are skipped undecoded.
+
+    ``since``: an earlier answer of the same cluster; only what was written after it is read. Raises Unreachable.
+    """
+    quorum = describe_quorum(spec, secrets=secrets, timeout=timeout)
+    with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets, timeout=timeout) as reader:
+        if since is not None:
+            try:
+                return _read_on(reader, since._state.copy(), quorum.high_watermark - 1, since.position)
+            except LogTruncated:
+                pass  # the log before our position is gone: read it anew from its snapshot
+        return _read_on(reader, BrokersAndFeatures(), quorum.high_watermark - 1, None)
+
+
+def _read_on(reader: MetadataLogReader, state: BrokersAndFeatures, end: int, start: Position | None) -> ClusterRecords:
+    for chunk in reader.chunks(end=end, start=start):
+        state.apply(chunk)
+    version = state.features.get("metadata.version")
+    return ClusterRecords(
+        dict(state.registrations), version, state.migration_state, state.copied.span, frozenset(state.topics.values()), state.kraft_only, reader.position, state
+    )
+
+
+def _controller(spec: ClusterSpec, controller: Controller, secrets: Secrets, timeout: float) -> KafkaConnection:
+    return KafkaConnection(controller.address, f"controller {controller.id}", spec.controller_security, secrets=secrets, timeout=timeout)
+
+
+def _api_versions() -> ApiVersionsRequest:
+    return ApiVersionsRequest(version=3, client_software_name="kraft-runbook", client_software_version="1")

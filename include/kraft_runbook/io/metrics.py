@@ -1,0 +1,209 @@
+"""The metrics of controllers and brokers, from the JMX Prometheus exporter or from Jolokia, as the same gauges."""
+
+from __future__ import annotations
+
+import math
+import re
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from kraft_runbook.addresses import address
+from kraft_runbook.cluster import MetricsSource
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.observation import BrokerMetrics, ControllerMetrics, ZkMigrationState
+
+KINDS = ("KafkaController", "ReplicaManager", "LogManager")
+"""The MBean types whose gauges are read (of domains kafka.controller, kafka.server and kafka.log)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMetrics:
+    """Gauges by lower-case MBean type and name, as ``kafkacontroller.zkmigrationstate``; NaN is left out."""
+
+    gauges: Mapping[str, float]
+    software_version: str | None
+
+
+class MetricSource(Protocol):
+    """Reads one node's metrics. Raises Unreachable, naming the endpoint."""
+
+    def read(self, host: str, port: int) -> NodeMetrics: ...
+
+
+class MetricsClient:
+    """A context manager around one HTTP client and the source that the cluster file names. Safe to use from several threads."""
+
+    def __init__(self, settings: MetricsSource, *, secrets: Secrets, timeout: float = 4.0) -> None:
+        auth = (settings.username, secrets(settings.password)) if settings.username and settings.password else None
+        verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=settings.ca_file) if settings.scheme == "https" else False
+        self._http = httpx.Client(timeout=timeout, verify=verify, auth=auth, trust_env=False)
+        self._source: MetricSource = _SOURCES[settings.kind](self._http, settings)
+
+    def __enter__(self) -> MetricsClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._http.close()
+
+    def read(self, host: str, port: int) -> NodeMetrics:
+        """One node's metrics. Raises Unreachable."""
+        return self._source.read(host, port)
+
+
+class Prometheus:
+    """The JMX Prometheus exporter's text page, whichever of the usual naming rules it was given.
+
+    ``kafka_controller_KafkaController_ZkMigrationState``, the same in lower case or with ``_value`` behind, and
+    ``kafka_controller_KafkaController_Value{name="ZkMigrationState"}`` are one gauge.
+    """
+
+    def __init__(self, http: httpx.Client, settings: MetricsSource) -> None:
+        self._http, self._settings = http, settings
+
+    def read(self, host: str, port: int) -> NodeMetrics:
+        url = f"{self._settings.scheme}://{address(host, port)}{self._settings.path}"
+        answer = _send(url, lambda: self._http.get(url))
+        try:
+            return parse_prometheus(answer.text)
+        except ValueError as error:
+            raise _not_metrics(url, error) from None
+
+
+def parse_prometheus(text: str) -> NodeMetrics:
+    """The gauges of an exporter's page. Raises ValueError where it is no such page."""
+    gauges: dict[str, float] = {}
+    version = None
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = {k.lower(): v for k, v in sample.labels.items()}
+            if "version" in labels and re.search(r"app_?(info|version)", sample.name, re.IGNORECASE):
+                version = labels["version"]
+            name = _gauge_name(sample.name, labels.get("name"))
+            if name and not math.isnan(sample.value):
+                gauges[name] = sample.value
+    return NodeMetrics(gauges, version)
+
+
+def _gauge_name(sample: str, label: str | None) -> str | None:
+    plain = re.sub(r"[^a-z0-9]", "", sample.lower())
+    for kind in KINDS:
+        _, found, rest = plain.rpartition(kind.lower())
+        if found:
+            rest = (rest.removesuffix("value") or label or "").lower()
+            return f"{kind.lower()}.{rest}" if rest else None
+    return None
+
+
+class Jolokia:
+    """Jolokia 2.x: one bulk read. ``path`` is the agent's context, ``/jolokia`` where the cluster file leaves the exporter's default."""
+
+    def __init__(self, http: httpx.Client, settings: MetricsSource) -> None:
+        self._http, self._settings = http, settings
+
+    def read(self, host: str, port: int) -> NodeMetrics:
+        path = "/jolokia" if self._settings.path == "/metrics" else self._settings.path.rstrip("/")
+        mbeans = [
+            "kafka.controller:type=KafkaController,name=*",
+            "kafka.server:type=ReplicaManager,name=*",
+            "kafka.log:type=LogManager,name=*",
+            "kafka.server:type=app-info,id=*",
+        ]
+        url = f"{self._settings.scheme}://{address(host, port)}{path}/"
+        answer = _send(url, lambda: self._http.post(url, json=[{"type": "read", "mbean": m} for m in mbeans]))
+        try:
+            return parse_jolokia(answer.json())
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise _not_metrics(url, error) from None
+
+
+def parse_jolokia(answer: Iterable[Mapping[str, Any]]) -> NodeMetrics:
+    """The gauges of a bulk answer; an MBean that is not registered has status 404 and is left out."""
+    gauges: dict[str, float] = {}
+    version = None
+    for part in answer:
+        if part["status"] != 200:
+            continue
+        for mbean, attributes in part["value"].items():
+            keys = dict(pair.split("=", 1) for pair in mbean.partition(":")[2].split(","))
+            if keys.get("type") == "app-info":
+                version = attributes.get("Version") or attributes.get("version")
+            elif keys.get("type") in KINDS and isinstance(attributes.get("Value"), int | float) and not math.isnan(attributes["Value"]):
+                gauges[f"{keys['type']}.{keys['name']}".lower()] = float(attributes["Value"])
+    return NodeMetrics(gauges, version)
+
+
+_SOURCES: Mapping[str, Callable[[httpx.Client, MetricsSource], MetricSource]] = {"prometheus": Prometheus, "jolokia": Jolokia}
+
+
+def _send(url: str, call: Callable[[], httpx.Response]) -> httpx.Response:
+    try:
+        answer = call()
+        answer.raise_for_status()
+    except httpx.HTTPStatusError as error:
+        raise Unreachable(f"the metrics at {url} answered HTTP {error.response.status_code}", way_out=_WAY_OUT) from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Unreachable(f"the metrics at {url} could not be read: {type(error).__name__}: {error}", way_out=_WAY_OUT) from None
+    return answer
+
+
+_WAY_OUT = "check that the agent runs in the node's process, and 'metrics' and the node's 'metrics_port' in the cluster file"
+
+
+def _not_metrics(url: str, error: Exception) -> Unreachable:
+    return Unreachable(f"what {url} answers are no metrics: {type(error).__name__}: {error}", way_out=_WAY_OUT)
+
+
+# -- gauges to what the core knows ----------------------------------------------------------------------------------------
+
+
+def controller_metrics(found: NodeMetrics) -> ControllerMetrics:
+    """The KafkaController gauges. Raises Unreachable where the source shows none of them, or a state that Kafka 3.9 does not know."""
+
+    def gauge(name: str) -> int | None:
+        value = found.gauges.get(f"kafkacontroller.{name.lower()}")
+        return None if value is None else int(value)
+
+    active = gauge("ActiveControllerCount")
+    if active is None:
+        raise Unreachable(
+            "the metrics hold no gauge KafkaController.ActiveControllerCount", way_out="let the exporter's rules pass kafka.controller:type=KafkaController,*"
+        )
+    state = gauge("ZkMigrationState")
+    if state is not None and state not in set(ZkMigrationState):
+        raise Unreachable(f"ZkMigrationState is {state}, which Kafka 3.9 does not know", way_out="check the Kafka version of the controllers")
+    return ControllerMetrics(
+        zk_migration_state=None if state is None else ZkMigrationState(state),
+        active=active == 1,
+        migrating_zk_broker_count=gauge("MigratingZkBrokerCount"),
+        zk_write_behind_lag=gauge("ZkWriteBehindLag"),
+        active_broker_count=gauge("ActiveBrokerCount"),
+        fenced_broker_count=gauge("FencedBrokerCount"),
+        global_topic_count=gauge("GlobalTopicCount"),
+        global_partition_count=gauge("GlobalPartitionCount"),
+        offline_partitions_count=gauge("OfflinePartitionsCount"),
+        metadata_error_count=gauge("MetadataErrorCount"),
+        last_applied_record_offset=gauge("LastAppliedRecordOffset"),
+        last_committed_record_offset=gauge("LastCommittedRecordOffset"),
+    )
+
+
+def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
+    """The gauges of one broker. Raises Unreachable where UnderReplicatedPartitions is not among them."""
+
+    def gauge(name: str) -> int | None:
+        value = found.gauges.get(name.lower())
+        return None if value is None else int(value)
+
+    under_replicated = gauge("ReplicaManager.UnderReplicatedPartitions")
+    if under_replicated is None:
+        raise Unreachable(
+            "the metrics hold no gauge ReplicaManager.UnderReplicatedPartitions", way_out="let the exporter's rules pass kafka.server:type=ReplicaManager,*"
+        )
+    return BrokerMetrics(under_replicated, gauge("LogManager.OfflineLogDirectoryCount"), gauge("ReplicaManager.UnderMinIsrPartitionCount"))

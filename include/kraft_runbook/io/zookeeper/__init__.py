@@ -1,0 +1,1 @@
+"""ZooKeeper: its connection, reads of Kafka's tree, and the few writes."""

@@ -1,0 +1,132 @@
+"""Giving the controller's office back to ZooKeeper: the only writes that this tool makes there.
+
+All of them are one transaction, guarded by the versions that were read: if anyone else touched a znode meanwhile, nothing is deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+
+from kazoo.exceptions import KazooException, NoAuthError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
+from kraft_runbook.metadata.znodes.znode_rows import parse_migration
+from kraft_runbook.observation import MigrationZnode
+
+REASSIGNMENT = "/admin/reassign_partitions"
+"""KRaft never deletes it; a ZooKeeper controller that found it would carry an old reassignment out again (inferred from 3.9's code)."""
+
+
+BESIDE = "/brokers"
+"""A znode that every Kafka cluster has beside /controller and /migration. It has children, so that no mistake could delete it."""
+BESIDE_REASSIGNMENT = "/admin/delete_topics"
+
+
+class NothingDeleted(StepFailed):
+    """ZooKeeper answered that it deleted nothing: whoever was stopped for it may run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """/controller, /migration and /admin/reassign_partitions as they were read, for a guarded deletion."""
+
+    controller: Znode | None
+    migration: Znode | None
+    reassignment: Znode | None
+
+    @property
+    def held_by_kraft(self) -> bool:
+        """Whether a KRaft controller holds /controller (KIP-866: ``kraftControllerEpoch``)."""
+        return self.controller is not None and int(json.loads(self.controller.data).get("kraftControllerEpoch", -1)) >= 0
+
+    @property
+    def written_to(self) -> MigrationZnode | None:
+        """What /migration says; None where there is none or no controller has copied anything."""
+        if self.migration is None:
+            return None
+        found = parse_migration(self.migration.data)
+        return None if found.is_blank or found.kraft_metadata_offset < 0 else found
+
+
+def why_not_deletable(reader: ZookeeperReader) -> str | None:
+    """What keeps this session from deleting what the office consists of; None where nothing does. Changes nothing.
+
+    ZooKeeper asks for DELETE on the parent, not on the znode: Kafka's root for /controller and /migration. Raises Unreachable.
+    """
+    found = []
+    if not reader.may_delete_beside(BESIDE):
+        found.append(f"/controller and /migration (NoAuth: no DELETE on their parent, whose ACL is {reader.acl('/')})")
+    left = reader.get_many([REASSIGNMENT, BESIDE_REASSIGNMENT])
+    if all(left) and not reader.may_delete_beside(BESIDE_REASSIGNMENT):
+        found.append(f"{REASSIGNMENT} (NoAuth: no DELETE on /admin, whose ACL is {reader.acl('/admin')})")
+    return f"this tool may not delete {' and '.join(found)}" if found else None
+
+
+GRANT = (
+    "give this tool an identity that has DELETE there ('zookeeper.security' in the cluster file; the brokers' own has it where zookeeper.set.acl made the ACLs), "
+    "or grant it (setAcl in zookeeper-shell.sh, as an administrator of the ensemble)"
+)
+
+
+def require_deletable(reader: ZookeeperReader) -> None:
+    """Raise Refused where the office could not be given back after all was stopped for it."""
+    why_not = why_not_deletable(reader)
+    if why_not:
+        raise Refused(f"{why_not}; nothing was stopped", way_out=f"{GRANT}; then clear this task")
+
+
+def read_office(reader: ZookeeperReader) -> Office:
+    """Read the three znodes together. Raises Unreachable, BadZnode."""
+    return Office(*reader.get_many(["/controller", "/migration", REASSIGNMENT]))
+
+
+def leave_office(reader: ZookeeperReader, office: Office) -> tuple[str, ...]:
+    """Delete /migration, and /controller and /admin/reassign_partitions where KRaft holds the office, exactly as they were read: all or none. Returns the paths.
+
+    Raises NothingDeleted where one was changed, or where ZooKeeper refused; StepFailed where it is not known what came of it.
+    """
+    doomed = [office.migration, *((office.controller, office.reassignment) if office.held_by_kraft else ())]
+    found = [znode for znode in doomed if znode is not None]
+    if not found:
+        return ()
+    try:
+        answers = reader.delete_all(found)
+    except (KazooException, KazooTimeoutError, OSError) as error:
+        raise StepFailed(
+            f"{_names(found)} could not be deleted: {type(error).__name__}",
+            way_out="make ZooKeeper reachable for this tool with the brokers' identity, then clear this task: it goes on from what it finds",
+        ) from None
+    if any(isinstance(answer, NoAuthError) for answer in answers):
+        refused = [znode for znode, answer in zip(found, answers, strict=True) if isinstance(answer, NoAuthError)]
+        raise NothingDeleted(f"{_names(refused)} could not be deleted: NoAuth, and so none was; {why_not_deletable(reader)}", way_out=GRANT)
+    if any(isinstance(answer, Exception) for answer in answers):
+        raise NothingDeleted(
+            f"{_names(found)} were not deleted: one of them changed after the quorum was fenced",
+            way_out="find out which controller runs that the cluster file does not name, stop it, then clear this task",
+        )
+    return tuple(znode.path for znode in found)
+
+
+def await_election(reader: ZookeeperReader, spec: ClusterSpec, *, within: float) -> int:
+    """The id of the broker that ZooKeeper elected. Raises StepFailed after ``within`` seconds (measured: 0.02 to 0.16)."""
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        znode = reader.get("/controller")
+        if znode is not None:
+            found = json.loads(znode.data)
+            if int(found.get("kraftControllerEpoch", -1)) < 0 and int(found["brokerid"]) in spec.broker_ids:
+                return int(found["brokerid"])
+        time.sleep(0.01)
+    raise StepFailed(
+        f"no broker was elected controller within {within:.0f} s after /controller was deleted",
+        way_out="see that a broker runs in ZooKeeper or migration mode and reaches ZooKeeper (its log names 'KafkaController'); then clear this task",
+    )
+
+
+def _names(znodes: list[Znode]) -> str:
+    return ", ".join(znode.path for znode in znodes)

@@ -1,0 +1,88 @@
+"""What the deep read takes of everything that is not of one topic: configs, quotas, credentials, ACLs, tokens, consumer groups.
+
+Every znode of every kind that the copy or a starting broker reads is judged; the configs of topics that are gone too, for a starting broker reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from kraft_runbook.io.zookeeper.read_rows import TOKENS, acl_paths
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata.java_values import java_long
+from kraft_runbook.metadata.znodes.min_isr_groups import min_isr_in
+from kraft_runbook.metadata.znodes.tally import SAMPLES
+from kraft_runbook.metadata.znodes.znode_findings import ZnodeFindings
+from kraft_runbook.metadata.znodes.znode_rows import parse_object
+from kraft_runbook.observation import Consequence, ZnodeFault
+
+NOTIFICATIONS = {
+    "/config/changes": "config_change_",
+    "/kafka-acl-changes": "acl_changes_",
+    "/kafka-acl-extended-changes": "acl_changes_",
+    "/delegation_token/token_changes": "token_change_",
+}
+"""Where brokers hear of changes, and how the names there begin: behind so many characters ``ZkNodeChangeNotificationListener`` wants a number, or ends its round."""
+SINGLE = ("/latest_producer_id_block", "/feature")
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """See ``ZookeeperTree``."""
+
+    acl_count: int
+    config_entity_types: frozenset[str]
+    encoded_broker_configs: tuple[str, ...]
+    min_isr_of_brokers: Mapping[str, int]
+    live_consumers: tuple[str, ...]
+
+
+def read_entities(reader: ZookeeperReader, findings: ZnodeFindings, *, topics: Collection[str]) -> Entities:
+    """Read and judge them all. ``topics``: those that exist, whose configs are judged with them. Raises Unreachable."""
+    types = [name for name in reader.children("/config") or () if name != "changes"]
+    entities = dict(zip(types, reader.children_many([f"/config/{each}" for each in types]), strict=True))
+    existing = frozenset(topics)
+    gone = [name for name in entities.get("topics") or () if name not in existing]
+    users = [f"/config/users/{name}" for name in entities.get("users") or ()]
+    quotas = [*users, *(f"/config/{each}/{name}" for each in ("clients", "ips") for name in entities.get(each) or ())]
+    others = [*(f"/config/topics/{name}" for name in gone), *quotas, *children_of(reader, [f"{user}/clients" for user in users])]
+    for path, znode in _read(reader, [*others, *children_of(reader, [TOKENS]), *SINGLE]):
+        findings.see(path, znode)
+    for root, beginning in NOTIFICATIONS.items():
+        for name in reader.children(root) or ():
+            if java_long(name[len(beginning) :]) is None:
+                findings.add(ZnodeFault(f"{root}/{name}", Consequence.KRAFT_DIFFERS, "brokers stop at this name, and hear of no change that stands behind it"))
+    brokers = {path.rpartition("/")[2]: config for path, config in _configs(reader, findings, [f"/config/brokers/{b}" for b in entities.get("brokers") or ()])}
+    return Entities(
+        acl_count=_acl_count(reader, findings),
+        config_entity_types=frozenset(each for each, names in entities.items() if names),
+        encoded_broker_configs=tuple(f"{broker}:{key}" for broker, config in brokers.items() for key, value in config.items() if "encryptedPassword:" in value),
+        min_isr_of_brokers={broker: least for broker, config in brokers.items() if (least := min_isr_in(config)) is not None},
+        live_consumers=_live_consumers(reader),
+    )
+
+
+def children_of(reader: ZookeeperReader, parents: Sequence[str]) -> list[str]:
+    """The paths of all children of all parents."""
+    return [f"{parent}/{name}" for parent, names in zip(parents, reader.children_many(parents), strict=True) for name in names or ()]
+
+
+def _read(reader: ZookeeperReader, paths: Sequence[str]) -> list[tuple[str, bytes]]:
+    """The data of those that are there."""
+    return [(path, znode.data) for path, znode in zip(paths, reader.get_many(paths), strict=True) if znode is not None]
+
+
+def _configs(reader: ZookeeperReader, findings: ZnodeFindings, paths: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
+    """The configs of entities that can be read."""
+    return [(path, parse_object(data).get("config", {})) for path, data in _read(reader, paths) if findings.see(path, data) and data]
+
+
+def _acl_count(reader: ZookeeperReader, findings: ZnodeFindings) -> int:
+    """How many ACL entries there are that can be read."""
+    return sum(len(parse_object(data).get("acls", [])) for path, data in _read(reader, list(acl_paths(reader))) if findings.see(path, data) and data)
+
+
+def _live_consumers(reader: ZookeeperReader) -> tuple[str, ...]:
+    groups = reader.children("/consumers") or ()
+    return tuple(g for g, ids in zip(groups, reader.children_many([f"/consumers/{g}/ids" for g in groups]), strict=True) if ids)[:SAMPLES]

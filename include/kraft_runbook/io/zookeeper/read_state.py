@@ -1,0 +1,130 @@
+"""What an observation holds of ZooKeeper."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kraft_runbook.addresses import split_address
+from kraft_runbook.cluster import ZooKeeper
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
+from kraft_runbook.observation import BrokerZnode, ControllerZnode, MigrationZnode, Unread, ZookeeperState, ZookeeperTree
+
+SINGLE = ("/cluster/id", "/controller", "/controller_epoch", "/migration", "/admin/reassign_partitions", "/admin/preferred_replica_election")
+
+
+DeepRead = Callable[[ZookeeperReader], ZookeeperTree]
+
+
+def read_zookeeper(zookeeper: ZooKeeper, *, secrets: Secrets, deep: DeepRead | None, timeout: float) -> tuple[ZookeeperState, frozenset[str]]:
+    """The znodes that tell where the cluster stands, and the topics' names; ``deep`` adds the tree. Raises RunbookError, naming the servers or the znode."""
+    with ZookeeperReader(zookeeper, secrets=secrets, timeout=timeout) as reader:
+        cluster_id, controller, epoch, migration, reassignment, election = reader.get_many(SINGLE)
+        broker_ids, deletions, topics = reader.children_many(["/brokers/ids", "/admin/delete_topics", "/brokers/topics"])
+        if broker_ids is None:
+            raise RunbookError(
+                f"ZooKeeper at {zookeeper.connect} holds no Kafka cluster: there is no {zookeeper.chroot}/brokers/ids",
+                way_out="check 'zookeeper.servers' and 'zookeeper.chroot' in the cluster file",
+            )
+        brokers = [_broker(znode) for znode in reader.get_many([f"/brokers/ids/{i}" for i in broker_ids]) if znode is not None]
+        state = ZookeeperState(
+            cluster_id=_cluster_id(cluster_id) if cluster_id else None,
+            brokers={b.broker_id: b for b in brokers},
+            controller=_controller(controller) if controller else None,
+            controller_epoch=_integer(epoch) if epoch else None,
+            migration=_migration(migration) if migration else None,
+            pending_topic_deletions=deletions or (),
+            reassignment_znode=reassignment is not None,
+            preferred_election_znode=election is not None,
+            server_version=reader.server_version(),
+            topic_count=len(topics or ()),
+            connections=_connections(zookeeper) if deep else Unread("not asked for"),
+            tree=_tree(reader, deep) if deep else Unread("not asked for: the deep read was not requested"),
+        )
+        return state, frozenset(topics or ())
+
+
+def _tree(reader: ZookeeperReader, deep: DeepRead) -> ZookeeperTree | Unread:
+    try:
+        return deep(reader)
+    except RunbookError as error:
+        return Unread(error.problem)
+
+
+def _json(znode: Znode) -> Mapping[str, Any]:
+    try:
+        value = json.loads(znode.data)
+    except ValueError:
+        raise _garbled(znode) from None
+    if not isinstance(value, dict):
+        raise _garbled(znode)
+    return value
+
+
+def _integer(znode: Znode) -> int:
+    try:
+        return int(znode.data)
+    except ValueError:
+        raise _garbled(znode) from None
+
+
+def _garbled(znode: Znode) -> RunbookError:
+    return RunbookError(f"the znode {znode.path} does not hold what Kafka writes there", way_out=f"look at it with zookeeper-shell: get {znode.path}")
+
+
+def _cluster_id(znode: Znode) -> str:
+    value = _json(znode).get("id")
+    if not isinstance(value, str):
+        raise _garbled(znode)
+    return value
+
+
+def _controller(znode: Znode) -> ControllerZnode:
+    value = _json(znode)
+    holder, epoch = value.get("brokerid"), value.get("kraftControllerEpoch", -1)
+    if not isinstance(holder, int) or not isinstance(epoch, int):
+        raise _garbled(znode)
+    return ControllerZnode(holder, epoch, znode.version)
+
+
+def _migration(znode: Znode) -> MigrationZnode:
+    value = _json(znode)
+    names = ("kraft_metadata_offset", "kraft_controller_id", "kraft_metadata_epoch", "kraft_controller_epoch")
+    if not all(isinstance(value.get(name), int) for name in names):
+        raise _garbled(znode)
+    offset, controller_id, metadata_epoch, controller_epoch = (value[name] for name in names)
+    return MigrationZnode(offset, controller_id, metadata_epoch, controller_epoch, znode.version)
+
+
+def _broker(znode: Znode) -> BrokerZnode:
+    value, name = _json(znode), znode.path.rpartition("/")[2]
+    endpoints = value.get("endpoints", [])
+    if not name.isdecimal() or not isinstance(endpoints, list):
+        raise _garbled(znode)
+    return BrokerZnode(int(name), tuple(map(str, endpoints)), value.get("rack"))
+
+
+def _connections(zookeeper: ZooKeeper) -> int | Unread:
+    """Clients connected to all servers of the ensemble, by the four-letter word ``srvr``."""
+    if zookeeper.security.protocol.is_tls:
+        return Unread("four-letter words are not asked over TLS")
+    total = 0
+    for server in zookeeper.servers:
+        try:
+            with socket.create_connection(split_address(server), timeout=2.0) as connection:
+                connection.sendall(b"srvr")
+                answer = b"".join(iter(lambda c=connection: c.recv(4096), b"")).decode(errors="replace")  # type: ignore[misc]
+        except OSError as error:
+            return Unread(f"ZooKeeper server {server} did not answer srvr: {error}")
+        found = re.search(r"^Connections: (\d+)", answer, re.MULTILINE)
+        if "not currently serving" in answer:  # ZooKeeper's words (AbstractFourLetterCommand): it is in no quorum
+            return Unread(f"ZooKeeper server {server} runs and serves nobody: it is in no quorum")
+        if not found:
+            return Unread(f"ZooKeeper server {server} does not allow srvr (4lw.commands.whitelist)")
+        total += int(found.group(1)) - 1  # the connection that asks counts itself
+    return total

@@ -1,0 +1,1 @@
+"""The metadata that a log adds up to."""

@@ -1,0 +1,1 @@
+"""The metadata log's bytes: batches, records, their schemas and columns."""

@@ -1,0 +1,1 @@
+"""Kafka's znodes: what their names and bytes say, and what is wrong with them."""

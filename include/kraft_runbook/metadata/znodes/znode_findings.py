@@ -1,0 +1,112 @@
+"""What is wrong with the znodes that the deep read meets: what a comparison can't read, what Kafka can't go on with, and the stored passwords."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kraft_runbook.metadata.canonical_rows import Kind, is_password_config
+from kraft_runbook.metadata.topic_columns import TopicColumns
+from kraft_runbook.metadata.znodes.password_encoder import Undecodable, cipher_of, decode_password
+from kraft_runbook.metadata.znodes.tally import Tally
+from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
+from kraft_runbook.metadata.znodes.znode_faults import faults_of, passwords_of, topic_config_faults
+from kraft_runbook.metadata.znodes.znode_rows import Decoding, parse_object, rows_of
+from kraft_runbook.observation import Consequence, Found, StoredPassword, Unread, ZnodeFault
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordSecrets:
+    """``password.encoder.secret`` and ``password.encoder.old.secret``, where the cluster file names them, and why the first is not at hand."""
+
+    current: str | None = None
+    old: str | None = None
+    why_not: str = ""
+
+
+class ZnodeFindings:
+    """Filled znode by znode. ``decoding``: as a comparison decodes; its passwords stay undecoded, they are judged here."""
+
+    def __init__(self, decoding: Decoding, secrets: PasswordSecrets) -> None:
+        self._decoding = Decoding(decoding.fingerprints)
+        self._secrets = secrets
+        self._faults = {each: Tally() for each in Consequence}
+        self._passwords: list[StoredPassword] = []
+        self.unreadable = Tally()
+        self.tiered = Tally()
+        """Topics with ``remote.storage.enable=true``."""
+
+    def begun_anew(self) -> ZnodeFindings:
+        """The same judge with nothing seen yet: for a first look that does not count."""
+        return ZnodeFindings(self._decoding, self._secrets)
+
+    def see(self, path: str, data: bytes) -> bool:
+        """Judge one znode. Whether it can be read: what it says may then be taken as what Kafka writes."""
+        readable = True
+        for row in rows_of(path, data, self._decoding):
+            if row.kind is Kind.UNREADABLE:
+                readable = False
+                self.unreadable.add(path)
+        for fault in faults_of(path, data):
+            readable = readable and fault.consequence is Consequence.NOTED
+            self.add(fault)
+        topic = path.removeprefix("/config/topics/")
+        if topic != path and readable and data:
+            self._see_tiered(topic, parse_object(data).get("config", {}).get(REMOTE_STORAGE, ""))
+        if path.startswith(("/config/brokers/", "/config/topics/")):
+            for name, encoded in passwords_of(path, data).items():
+                self._see_password(path, name, encoded)
+        return readable
+
+    def see_topic_configs(self, columns: TopicColumns) -> None:
+        """The configs of topics that were read in bulk: what their znodes hold is known to be names and texts."""
+        judged = lru_cache(maxsize=4096)(_judge)  # most topics of a cluster have one of a few configs
+        configs = columns.configs
+        for topic, name, value in zip(configs.topic.tolist(), configs.name, configs.value, strict=True):
+            path = ""
+            for consequence, problem in judged(name, value):
+                path = path or f"/config/topics/{columns.names[topic]}"
+                self.add(ZnodeFault(path, consequence, problem))
+            if name == REMOTE_STORAGE:
+                self._see_tiered(columns.names[topic], value)
+            if is_password_config(name):
+                self._see_password(f"/config/topics/{columns.names[topic]}", name, value)
+
+    def add(self, fault: ZnodeFault) -> None:
+        self._faults[fault.consequence].add(str(fault))
+
+    @property
+    def faults(self) -> Mapping[Consequence, Found]:
+        return {consequence: tally.found for consequence, tally in self._faults.items() if tally.count}
+
+    @property
+    def passwords(self) -> tuple[StoredPassword, ...]:
+        return tuple(self._passwords)
+
+    def _see_tiered(self, topic: str, value: str) -> None:
+        if is_true(value):
+            self.tiered.add(topic)
+
+    def _see_password(self, path: str, name: str, encoded: str) -> None:
+        self._passwords.append(StoredPassword(path, name, cipher_of(encoded), self._why_undecodable(encoded)))
+
+    def _why_undecodable(self, encoded: str) -> str | Unread | None:
+        if self._secrets.current is None:
+            return Unread(self._secrets.why_not)
+        problem = _attempt(lambda: decode_password(encoded, self._secrets.current or ""))
+        if problem and self._secrets.old is not None and _attempt(lambda: decode_password(encoded, self._secrets.old or "")) is None:
+            return "it is encoded with password.encoder.old.secret, which the copy does not try"
+        return problem
+
+
+def _attempt(decode: Callable[[], object]) -> str | None:
+    try:
+        decode()
+    except Undecodable as error:
+        return str(error)
+    return None
+
+
+def _judge(name: str, value: str) -> Iterable[tuple[Consequence, str]]:
+    return tuple(topic_config_faults(name, value))

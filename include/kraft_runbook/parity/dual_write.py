@@ -1,0 +1,70 @@
+"""Dual write as /migration tells of it: up to which offset ZooKeeper was written, and whether it still is."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from kraft_runbook.checks.liveness import CURE
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_migration
+from kraft_runbook.observation import ClusterObservation, MigrationZnode, was_read
+
+STANDSTILL = 3.0
+"""Seconds in which /migration must move: a NoOpRecord comes twice a second (measured)."""
+LOOKS_A_SECOND = 4
+
+
+class NoProof(RunbookError):
+    """A comparison can't be made now, or would prove nothing."""
+
+
+def read_migration(reader: ZookeeperReader) -> MigrationZnode:
+    """/migration as it is now. Raises NoProof where it names no offset."""
+    znode = reader.get("/migration")
+    if znode is None:
+        raise NoProof(
+            "/migration is missing, so nothing says up to where ZooKeeper was written",
+            way_out="if the controllers run in migration mode, look for errors of KRaftMigrationDriver in their logs; after a rollback there is nothing to compare",
+        )
+    try:
+        migration = parse_migration(znode.data)
+    except BadZnode as error:
+        raise NoProof(f"/migration can't be read: {error}", way_out="find out who wrote it; the controllers rewrite it when a new one is elected") from None
+    if migration.is_blank or migration.kraft_metadata_offset < 0:
+        raise NoProof("/migration is blank: no controller has copied anything yet", way_out="wait for the copy, then run again")
+    return migration
+
+
+def await_movement(spec: ClusterSpec, earlier: ClusterObservation, *, secrets: Secrets, within: float) -> None:
+    """Wait until /migration has moved since ``earlier``, up to what was committed then, at most ``within`` seconds: another look can tell now.
+
+    Judges nothing and raises nothing: where /migration can't be read, or stands still, ``within`` seconds have passed, and that look says so.
+    """
+    ends = time.monotonic() + within
+    with contextlib.suppress(RunbookError), ZookeeperReader(spec.zookeeper, secrets=secrets, timeout=within) as reader:
+        while not _has_moved(earlier, read_migration(reader)) and time.monotonic() < ends:
+            time.sleep(1 / LOOKS_A_SECOND)
+        return
+    time.sleep(max(0.0, ends - time.monotonic()))
+
+
+def _has_moved(earlier: ClusterObservation, now: MigrationZnode) -> bool:
+    if not was_read(earlier.zookeeper) or not was_read(earlier.quorum) or earlier.zookeeper.migration is None:
+        return False
+    before, committed = earlier.zookeeper.migration.kraft_metadata_offset, earlier.quorum.high_watermark - 1
+    return now.kraft_metadata_offset > before and now.kraft_metadata_offset >= committed
+
+
+def require_movement(reader: ZookeeperReader, spec: ClusterSpec, *, since: int, secrets: Secrets) -> None:
+    """Raises NoProof where /migration stays at offset ``since``: equal at M is no proof of now when what follows M never reaches ZooKeeper."""
+    deadline = time.monotonic() + STANDSTILL
+    while read_migration(reader).kraft_metadata_offset == since:
+        if time.monotonic() > deadline:
+            written = describe_quorum(spec, secrets=secrets).high_watermark - 1
+            raise NoProof(f"dual write stands still: /migration stays at offset {since} while the metadata log has reached {written}", way_out=CURE)
+        time.sleep(1 / LOOKS_A_SECOND)

@@ -1,0 +1,105 @@
+"""The last proof before a cluster leaves KRaft: every key that was touched since the full parity, compared where nobody can write any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from types import TracebackType
+
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import RunbookError, StepFailed
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.read_rows import read_keys
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata.canonical_rows import Kind
+from kraft_runbook.metadata.image.image import Key
+from kraft_runbook.metadata.image.log_replay import LogReplay
+from kraft_runbook.parity.comparison import Comparison, compare
+from kraft_runbook.parity.decoding import decoding_of
+from kraft_runbook.parity.dual_write import read_migration
+from kraft_runbook.parity.log_follower import LogFollower
+from kraft_runbook.parity.state_versions import Behind, Epochs, look, raise_all, raise_versions
+
+SHOWN = 10
+NEWEST = 100
+"""How many topics the brokers are asked about before the fence. They are told of changes in order, so the newest speak for all."""
+
+
+class FinalProof:
+    """A context manager around one connection to the active controller. ``since``: the offset that the full parity proved ZooKeeper to hold.
+
+    Entering reads the log up to now, however long that takes, so that only its last records are left to read while the quorum is
+    fenced. Raises LogTruncated where the log does not reach back to ``since`` any more, Unreachable.
+    """
+
+    def __init__(self, spec: ClusterSpec, *, since: int, secrets: Secrets, timeout: float = 30.0, raised: list[Behind] | None = None) -> None:
+        self._spec, self._secrets = spec, secrets
+        self._decoding = decoding_of(spec, secrets=secrets)
+        self._replay = LogReplay(since, self._decoding.fingerprints, spec.kafka.ibp)
+        self._log = LogFollower(spec, self._replay, secrets=secrets, timeout=timeout)
+        self.raised: list[Behind] = [] if raised is None else raised
+        """The partitions whose state znode was written again."""
+
+    def __enter__(self) -> FinalProof:
+        self._log.__enter__()
+        self._log.read_on()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._log.__exit__(kind, error, trace)
+
+    def read_on(self, high_watermark: int) -> None:
+        """Read what was committed since the last call. Returns at once where that is nothing."""
+        self._log.read_to(high_watermark - 1)
+
+    def newest_topics(self) -> dict[str, dict[int, int]]:
+        """Read on, and return the leader epochs of the topics that were touched last."""
+        self._log.read_on()
+        return self._replay.newest_topics(NEWEST)
+
+    def look_at_epochs(self) -> Epochs:
+        """Whether a state znode's version lies behind its partition's epoch, of every partition. Raises Unreachable, NoProof."""
+        with self._paced_reader() as zookeeper:
+            return look(zookeeper, self._replay, self._decoding)
+
+    def raise_epochs(self, tell: Callable[[str], None]) -> None:
+        """Mend every state znode whose version lies behind. What is touched after this, ``compare`` looks at and mends. Raises StepFailed, Unreachable, NoProof."""
+        with self._paced_reader() as zookeeper:
+            self.raised += raise_all(zookeeper, self._replay, self._decoding, read_on=self._log.read_on, tell=tell)
+
+    def _paced_reader(self) -> ZookeeperReader:
+        return ZookeeperReader(self._spec.zookeeper, secrets=self._secrets, rate=self._spec.zookeeper.read_rate)
+
+    def compare(self, zookeeper: ZookeeperReader) -> int:
+        """How many keys were touched and agree. Raises StepFailed, naming the first that do not.
+
+        Called where nobody else writes: a version that lies behind, though all else agrees, is mended on the spot.
+        """
+        keys = {key for key in self._replay.touched if key[0].follows_the_log}
+        found = self._compared(zookeeper, keys)
+        behind = [Behind.of(each) for each in found.differences if each.kind is Kind.PARTITION_EPOCH]
+        if behind and len(behind) == len(found.differences):
+            self.raised += raise_versions(zookeeper, behind)
+            found = self._compared(zookeeper, keys)
+        wrong = [str(each) for each in (*found.differences, *found.undecoded)]
+        if wrong:
+            listed = "\n".join(f"- {text}" for text in wrong[:SHOWN])
+            raise StepFailed(
+                f"ZooKeeper does not hold what the metadata log says of {len(wrong)} of the {len(keys)} keys touched since the full parity:\n{listed}",
+                way_out="the fence is lifted and nothing was deleted: run parity (kraft-runbook parity), mend what it names, then clear the parity task",
+            )
+        return len(keys)
+
+    def _compared(self, zookeeper: ZookeeperReader, keys: Set[Key]) -> Comparison:
+        return compare(list(read_keys(zookeeper, keys, self._decoding)), self._replay.latest_of(keys))
+
+
+def what_lies_behind(spec: ClusterSpec, *, secrets: Secrets) -> str | None:
+    """Which state znodes' versions lie behind their partitions' epochs now, in words, with names; None where none does. A look that fails is told as such."""
+    try:
+        with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+            since = read_migration(zookeeper).kraft_metadata_offset
+        with FinalProof(spec, since=since, secrets=secrets) as proof:
+            found = proof.look_at_epochs()
+    except RunbookError as error:
+        return f"whether a state znode's version lies behind its partition's epoch could not be seen: {error.problem}"
+    return found.summary if found.behind else None

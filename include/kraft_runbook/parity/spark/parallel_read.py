@@ -1,0 +1,46 @@
+"""Kafka's tree in ZooKeeper, read by Spark's workers in parallel by ranges of topics, each topic as one row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from kraft_runbook.io.zookeeper.read_rows import topic_names
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata.canonical_rows import Kind, Row
+from kraft_runbook.parity.dual_write import NoProof
+from kraft_runbook.parity.spark.arrow_rows import FAILED, ROW_SCHEMA
+from kraft_runbook.parity.spark.payload import Sealed
+from kraft_runbook.parity.spark.progress import reading_topics
+from kraft_runbook.parity.spark.worker import Work
+
+TOPICS_A_RANGE = 2_500
+"""At least so many topics a range: a session with ZooKeeper costs some milliseconds."""
+RANGES = 32
+"""At most so many ranges. How many are read at a time is the number of Spark's cores."""
+
+
+def read_tree(spark: SparkSession, sealed: Sealed) -> tuple[DataFrame, list[Row]]:
+    """The topics, one row of kind WHOLE_TOPIC each, and the rows of everything else, of which there are few. All is read when the call returns.
+
+    Raises NoProof with what a worker could not read, Unreachable where the driver found no server.
+    """
+    with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets) as reader:
+        names = topic_names(reader)
+    work = Work(sealed.shared_by(spark.sparkContext.defaultParallelism), _ranges(names))
+    parts = len(work.ranges) + 1
+    with reading_topics(spark, len(names)):
+        found = spark.range(0, parts, 1, parts).mapInArrow(work.read, ROW_SCHEMA).localCheckpoint(eager=True)
+    beside = found.where(f.col("kind") != Kind.WHOLE_TOPIC.value).collect()
+    for each in beside:
+        if each["kind"] == FAILED:
+            raise NoProof(**json.loads(each["value"]))
+    return found.where(f.col("kind") == Kind.WHOLE_TOPIC.value), [Row(Kind(each["kind"]), each["key"], each["value"], each["path"]) for each in beside]
+
+
+def _ranges(names: Sequence[str]) -> list[Sequence[str]]:
+    size = max(TOPICS_A_RANGE, -(-len(names) // RANGES))
+    return [names[start : start + size] for start in range(0, len(names), size)]

@@ -1,0 +1,306 @@
+"""Observe one cluster: ZooKeeper, brokers, controllers, quorum, metrics and hosts at once, in one pass of bounded time.
+
+Each source has a few seconds. What could not be read is ``Unread`` with its reason, for that part alone; nothing is left out.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as OutOfTime
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from typing import TypeVar
+
+from kraft_runbook.addresses import address, split_address
+from kraft_runbook.cluster import Broker, ClusterSpec, Controller
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.kafka.metadata_quorum import ClusterRecords, broker_mode, controller_mode, describe_quorum, read_cluster_records
+from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views, topics_seen_by
+from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, broker_metrics, controller_metrics
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.read_state import read_zookeeper
+from kraft_runbook.io.zookeeper.read_tree import read_tree
+from kraft_runbook.leaving import counted_as_down
+from kraft_runbook.observation import (
+    BrokerMode,
+    BrokerState,
+    ClusterObservation,
+    ControllerState,
+    HostState,
+    QuorumState,
+    TopicsApart,
+    TopicsState,
+    Unread,
+    ZkMigrationState,
+    ZookeeperState,
+    was_read,
+)
+from kraft_runbook.parity.decoding import decoding_of, password_secrets
+
+SOURCE_SECONDS = 4.0
+"""What one source may take."""
+LIVE_SECONDS = 6.0
+"""When what has not answered counts as unread, but for ``SECONDS_A_PARTITION``."""
+SECONDS_A_PARTITION = 1e-5
+"""What this tool itself may take for one partition in one broker's answer, added for all of them: 40 answers of 200,000 partitions each took
+11 s, one thread after the other (3.5e-6 s on a machine with other work)."""
+DEEP_SECONDS = 300.0
+HOSTS_SECONDS = 120.0
+RECORDS_KEPT_SECONDS = 30.0
+"""How long the log's last read is gone on from. Shorter than any quorum can be removed and made anew in."""
+
+T = TypeVar("T")
+
+
+class Scope(StrEnum):
+    """LIVE: what a wait needs each second. FULL: also every topic's znodes."""
+
+    LIVE = "live"
+    FULL = "full"
+
+
+def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, with_hosts: bool = False, gone: Collection[int] = ()) -> ClusterObservation:
+    """Read everything at once. Never raises for what can't be reached; raises SecretMissing where a secret can't be resolved.
+
+    ``gone``: controllers whose hosts are gone for good, as an operator says: where nothing answers, they do not run.
+    """
+    began = time.monotonic()
+    live = _Deadline(began, LIVE_SECONDS)
+    observed_at = datetime.now(UTC)
+    deep = partial(read_tree, decoding=decoding_of(spec, secrets=secrets), secrets=password_secrets(spec, secrets)) if scope is Scope.FULL else None
+    pool = ThreadPoolExecutor(max_workers=min(32, 2 * (len(spec.brokers) + len(spec.controllers)) + 3), thread_name_prefix="observe")
+    try:
+        with MetricsClient(spec.metrics, secrets=secrets, timeout=SOURCE_SECONDS) as metrics:
+            zookeeper = pool.submit(read_zookeeper, spec.zookeeper, secrets=secrets, deep=deep, timeout=SOURCE_SECONDS)
+            quorum = pool.submit(_read_quorum, spec, secrets)
+            brokers = {b.id: pool.submit(_look_at_broker, spec, b, secrets, live) for b in spec.brokers}
+            controllers = {c.id: pool.submit(_look_at_controller, spec, c, secrets) for c in spec.controllers}
+            endpoints = [(b.id, b.host, b.metrics_port) for b in spec.brokers] + [(c.id, c.host, c.metrics_port) for c in spec.controllers]
+            gauges = {node_id: pool.submit(metrics.read, host, port) for node_id, host, port in endpoints}
+            hosts = pool.submit(_read_hosts, spec) if with_hosts else None
+
+            looks: dict[int, _Look | Unread] = {}
+            seen_controllers: dict[int, ControllerState | Unread] = {}
+            seen_gauges: dict[int, NodeMetrics | Unread] = {}
+            for i, broker in brokers.items():
+                look = _get(broker, live, f"broker {i}")
+                looks[i] = look
+            for i, controller in controllers.items():
+                at_controller = _get(controller, live, f"controller {i}")
+                seen_controllers[i] = at_controller
+            for i, gauge in gauges.items():
+                page = _get(gauge, live, f"the metrics of node {i}")
+                seen_gauges[i] = page
+            quorum_read = _get(quorum, live, "the controller quorum")
+            zookeeper_read = _get(zookeeper, _Deadline(began, DEEP_SECONDS) if deep else live, "ZooKeeper")
+            host_states: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
+            if hosts:
+                host_states = _get(hosts, _Deadline(began, HOSTS_SECONDS), "the hosts")
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    topics = _topics(looks)
+    zookeeper_state = zookeeper_read[0] if was_read(zookeeper_read) else zookeeper_read
+    quorum_state = quorum_read[0] if was_read(quorum_read) else quorum_read
+    undeclared_brokers, undeclared_controllers = _undeclared(spec, zookeeper_state, quorum_state, topics)
+    return ClusterObservation(
+        cluster=spec.name,
+        observed_at=observed_at,
+        took_seconds=round(time.monotonic() - began, 3),
+        zookeeper=zookeeper_state,
+        controllers=counted_as_down({i: _controller_state(i, look, seen_gauges[i]) for i, look in seen_controllers.items()}, gone),
+        quorum=quorum_state,
+        brokers={i: _broker_state(i, look, seen_gauges[i], quorum_state) for i, look in looks.items()},
+        topics=topics,
+        topics_apart=_apart(zookeeper_read, quorum_read),
+        undeclared_brokers=undeclared_brokers,
+        undeclared_controllers=undeclared_controllers,
+        hosts=host_states,
+    )
+
+
+@dataclass(slots=True)
+class _Deadline:
+    """``seconds`` after the look ``began``, and what is put on top for this tool's own work."""
+
+    began: float
+    seconds: float
+    own: float = 0.0
+
+    @property
+    def at(self) -> float:
+        return self.began + self.seconds + self.own
+
+    def grow(self, own: float) -> None:
+        self.own = max(self.own, own)
+
+
+def _get(future: Future[T], deadline: _Deadline, what: str) -> T | Unread:
+    """The answer, or why there is none. The deadline may move while this waits."""
+    while True:
+        at = deadline.at
+        try:
+            return future.result(timeout=max(0.0, at - time.monotonic()))
+        except OutOfTime:
+            if deadline.at == at:
+                return Unread(f"{what} was not read in the {at - deadline.began:.0f} s that a look has", out_of_time=True)
+        except RunbookError as error:
+            return Unread(error.problem)
+
+
+# -- one node -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one thread found out about one broker."""
+
+    running: bool | Unread
+    mode: BrokerMode | Unread
+    view: BrokerView | Unread
+
+
+def accepts(host: str, port: int, *, timeout: float = 2.0) -> bool | Unread:
+    """Whether something listens: True; refused: False; no answer either way: Unread."""
+    try:
+        with socket.create_connection((host, port), timeout=timeout):
+            return True
+    except ConnectionRefusedError:
+        return False
+    except TimeoutError:
+        return Unread(f"{address(host, port)} did not answer in {timeout:g} s")
+    except OSError as error:
+        reason = errno.errorcode.get(error.errno or 0, "") or type(error).__name__
+        return Unread(f"{address(host, port)} could not be reached: {reason}")
+
+
+def _try(read: Callable[[], T]) -> T | Unread:
+    try:
+        return read()
+    except RunbookError as error:
+        return Unread(error.problem)
+
+
+def _look_at_broker(spec: ClusterSpec, broker: Broker, secrets: Secrets, deadline: _Deadline) -> _Look:
+    running = accepts(*split_address(spec.broker_address(broker)))
+    if running is not True:
+        why = running if not was_read(running) else Unread(f"broker {broker.id} does not run: {spec.broker_address(broker)} refuses connections")
+        return _Look(running, why, why)
+    mode = _try(lambda: broker_mode(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
+
+    def answered(partitions: int) -> None:
+        deadline.grow(partitions * len(spec.brokers) * SECONDS_A_PARTITION)
+
+    left = max(
+        0.5, min(SOURCE_SECONDS, deadline.at - time.monotonic() - 0.5)
+    )  # one that hangs has had its time above, and is to be told from what was not asked
+    return _Look(running, mode, _try(lambda: topics_seen_by(spec, broker, secrets=secrets, timeout=left, answered=answered)))
+
+
+def _look_at_controller(spec: ClusterSpec, controller: Controller, secrets: Secrets) -> ControllerState:
+    running = accepts(controller.host, controller.port)
+    if running is not True:
+        why = running if not was_read(running) else Unread(f"controller {controller.id} does not run: {controller.address} refuses connections")
+        return ControllerState(controller.id, running, why, why)
+    mode = _try(lambda: controller_mode(spec, controller, secrets=secrets, timeout=SOURCE_SECONDS))
+    return ControllerState(controller.id, running, mode, Unread("replaced by its gauges"))
+
+
+def _broker_state(broker_id: int, look: _Look | Unread, gauges: NodeMetrics | Unread, quorum: QuorumState | Unread) -> BrokerState:
+    if not was_read(look):
+        look = _Look(look, look, look)
+    mode = look.mode
+    if not was_read(mode) and was_read(quorum) and broker_id in quorum.registrations:
+        mode = BrokerMode.HYBRID if quorum.registrations[broker_id].is_migrating_zk_broker else BrokerMode.KRAFT
+    metrics = _try(partial(broker_metrics, gauges)) if was_read(gauges) else gauges
+    version: str | Unread = Unread("its metrics do not name it")
+    if not was_read(gauges):
+        version = gauges
+    elif gauges.software_version:
+        version = gauges.software_version
+    cluster_id = look.view.state.cluster_id if was_read(look.view) else look.view
+    return BrokerState(broker_id, look.running, mode, metrics, version, cluster_id)
+
+
+def _controller_state(controller_id: int, look: ControllerState | Unread, gauges: NodeMetrics | Unread) -> ControllerState:
+    if not was_read(look):
+        look = ControllerState(controller_id, look, look, look)
+    metrics = _try(partial(controller_metrics, gauges)) if was_read(gauges) else gauges
+    if look.running is False and not was_read(metrics):
+        metrics = Unread(f"controller {controller_id} does not run")
+    return ControllerState(controller_id, look.running, look.mode, metrics)
+
+
+# -- the whole ------------------------------------------------------------------------------------------------------------
+
+
+def _topics(looks: Mapping[int, _Look | Unread]) -> TopicsState | Unread:
+    views = [look.view for look in looks.values() if was_read(look) and was_read(look.view)]
+    if views:
+        return merge_views(views)
+    reasons = [(look if not was_read(look) else look.view) for look in looks.values()]
+    return Unread("no broker answered Metadata: " + "; ".join(r.reason for r in reasons if isinstance(r, Unread)))
+
+
+_kept: dict[tuple[str, str], tuple[float, ClusterRecords]] = {}
+"""The last read of each cluster's log, so that a wait reads only what is new. Holds nothing that is not read again after half a minute."""
+
+
+def _apart(zookeeper: tuple[ZookeeperState, frozenset[str]] | Unread, quorum: tuple[QuorumState, frozenset[str]] | Unread) -> TopicsApart | Unread:
+    """Compared while ZooKeeper is written: not before the copy, nor once the migration is final."""
+    if not was_read(quorum):
+        return quorum
+    if quorum[0].migration_state_record is not ZkMigrationState.MIGRATION:
+        return Unread("ZooKeeper is not written by a KRaft controller")
+    if not was_read(zookeeper):
+        return zookeeper
+    there, here = quorum[1], zookeeper[1]
+    return TopicsApart(len(there), len(here), there - here, here - there)
+
+
+def _read_quorum(spec: ClusterSpec, secrets: Secrets) -> tuple[QuorumState, frozenset[str]]:
+    description = describe_quorum(spec, secrets=secrets, timeout=SOURCE_SECONDS)
+    key = (spec.name, spec.quorum_voters)
+    at, records = _kept.get(key, (0.0, None))
+    since = records if time.monotonic() - at < RECORDS_KEPT_SECONDS else None
+    found = read_cluster_records(spec, secrets=secrets, timeout=SOURCE_SECONDS, since=since)
+    _kept[key] = (time.monotonic(), found)
+    state = QuorumState(
+        leader_id=description.leader_id,
+        leader_epoch=description.leader_epoch,
+        high_watermark=description.high_watermark,
+        voters=description.voters,
+        registrations=found.registrations,
+        metadata_version=found.metadata_version,
+        migration_state_record=found.migration_state_record,
+        copy=found.copy,
+        kraft_only_configs=found.kraft_only,
+    )
+    return state, found.topics
+
+
+def _read_hosts(spec: ClusterSpec) -> Mapping[int, HostState]:
+    from kraft_runbook.io.hosts.playbooks import gather_host_facts  # ansible-runner is slow to import, and only this needs it
+
+    return gather_host_facts(spec)
+
+
+def _undeclared(
+    spec: ClusterSpec, zookeeper: ZookeeperState | Unread, quorum: QuorumState | Unread, topics: TopicsState | Unread
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Live ids that the cluster file does not know."""
+    brokers: set[int] = set()
+    voters: set[int] = set()
+    if was_read(zookeeper):
+        brokers |= set(zookeeper.brokers)
+    if was_read(quorum):
+        brokers |= {i for i, r in quorum.registrations.items() if not r.fenced}
+        voters |= {v.id for v in quorum.voters}
+    if was_read(topics):
+        brokers |= topics.live_broker_ids
+    return frozenset(brokers - set(spec.broker_ids)), frozenset(voters - set(spec.controller_ids))

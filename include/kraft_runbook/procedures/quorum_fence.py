@@ -1,0 +1,186 @@
+"""The fence around a controller quorum: one run of ansible that waits, connected to every controller's host, for the words of this process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.hosts.ansible_runs import RunReport, Tell, private_directory, run_ansible
+from kraft_runbook.io.hosts.playbooks import AGAIN, Guard, guarded_controllers, host_name, node_variables, playbook_directory
+from kraft_runbook.io.private_file import write_private
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.leaving import FencePlan
+from kraft_runbook.procedures.observe import accepts
+
+PATIENCE = 120.0
+"""Seconds that the run waits for each word."""
+GONE_WITHIN = 30.0
+"""Seconds within which a controller that is ended must be gone. While a majority is left nothing is lost by waiting, but nothing is won either."""
+STOPPING = frozenset({"Fence the quorum", "Stop the active controller"})
+"""The playbook's tasks after whose failure it goes on."""
+_END = 60.0
+
+
+class QuorumFence:
+    """A context manager. ``raise_it`` stops the others; then ``leave`` stops the active controller, or the fence is lifted when the context ends.
+
+    However it ends while this process lives, it ends with one of the two. Lifted is: each controller that ran before is started again, and
+    those that can't be are named. After ``leave`` that is done only until ``nobody_may_return`` was called. When this process is killed,
+    the controllers stay as they are: nothing was deleted, and starting them again resumes the dual write.
+    """
+
+    def __init__(self, spec: ClusterSpec, plan: FencePlan, *, secrets: Secrets, tell: Tell) -> None:
+        self._spec = spec
+        self._plan = plan
+        self._secrets = secrets
+        self._tell = tell
+        self._place = private_directory(None)
+        self._report: RunReport | None = None
+        self._broken: BaseException | None = None
+        self._run = threading.Thread(target=self._work, name="leave-kraft", daemon=True)
+        self._decided = False
+        self._raised = False
+        self._settled = False
+        self._reached: set[str] = set()
+        self._failed: dict[str, str] = {}
+        self._stoppable = [c for c in spec.controllers if c.id not in plan.gone]
+
+    def __enter__(self) -> QuorumFence:
+        self._words = self._place.__enter__()
+        self._run.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if not self._raised:
+                self._say("fence", "do not")
+            if not self._decided:
+                self._say("decision", "lift" if self._raised else "nothing to decide")
+            else:
+                self._say("outcome", "done" if self._settled else "lift")
+            self._run.join(_END)
+            self._raise_failure()
+        except StepFailed as failure:
+            if error is None:
+                raise
+            if not self._raised:
+                return  # the run ended before anything was stopped, and that is what the error says
+            if self._settled or self._lifted():
+                return  # what failed is what the error says
+            raise StepFailed(f"{error}\nand the fence could not be lifted: {failure.problem}", way_out=failure.way_out) from error
+        finally:
+            self._place.__exit__(None, None, None)
+
+    def _lifted(self) -> bool:
+        """Whether the run came to its end and started every controller again, whatever it could not stop before."""
+        if self._report is None or self._broken is not None:
+            return False
+        return {host.failure[0] for host in self._report.hosts.values() if host.failure} <= STOPPING and bool(
+            self._failed or self._report.status == "successful"
+        )
+
+    def ready(self) -> None:
+        """Wait until ansible has reached every host, so that the words are acted on at once. Raises StepFailed where one can't be reached."""
+        while self._reached < {f"controller {c.id}" for c in self._stoppable}:
+            if not self._run.is_alive():
+                self._raise_failure()
+            time.sleep(0.01)
+
+    def _hear(self, line: str) -> None:
+        who, _, _ = line.partition(": ")
+        if who in self._reached:
+            self._tell(line)
+        elif who.startswith("controller "):
+            self._reached.add(who)  # its first line only says that it would be stopped
+
+    def raise_it(self) -> None:
+        """Stop every controller but the active one, and see that they are gone. Raises StepFailed; then nothing was deleted."""
+        self._raised = True
+        self._say("fence", "fence")
+        self._await_end(self._plan.fenced)
+
+    def _await_end(self, ids: Sequence[int]) -> None:
+        """See that these are gone. Raises StepFailed as soon as one is known not to go: the fence is lifted then."""
+        deadline = time.monotonic() + GONE_WITHIN
+        left = [self._spec.controller(i) for i in ids]
+        while left := [c for c in left if self._failed or accepts(c.host, c.port, timeout=0.5) is not False]:
+            if self._failed:
+                said = "; ".join(f"{who} could not be stopped: {why}" for who, why in self._failed.items())
+                raise StepFailed(said, way_out=f"see to that host, then clear this task. {AGAIN}")
+            if not self._run.is_alive():
+                self._raise_failure()
+            if time.monotonic() > deadline:
+                raise StepFailed(f"controller {_ids(c.id for c in left)} was to be stopped and still answers", way_out=AGAIN)
+            time.sleep(0.005)
+
+    def leave(self) -> None:
+        """Stop the active controller too, and see that it is gone. Raises StepFailed; then nothing was deleted."""
+        self._decided = True
+        self._say("decision", "leave")
+        if self._plan.active is not None:
+            self._await_end([self._plan.active])
+
+    def nobody_may_return(self, *, settled: bool = True) -> None:
+        """From here on no controller is started again: the deletion may be carried out. ``settled`` False: it is known that it was not."""
+        self._settled = settled
+
+    def finish(self) -> None:
+        """The office was given back: the run on the hosts may end."""
+        self._say("outcome", "done")
+
+    def _hear_of_failure(self, host: str, message: str) -> None:
+        if self._raised and host.startswith("controller-"):
+            self._failed[host.replace("-", " ", 1)] = message
+
+    def _raise_failure(self) -> None:
+        if self._broken is not None:
+            raise self._broken
+        if self._report is None:
+            raise StepFailed("ansible did not come to its end", way_out=AGAIN)
+        failures = [(name, *host.failure) for name, host in self._report.hosts.items() if host.failure]
+        if failures:
+            said = "; ".join(f"leave_kraft on {name}: '{task}' failed: {message}" for name, task, message, _ in failures)
+            raise StepFailed(said, way_out="; ".join(dict.fromkeys(way_out or AGAIN for *_, way_out in failures)))
+        if self._report.status != "successful":
+            raise StepFailed(f"leave_kraft: ansible ended as {self._report.status}:\n{self._report.output}", way_out=AGAIN)
+
+    def _say(self, name: str, word: str) -> None:
+        write_private(self._words / name, word, durable=False)  # within the window: nobody needs it after a crash
+
+    def _work(self) -> None:
+        try:
+            guarded = guarded_controllers(self._spec, Guard.PROVISIONING, but=None, secrets=self._secrets, check=False, gone=self._plan.gone)
+            inventory = dict(guarded)
+            for controller in self._stoppable:
+                inventory[host_name(controller)] = {
+                    **node_variables(self._spec, controller),
+                    "must_be_proven": list(guarded),
+                    "part": "active" if controller.id == self._plan.active else "fenced",
+                    "words": str(self._words),
+                    "decider": os.getpid(),
+                    "patience": PATIENCE,
+                }
+            self._report = run_ansible(
+                playbook_directory() / "leave_kraft.yml",
+                inventory,
+                check=False,
+                timeout=3 * PATIENCE,
+                secret_text=None,
+                secret_values=[],
+                tell=self._hear,
+                labels={host_name(c): f"controller {c.id}" for c in self._stoppable},
+                directory=None,
+                groups={"guarded": list(guarded)},
+                on_failure=self._hear_of_failure,
+            )
+        except BaseException as error:
+            self._broken = error
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(ids)))

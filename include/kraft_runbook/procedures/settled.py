@@ -1,0 +1,55 @@
+"""A look at a cluster that is not fooled by a moment: before an UNKNOWN phase is believed, it is looked at again.
+
+A node that has just started contradicts the others for some seconds (docs/interruptions.md lists how). So whoever would refuse for what was
+seen looks through here; who waits for something looks again and again anyway.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+
+from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.observation import ClusterObservation
+from kraft_runbook.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.procedures.observe import Scope, observe
+
+
+def observe_settled(
+    spec: ClusterSpec,
+    *,
+    secrets: Secrets,
+    tell: Callable[[str], object],
+    scope: Scope = Scope.LIVE,
+    with_hosts: bool = False,
+    within: float | None = None,
+    gone: Collection[int] = (),
+) -> ClusterObservation:
+    """Observe, and again every ``deadlines.poll`` seconds while the phase is UNKNOWN; the last observation, whatever it shows.
+
+    What may be a node that is starting (``PhaseReading.transient``) is looked at until ``within`` seconds have passed (default: ``deadlines.quorum``);
+    any other contradiction ``deadlines.healthy_in_a_row`` times. The looks in between are quick ones; a deep one comes last. ``tell`` gets what is
+    not clear yet, when that changes. ``gone``: as in ``observe``. Raises SecretMissing where a secret can't be resolved.
+    """
+    ends = time.monotonic() + (spec.deadlines.quorum if within is None else within)
+    quick = scope is Scope.LIVE and not with_hosts
+    told, lasting = "", 0
+    while True:
+        seen, is_quick = observe(spec, secrets=secrets, scope=scope, with_hosts=with_hosts, gone=gone), quick
+        while (reading := detect_phase(seen)).phase is Phase.UNKNOWN:
+            lasting = 0 if reading.transient else lasting + 1
+            if time.monotonic() >= ends or lasting >= spec.deadlines.healthy_in_a_row:
+                return seen if is_quick is quick else observe(spec, secrets=secrets, scope=scope, with_hosts=with_hosts, gone=gone)
+            told = _say(reading, told, tell)
+            time.sleep(spec.deadlines.poll)
+            seen, is_quick = observe(spec, secrets=secrets, gone=gone), True
+        if is_quick is quick:
+            return seen
+
+
+def _say(reading: PhaseReading, told: str, tell: Callable[[str], object]) -> str:
+    text = "; ".join(reading.reasons)
+    if text != told:
+        tell(f"not clear yet, looking again: {text}")
+    return text
