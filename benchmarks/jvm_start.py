@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
 from lab import lifecycle
 from lab.installation import fetch_jars, install, java

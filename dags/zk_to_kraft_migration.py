@@ -4,8 +4,8 @@ Until the finalize gate the cluster can go back to ZooKeeper. Any task can be cl
 goes on from what is true.
 """
 
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.gates import Gate
-from kraft_runbook.observation import BrokerMode
 from kraft_runbook_airflow.runbook import (
     FORWARD,
     approve,

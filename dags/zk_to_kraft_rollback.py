@@ -4,8 +4,8 @@ It starts from any half-done state and leaves alone what is back already. Any ta
 goes on from what is true.
 """
 
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.gates import Gate
-from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase
 from kraft_runbook_airflow.runbook import (
     BACK,

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from lab.layout import ROOT
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_runbook.addresses import split_address
-from kraft_runbook.cluster import Broker, ClusterSpec, Controller
-from kraft_runbook.cluster_file import load_cluster
+from kraft_runbook.cluster.addresses import split_address
+from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller
 from kraft_runbook.errors import RunbookError
 from lab.secret_files import read_environment_file
 

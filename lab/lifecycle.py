@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.configuration import MIGRATION_FLAG, broker_properties, parse_properties, render_properties
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.zookeeper.servers import server_mode
-from kraft_runbook.observation import BrokerMode
 from lab import supervision
 from lab.broker_state import require_well
 from lab.health import wait_until_healthy

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from supervisor.xmlrpc import SupervisorTransport
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from lab.layout import Layout, layout, nodes, zookeeper_servers
 

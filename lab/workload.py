@@ -14,7 +14,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.private_file import write_private
 from lab.account import Account, Tally, settle
 from lab.health import admin

@@ -23,7 +23,7 @@ from benchmarks.scale.cluster import Plan, load_spec
 from benchmarks.scale.ghosts import told
 from benchmarks.scale.leader import NOT_CONTROLLER, Leader
 from benchmarks.scale.tree import partition_facts, topic_id, topic_name
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader

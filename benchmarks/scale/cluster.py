@@ -11,8 +11,8 @@ from pathlib import Path
 import yaml
 
 from benchmarks.scale.tree import Shape
-from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.cluster_file import load_cluster
+from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.copy_tuning import heap_needed
 from kraft_runbook.errors import RunbookError
 

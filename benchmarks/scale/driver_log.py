@@ -9,7 +9,7 @@ from datetime import datetime
 from benchmarks.scale.cluster import Plan
 from benchmarks.scale.ghosts import told
 from benchmarks.scale.processes import Processes
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 
 _PIECE = 8 * 1024 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum

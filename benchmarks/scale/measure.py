@@ -17,7 +17,7 @@ from benchmarks.scale.driver_log import COPIED, DUAL_WRITE, DriverLog, moment
 from benchmarks.scale.processes import Processes, Usage
 from benchmarks.scale.start import GHOSTS, ZOOKEEPER, await_leader, await_registration, sockets, start_controller, start_zookeeper
 from benchmarks.scale.tree import write_snapshot
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader

@@ -7,7 +7,7 @@ MetadataLoader.initializeNewPublishers, FeaturesImage.EMPTY). It lasts until tho
 
 from __future__ import annotations
 
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
 
 
 def log_says_none(seen: ClusterObservation) -> bool:

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.birth import log_says_none
-from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.lag import topics_apart, unaware_brokers, unwritten, voters_behind
-from kraft_runbook.never_copied import may_have_died_in_the_copy as no_copy_shown
-from kraft_runbook.observation import (
+from kraft_runbook.cluster.observation import (
     BrokerMode,
     ClusterObservation,
     ControllerMetrics,
@@ -24,6 +21,9 @@ from kraft_runbook.observation import (
     ZookeeperState,
     was_read,
 )
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.lag import topics_apart, unaware_brokers, unwritten, voters_behind
+from kraft_runbook.never_copied import may_have_died_in_the_copy as no_copy_shown
 from kraft_runbook.phases import Phase, detect_phase
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraft_runbook.broker_calls import enabled_for_calls
-from kraft_runbook.cluster import Broker, ClusterSpec, Controller
+from kraft_runbook.cluster.broker_calls import enabled_for_calls
+from kraft_runbook.cluster.java_values import java_int, trim
+from kraft_runbook.cluster.mode_settings import fitting, of_zookeeper_alone
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.properties_text import parse_properties as parse_properties
+from kraft_runbook.cluster.properties_text import render_properties as render_properties
+from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller
 from kraft_runbook.controller_settings import carried
 from kraft_runbook.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
-from kraft_runbook.metadata.java_values import java_int, trim
-from kraft_runbook.mode_settings import fitting, of_zookeeper_alone
-from kraft_runbook.observation import BrokerMode, ControllerMode
-from kraft_runbook.properties_file import parse_properties as parse_properties
-from kraft_runbook.properties_file import render_properties as render_properties
 
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 KRAFT_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

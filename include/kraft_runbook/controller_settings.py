@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kraft_runbook.cluster import Broker, ClusterSpec, is_sensitive
+from kraft_runbook.cluster.observation import ControllerMode
+from kraft_runbook.cluster.spec import Broker, ClusterSpec, is_sensitive
 from kraft_runbook.copy_tuning import TUNED_PROPERTIES
-from kraft_runbook.observation import ControllerMode
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from kraft_runbook.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.thread_names import CUTS
 
 PREFIX = "zk-broker-"

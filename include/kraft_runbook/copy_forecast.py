@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.configuration import settled_size
 from kraft_runbook.copy_tuning import CopyTuning, tune
-from kraft_runbook.observation import ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.phases import Phase
 
 COPY_AHEAD = frozenset({Phase.ZOOKEEPER, Phase.PRE_MIGRATION})

@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import pairwise
 from math import ceil
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 
 MIN_BATCH_SIZE = "zookeeper.metadata.migration.min.batch.size"
 """Records that the copy collects before it appends them (default 200). Each append is waited for, about half of a default copy's time."""

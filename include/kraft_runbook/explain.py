@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.checks.model import Verdict
 from kraft_runbook.checks.registry import DUAL_WRITING, SOAK, Check, Needs, applicable
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
 from kraft_runbook.never_copied import may_have_died_in_the_copy
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, detect_phase, forward_from
 from kraft_runbook.silent_nodes import name_silent, silent_controllers
 from kraft_runbook.way_back import quorum_is_lost, render_estimate, way_back

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from kraft_runbook.checks.model import CheckResult, Severity, Verdict
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.gates import Gate, Proof
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.phases import detect_phase
 from kraft_runbook.way_back import BROKER_SECONDS, CONTROLLER_SECONDS, render_estimate
 

@@ -16,8 +16,8 @@ from enum import StrEnum
 from typing import Any
 
 from kraft_runbook.checks.model import CheckResult
-from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.phases import Phase, RollbackPlan, Step, already_past, detect_phase
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kraft_runbook.observation import ClusterObservation, TopicsState, Unread, ZookeeperState, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, TopicsState, Unread, ZookeeperState, was_read
 
 CAUGHT_UP_WITHIN = 10
 """Records that a voter may lag and still count as caught up: NoOp records alone append two a second (measured on 3.9.2)."""

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.observation import ClusterObservation, ControllerState, Unread, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerState, Unread, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ log that lacks one can win an election with its vote (Raft's election restrictio
 
 from __future__ import annotations
 
-from kraft_runbook.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 
 
 def why_not_anew(seen: ClusterObservation, node_id: int) -> str | None:

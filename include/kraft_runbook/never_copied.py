@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
 
 COPIED = frozenset({ZkMigrationState.MIGRATION.value, ZkMigrationState.POST_MIGRATION.value})
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.birth import born_in_kraft, held_by_zookeeper, log_says_none
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, ZookeeperState, was_read
 from kraft_runbook.errors import Refused
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, ZookeeperState, was_read
 
 
 class Phase(StrEnum):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from kraft_runbook.cluster import Broker, ClusterSpec, Controller, is_sensitive
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
+from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller, is_sensitive
 from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.copy_tuning import SMALL, CopyTuning, Size
 from kraft_runbook.errors import Refused
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, Step, detect_phase, forward_from, rollback_plan, transition
 from kraft_runbook.way_back import way_back
 

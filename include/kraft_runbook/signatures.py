@@ -13,11 +13,11 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.body import moment, parts, text
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.gates import UNREAD, Gate, Proof, digest_of, digest_of_file, state_of
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode
 from kraft_runbook.phases import Phase
 
 APPROVE_TASKS = ("approve", "approve_second")

@@ -5,7 +5,7 @@ The kernel accepts for a process that does not, so an open port is no sign of li
 
 from __future__ import annotations
 
-from kraft_runbook.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 
 
 def silent_controllers(seen: ClusterObservation) -> tuple[int, ...]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.conditions import one_controller
 from kraft_runbook.leaving import gone_risk, why_no_fence
 from kraft_runbook.never_copied import may_have_died_in_the_copy
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.phases import Phase, RollbackPlan, Step, detect_phase, rollback_plan, transition
 
 BROKER_SECONDS = 20.0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from confluent_kafka import KafkaException
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
 from lab.broker_state import require_well
 from lab.health import admin, wait_until_healthy

@@ -6,7 +6,7 @@ from typing import Any
 
 from kafka.protocol.admin import AlterClientQuotasRequest
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.secrets import environment_secrets

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from kraft_runbook.cluster import Broker, ClusterSpec
+from kraft_runbook.cluster.spec import Broker, ClusterSpec
 from kraft_runbook.configuration import render_properties
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.private_file import write_private

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Properties files as a person may see them: the values of sensitive keys hidden.
 
 The host's own file may hold secrets that someone wrote by hand, so they are hidden before anything leaves the host.
-``SENSITIVE`` and ``HARMLESS`` say the same as ``kraft_runbook.sensitive``; a test compares the two.
+``SENSITIVE`` and ``HARMLESS`` say the same as ``kraft_runbook.cluster.sensitive``; a test compares the two.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.gates import Gate, Proof
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.signatures import Standing, proven_again, refusal, standing
 from kraft_runbook_airflow.environment import state_directory
 from kraft_runbook_airflow.journal import record, records_of

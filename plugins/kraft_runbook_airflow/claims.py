@@ -15,7 +15,7 @@ from typing import Any
 from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import DagRunResult, GetDagRun
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.io.zookeeper.cluster_claim import Claim, RunState, hold_claim, lease_end, release_claim
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader

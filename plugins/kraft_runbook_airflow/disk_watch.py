@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from kraft_runbook.checks import CHECKS, CheckResult, Verdict
 from kraft_runbook.checks.finalization import ON_DISK
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.observation import ClusterObservation, HostState, Unread
 from kraft_runbook.phases import Phase, detect_phase
 
 EVERY_SECONDS = 60.0

@@ -17,11 +17,11 @@ from kraft_runbook.checks import Verdict, run_checks
 from kraft_runbook.checks.liveness import CODE, LIVENESS_SECONDS, dual_write_liveness
 from kraft_runbook.checks.model import CheckResult
 from kraft_runbook.checks.registry import DUAL_WRITING
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.gate_page import render_in_full, render_page, what_happens_next
 from kraft_runbook.gates import NEEDS_PARITY, Gate, Proof, is_behind, make_proof
-from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.phases import RollbackPlan, detect_phase

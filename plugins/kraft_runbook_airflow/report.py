@@ -7,10 +7,10 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.copy_account import copy_account
 from kraft_runbook.errors import Refused
-from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase, RollbackPlan, detect_phase
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.way_back import way_back

@@ -9,7 +9,8 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.checks.registry import DUAL_WRITING
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import Refused
 from kraft_runbook.gates import GATE_BEFORE, Gate
@@ -17,7 +18,6 @@ from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.leaving import Departure, FencePlan, fence_plan, gone_risk, why_no_fence
 from kraft_runbook.never_copied import may_have_died_in_the_copy, why_not_proven
-from kraft_runbook.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.phases import Phase, PhaseReading, Step, detect_phase, require
 from kraft_runbook.procedures import quorum_playbooks

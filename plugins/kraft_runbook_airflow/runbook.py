@@ -9,12 +9,12 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 
-from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.cluster_file import load_cluster
+from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.gates import Gate
-from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase, Step
 from kraft_runbook.signatures import APPROVE_TASKS
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers

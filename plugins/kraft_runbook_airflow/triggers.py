@@ -12,11 +12,11 @@ from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
 from kraft_runbook.checks import CheckResult, Verdict, run_checks
 from kraft_runbook.checks.liveness import dual_write_liveness
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.conditions import Condition
 from kraft_runbook.copy_account import copied
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.phases import detect_phase
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.disk_watch import DiskWatch

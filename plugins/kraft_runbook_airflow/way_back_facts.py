@@ -6,12 +6,12 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.zookeeper.handover import why_not_deletable
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.observation import ClusterObservation
 from kraft_runbook_airflow.environment import airflow_secrets
 
 GONE_TITLE = "Controllers whose hosts are gone"

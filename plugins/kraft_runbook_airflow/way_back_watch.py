@@ -11,7 +11,7 @@ from kraft_runbook.checks import Verdict, run_checks
 from kraft_runbook.checks.finalization import ON_DISK
 from kraft_runbook.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
 from kraft_runbook.checks.registry import DUAL_WRITING
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.phases import Phase, detect_phase
 from kraft_runbook.procedures.settled import observe_settled

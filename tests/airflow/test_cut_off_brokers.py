@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.phases import Phase, Step, detect_phase
 from kraft_runbook_airflow import cut_off_brokers, operators, rollback, waiting
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kraft_runbook.observation import ClusterObservation, ControllerZnode, Unread
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode, Unread
 from kraft_runbook.phases import Phase
 from kraft_runbook_airflow import disk_watch, triggers
 from kraft_runbook_airflow.disk_watch import Hosts

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kraft_runbook.cluster.observation import ClusterObservation, Consequence, Found
 from kraft_runbook.gates import Gate
-from kraft_runbook.observation import ClusterObservation, Consequence, Found
 from kraft_runbook.phases import Phase
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.way_back import way_back

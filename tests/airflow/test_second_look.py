@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kraft_runbook.checks import run_checks
-from kraft_runbook.observation import ClusterObservation, ControllerZnode
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode
 from kraft_runbook.phases import Phase
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook_airflow import second_look

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, MigrationZnode, Unread, Voter, was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import Guard
-from kraft_runbook.observation import BrokerMode, ClusterObservation, MigrationZnode, Unread, Voter, was_read
 from kraft_runbook.phases import Phase, Step, detect_phase
 from kraft_runbook_airflow import dual_write, finalization, operators, rollback
 from kraft_runbook_airflow.finalization import FinalizeActiveController

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode
 from kraft_runbook.evidence.store import read_records
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode
 from kraft_runbook.phases import Phase
 from kraft_runbook_airflow import way_back_watch
 from kraft_runbook_airflow.journal import run_file_name

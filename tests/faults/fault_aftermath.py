@@ -14,7 +14,7 @@ from fault_processes import MutatorWatch, playbooks, spark_processes, until_gone
 from fault_scene import Scene
 from fault_workload import Workload
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook_airflow.journal import run_file_name
 from lab import supervision

@@ -15,8 +15,8 @@ from fault_proxy import Proxy
 from fault_scene import Scene, Undo, Unexpected
 from kazoo.client import KazooClient
 
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum, read_cluster_records
-from kraft_runbook.observation import BrokerMode
 from lab import lifecycle
 
 PAUSE = 0.05

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.metadata.log.copy_span import MIGRATION_TRANSACTION
 from kraft_runbook.metadata.log.frames import Record, records
 from kraft_runbook.metadata.log.record_schemas import RecordType, decode

@@ -13,7 +13,7 @@ from fault_injectors import answer, injector, once_stopped, services_of
 from fault_processes import soon
 from fault_scene import Scene, Undo
 
-from kraft_runbook.observation import was_read
+from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.procedures.observe import observe
 from lab.layout import ZOOKEEPER, zookeeper_servers
 

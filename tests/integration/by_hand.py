@@ -16,14 +16,14 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, TopicPartition
 from kazoo.client import KazooClient
 
-from kraft_runbook.cluster import Broker, ClusterSpec, Controller
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, ZkMigrationState
+from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller
 from kraft_runbook.configuration import broker_properties, controller_properties, render_properties
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.io.kafka.metadata_quorum import controller_mode, describe_quorum, read_cluster_records
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import parse_migration
-from kraft_runbook.observation import BrokerMode, ControllerMode, ZkMigrationState
 from lab import supervision
 from lab.layout import Layout, layout
 

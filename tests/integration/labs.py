@@ -9,8 +9,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_runbook.addresses import split_address
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.addresses import split_address
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.secrets import Secrets, environment_secrets
 from kraft_runbook.io.zookeeper.servers import leads
 from lab import ROOT

@@ -9,10 +9,10 @@ import pytest
 from kazoo.client import KazooClient
 from labs import Lab
 
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.explain import explain
 from kraft_runbook.leaving import fence_plan
 from kraft_runbook.never_copied import may_have_died_in_the_copy, why_not_proven
-from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase, detect_phase
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.procedures.observe import observe

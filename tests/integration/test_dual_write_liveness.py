@@ -17,9 +17,9 @@ from kraft_runbook.checks import run_checks
 from kraft_runbook.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
 from kraft_runbook.checks.model import CheckResult, Verdict
 from kraft_runbook.checks.registry import CHECKS, SOAK, Needs
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.conditions import Condition, evaluate
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 

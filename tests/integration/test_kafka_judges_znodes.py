@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from kraft_runbook.cluster.observation import Consequence
 from kraft_runbook.metadata.znodes.topic_config_values import _JUDGES
 from kraft_runbook.metadata.znodes.znode_faults import faults_of
-from kraft_runbook.observation import Consequence
 from lab.installation import fetch_jars, java
 from tests.unit.bad_znodes import BAD, GOOD, config, data_of
 

@@ -17,9 +17,9 @@ import pytest
 from kazoo.client import KazooClient
 from labs import Lab
 
+from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.metadata_quorum import read_cluster_records
-from kraft_runbook.observation import was_read
 from kraft_runbook.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import observe
 from lab import ROOT, supervision

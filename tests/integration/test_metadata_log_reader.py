@@ -8,12 +8,12 @@ import by_hand
 import pytest
 from labs import Lab
 
+from kraft_runbook.cluster.observation import ControllerMode, ZkMigrationState
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.metadata_log_reader import LogTruncated, MetadataLogReader, Position
 from kraft_runbook.io.kafka.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum, quorum_cluster_id, read_cluster_records
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
 from kraft_runbook.metadata.image.log_replay import LogReplay
-from kraft_runbook.observation import ControllerMode, ZkMigrationState
 from kraft_runbook.parity.log_follower import LogFollower
 from lab.layout import layout
 

@@ -13,8 +13,8 @@ from kazoo.client import KazooClient
 from labs import Lab
 
 from kraft_runbook.checks import Verdict, run_checks
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
 from kraft_runbook.conditions import Condition, evaluate
-from kraft_runbook.observation import BrokerMode, ClusterObservation, Unread, was_read
 from kraft_runbook.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 from lab.layout import layout

@@ -20,14 +20,14 @@ from kazoo.client import KazooClient
 from labs import Lab
 from pyspark.sql import SparkSession
 
-from kraft_runbook.cluster import SecretRef
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.spec import SecretRef
 from kraft_runbook.errors import RunbookError, SecretMissing
 from kraft_runbook.io.kafka.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata import canonical_rows, metadata_version
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
 from kraft_runbook.metadata.image.log_replay import LogReplay
-from kraft_runbook.observation import BrokerMode, ControllerMode
 from kraft_runbook.parity import comparison, coverage
 from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.dual_write import read_migration

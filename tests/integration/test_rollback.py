@@ -21,8 +21,8 @@ from enforced import clear_passwords_in_zookeeper, topic_without_a_factor
 from labs import Lab
 from stage import ENDED, MIGRATION, Stage, open_stage, start_workload, worker_of_playbook
 
+from kraft_runbook.cluster.observation import BrokerMode, was_read
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.observation import BrokerMode, was_read
 from kraft_runbook.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, accepts, observe
 from lab.layout import starts

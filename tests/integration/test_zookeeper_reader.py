@@ -9,7 +9,8 @@ from kazoo.client import KazooClient
 from kazoo.security import ACL, Id, Permissions
 from labs import Lab
 
-from kraft_runbook.cluster import ZooKeeper
+from kraft_runbook.cluster.observation import Consequence, Found
+from kraft_runbook.cluster.spec import ZooKeeper
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.handover import NothingDeleted, Office, leave_office, read_office, why_not_deletable
@@ -19,7 +20,6 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.canonical_rows import Fingerprints
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets
 from kraft_runbook.metadata.znodes.znode_rows import Decoding
-from kraft_runbook.observation import Consequence, Found
 from tests.unit.bad_znodes import BAD, TOPIC, data_of
 
 SIZES = [*range(0, 3000, 3), 900_000, 900_000, 900_000]

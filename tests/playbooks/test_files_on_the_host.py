@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from kraft_runbook.cluster.mode_settings import ZOOKEEPER_KEYS
+from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.configuration import render_secrets
 from kraft_runbook.io.hosts.playbooks import playbook_directory
-from kraft_runbook.mode_settings import ZOOKEEPER_KEYS
-from kraft_runbook.properties_file import parse_properties
 
 KAFKA, STRANGER = 4711, 4712
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kraft_runbook.cluster import ClusterSpec, Controller, Reach
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.spec import ClusterSpec, Controller, Reach
 from kraft_runbook.configuration import broker_properties
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import Guard, PlaybookResult, guarded_controllers, playbook_directory, provision_controller, restart_broker, run_playbook
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.observation import BrokerMode, ControllerMode
 from tests.playbooks.conftest import CLUSTER_ID, Node
 
 FLAG = "zookeeper.metadata.migration.enable"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+from kraft_runbook.cluster.observation import BrokerMode, Unread
 from kraft_runbook.io.hosts.playbooks import gather_host_facts, restart_broker
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.observation import BrokerMode, Unread
 from tests.playbooks.conftest import Node, lay_out
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.configuration import broker_properties, render_properties
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory, restart_broker, run_playbook
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.observation import BrokerMode
 from tests.playbooks.conftest import SECRET, Node
 
 SECRETS = "Tell whether the secrets file changed"
@@ -172,8 +172,8 @@ def run_elsewhere(node: Node) -> subprocess.Popen[str]:
         from pathlib import Path
         from kraft_runbook.io.hosts.playbooks import restart_broker
         from kraft_runbook.io.secrets import environment_secrets
-        from kraft_runbook.cluster_file import parse_cluster
-        from kraft_runbook.observation import BrokerMode
+        from kraft_runbook.cluster.cluster_file import parse_cluster
+        from kraft_runbook.cluster.observation import BrokerMode
         spec = parse_cluster(Path({str(node.directory / "cluster.yaml")!r}).read_text(), source="x", environment={{}})
         restart_broker(spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lambda line: print(line, flush=True))
     """)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.configuration import render_secrets
 from kraft_runbook.errors import SecretMissing, StepFailed
 from kraft_runbook.io.hosts.playbooks import restart_broker
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.observation import BrokerMode
 from tests.playbooks.conftest import SECRET, Node
 
 ESCAPED = SECRET.replace("\\", "\\\\")

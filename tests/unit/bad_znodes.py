@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kraft_runbook.observation import Consequence
+from kraft_runbook.cluster.observation import Consequence
 
 COPY, SYNC, START, DIFFERS, NOTED = Consequence.COPY_FAILS, Consequence.SYNC_FAILS, Consequence.BROKER_STAYS_DOWN, Consequence.KRAFT_DIFFERS, Consequence.NOTED
 

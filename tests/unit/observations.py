@@ -8,11 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from kraft_runbook.cluster import ClusterSpec, is_sensitive
-from kraft_runbook.cluster_file import load_cluster
-from kraft_runbook.configuration import broker_properties, controller_properties
-from kraft_runbook.mode_settings import of_zookeeper_alone
-from kraft_runbook.observation import (
+from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
+from kraft_runbook.cluster.observation import (
     BrokerMetrics,
     BrokerMode,
     BrokerRegistration,
@@ -34,6 +32,8 @@ from kraft_runbook.observation import (
     ZookeeperState,
     ZookeeperTree,
 )
+from kraft_runbook.cluster.spec import ClusterSpec, is_sensitive
+from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.phases import Phase
 
 CLUSTERS = Path(__file__).resolve().parents[2] / "include" / "clusters"

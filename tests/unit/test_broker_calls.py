@@ -7,9 +7,9 @@ from observations import SPEC, observation
 from secured import KEYS, LOGIN, MECHANISM, OF_BROKERS, SASL, TRUST, secured
 
 from kraft_runbook.checks import Verdict, run_checks
-from kraft_runbook.cluster import ClusterSpec, SecurityProtocol
+from kraft_runbook.cluster.observation import ControllerMode
+from kraft_runbook.cluster.spec import ClusterSpec, SecurityProtocol
 from kraft_runbook.configuration import controller_properties
-from kraft_runbook.observation import ControllerMode
 from kraft_runbook.phases import Phase
 
 SSL, SASL_PLAINTEXT, SASL_SSL = SecurityProtocol.SSL, SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL

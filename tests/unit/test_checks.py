@@ -37,10 +37,7 @@ from kraft_runbook.checks.hosts import differing_keys
 from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.checks.registry import Needs
 from kraft_runbook.checks.software import java_release
-from kraft_runbook.cluster import ClusterSpec, SecurityProtocol, is_sensitive
-from kraft_runbook.configuration import MIGRATION_FLAG, controller_properties, lacking_migration_mode
-from kraft_runbook.copy_tuning import LARGE, Settings, estimate, heap_needed
-from kraft_runbook.observation import (
+from kraft_runbook.cluster.observation import (
     BrokerMetrics,
     BrokerMode,
     BrokerZnode,
@@ -55,6 +52,9 @@ from kraft_runbook.observation import (
     Voter,
     ZkMigrationState,
 )
+from kraft_runbook.cluster.spec import ClusterSpec, SecurityProtocol, is_sensitive
+from kraft_runbook.configuration import MIGRATION_FLAG, controller_properties, lacking_migration_mode
+from kraft_runbook.copy_tuning import LARGE, Settings, estimate, heap_needed
 from kraft_runbook.phases import Phase
 
 Z, P, H, D, F = Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED

@@ -14,8 +14,8 @@ from observations import CLUSTERS, WHY, Spoil, a_controller, both, broker, gauge
 
 from kraft_runbook.cli import app
 from kraft_runbook.cli.outputs import OUTPUTS, schema
+from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Unread, ZkMigrationState
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.observation import ClusterObservation, MigrationZnode, Unread, ZkMigrationState
 from kraft_runbook.phases import Phase
 from kraft_runbook.procedures import observe as observing
 

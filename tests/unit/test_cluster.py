@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from observations import CLUSTERS, SPEC
 
-from kraft_runbook.cluster import ClusterSpec, Listener, is_sensitive
-from kraft_runbook.cluster_file import load_cluster, parse_cluster
+from kraft_runbook.cluster.cluster_file import load_cluster, parse_cluster
+from kraft_runbook.cluster.spec import ClusterSpec, Listener, is_sensitive
 from kraft_runbook.errors import ClusterFileError, RunbookError
 
 TEXT = (CLUSTERS / "lab.yaml").read_text()

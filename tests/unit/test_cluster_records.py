@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from metadata_encoding import ABORT, BEGIN, END, TOPIC_A, TOPIC_B, log, record, topic
 
+from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.metadata.log.cluster_records import BrokersAndFeatures
 from kraft_runbook.metadata.log.log_chunks import Chunk, SnapshotId
 from kraft_runbook.metadata.log.record_schemas import RecordType
-from kraft_runbook.observation import ZkMigrationState
 
 GONE = record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A)
 

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import SPEC
 
-from kraft_runbook.cluster import OWNED_PROPERTIES, ClusterSpec, SecretRef, is_sensitive
+from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.spec import OWNED_PROPERTIES, ClusterSpec, SecretRef, is_sensitive
 from kraft_runbook.configuration import (
     KRAFT_AUTHORIZER,
     MIGRATION_FLAG,
@@ -23,8 +25,6 @@ from kraft_runbook.configuration import (
 )
 from kraft_runbook.controller_settings import ENFORCED, Enforced
 from kraft_runbook.copy_tuning import LARGE, SIZES, SMALL, TUNED_PROPERTIES, Size
-from kraft_runbook.mode_settings import of_zookeeper_alone
-from kraft_runbook.observation import BrokerMode, ControllerMode
 
 Z, H, K = (broker_properties(SPEC, SPEC.broker(1), mode) for mode in (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT))
 C, N = (controller_properties(SPEC, SPEC.controller(102), mode) for mode in (ControllerMode.MIGRATION, ControllerMode.KRAFT))

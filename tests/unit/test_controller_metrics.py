@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from kraft_runbook.cluster import MetricsSource, SecretRef
+from kraft_runbook.cluster.observation import ZkMigrationState
+from kraft_runbook.cluster.spec import MetricsSource, SecretRef
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.metrics import MetricsClient, broker_metrics, controller_metrics, parse_prometheus
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.observation import ZkMigrationState
 
 PAGES = {
     "lower case": "kafka_controller_kafkacontroller_zkmigrationstate 2.0\nkafka_controller_kafkacontroller_activecontrollercount 1.0\nkafka_controller_kafkacontroller_migratingzkbrokercount 3.0\n",

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from observations import SPEC, observation
 
+from kraft_runbook.cluster.observation import Unread, was_read
 from kraft_runbook.controller_threads import cut_off, dead_threads
-from kraft_runbook.observation import Unread, was_read
 from kraft_runbook.phases import Phase
 
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from metadata_encoding import batch, partition, record, topic
 
+from kraft_runbook.cluster.observation import CopySpan
 from kraft_runbook.metadata.log.cluster_records import BrokersAndFeatures
 from kraft_runbook.metadata.log.log_chunks import Chunk, SnapshotId
 from kraft_runbook.metadata.log.record_schemas import RecordType
-from kraft_runbook.observation import CopySpan
 
 BEGAN = datetime(2026, 3, 4, 10, 0, 0, 250_000, tzinfo=UTC)
 BEGIN, END, ABORT = (

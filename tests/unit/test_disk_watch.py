@@ -10,8 +10,8 @@ import pytest
 from observations import SPEC, WHY, config, observation, on_host
 
 from kraft_runbook.checks import CheckResult
+from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.observation import ClusterObservation, Unread
 from kraft_runbook.phases import Phase
 from kraft_runbook_airflow import disk_watch
 from kraft_runbook_airflow.disk_watch import DiskWatch, Hosts, read_controllers

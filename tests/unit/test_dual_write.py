@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 from observations import SPEC, both, observation, part, with_quorum, zookeeper
 
-from kraft_runbook.cluster import SecretRef
+from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Unread
+from kraft_runbook.cluster.spec import SecretRef
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
-from kraft_runbook.observation import ClusterObservation, MigrationZnode, Unread
 from kraft_runbook.parity import dual_write
 from kraft_runbook.parity.dual_write import NoProof, await_movement, read_migration, require_movement
 from kraft_runbook.phases import Phase

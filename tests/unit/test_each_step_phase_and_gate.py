@@ -6,10 +6,10 @@ import pytest
 from observations import NOW, SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part, topics, with_quorum
 
 from kraft_runbook.checks.model import CheckResult, Severity, Verdict
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, ZkMigrationState
 from kraft_runbook.explain import explain
 from kraft_runbook.gate_page import render_page
 from kraft_runbook.gates import GATE_BEFORE, GUARDED_STEP, Gate, Proof, is_behind, make_proof
-from kraft_runbook.observation import BrokerMode, ClusterObservation, Unread, ZkMigrationState
 from kraft_runbook.phases import BEYOND_HYBRID, TRANSITIONS, Phase, Step, already_past, back_from, forward_from, rollback_plan
 from kraft_runbook.plan import make_plan
 

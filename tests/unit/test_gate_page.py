@@ -10,9 +10,9 @@ from observations import SPEC, broker, observation
 
 from kraft_runbook.checks import run_checks
 from kraft_runbook.checks.model import CheckResult, Severity, Verdict
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.gate_page import render_in_full, render_page, what_happens_next
 from kraft_runbook.gates import Gate, ParitySummary, make_proof
-from kraft_runbook.observation import BrokerMode
 from kraft_runbook.phases import Phase
 from kraft_runbook.way_back import way_back
 

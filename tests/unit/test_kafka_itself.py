@@ -14,12 +14,12 @@ import pytest
 from observations import SPEC
 from secured import LOGIN, secured
 
-from kraft_runbook.cluster import Broker, ClusterSpec, Listener, SecurityProtocol, is_sensitive
+from kraft_runbook.cluster.mode_settings import LEFT_OUT, LeftOut, Mode
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.properties_text import parse_properties, render_properties
+from kraft_runbook.cluster.spec import Broker, ClusterSpec, Listener, SecurityProtocol, is_sensitive
 from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.controller_settings import ENFORCED, Enforced
-from kraft_runbook.mode_settings import LEFT_OUT, LeftOut, Mode
-from kraft_runbook.observation import BrokerMode, ControllerMode
-from kraft_runbook.properties_file import parse_properties, render_properties
 
 ROOT = Path(__file__).resolve().parents[2]
 MODES: tuple[Mode, ...] = (*BrokerMode, *ControllerMode)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from observations import SPEC
 
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.configuration import broker_properties
 from kraft_runbook.listener_threads import ACLS, CONFIGS, EXTENDED_ACLS, TOKENS, missing_threads
-from kraft_runbook.observation import BrokerMode
 from lab.broker_state import _starting, last_words, listeners, since_start
 
 DEAF = "[2026-11-23 05:32:11,103] ERROR [/config/changes-event-process-thread]: Error due to (kafka.common.ZkNodeChangeNotificationListener$ChangeEventProcessThread)\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from labs import with_ensemble
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError
 from lab.layout import Layout, load, zookeeper_servers
 from lab.lifecycle import _require_same_servers, _start_order, _stop_order, zookeeper_properties

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from observations import SPEC, WHY, Spoil, apart, gauges, observation, part, topics, with_quorum, zookeeper
 
 from kraft_runbook.checks import CHECKS, Verdict
+from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Voter
 from kraft_runbook.conditions import Condition, evaluate
-from kraft_runbook.observation import ClusterObservation, MigrationZnode, Voter
 from kraft_runbook.phases import Phase
 
 H, D = Phase.HYBRID, Phase.DUAL_WRITE

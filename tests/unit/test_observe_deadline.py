@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from observations import SECRETS, SPEC
 
+from kraft_runbook.cluster.observation import BrokerMode, Unread
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka import topics_seen
 from kraft_runbook.io.kafka.topics_seen import _state, topics_seen_by
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.observation import BrokerMode, Unread
 from kraft_runbook.procedures import observe
 from kraft_runbook.procedures.observe import SECONDS_A_PARTITION, _Deadline, _get, _look_at_broker
 

@@ -6,13 +6,13 @@ import pytest
 from bad_znodes import BAD, GOOD, Bad, config, data_of
 from observations import SPEC
 
-from kraft_runbook.cluster import SecretRef
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.spec import SecretRef
 from kraft_runbook.metadata.canonical_rows import Fingerprints
 from kraft_runbook.metadata.znodes.password_encoder import decode_password
 from kraft_runbook.metadata.znodes.znode_faults import faults_of
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets, ZnodeFindings
 from kraft_runbook.metadata.znodes.znode_rows import Decoding
-from kraft_runbook.observation import Unread
 from kraft_runbook.parity.decoding import decoding_of, password_secrets
 
 # "correct horse", encoded by Kafka 3.9.2 (EncryptingPasswordEncoder) with the secrets "now" and "old".

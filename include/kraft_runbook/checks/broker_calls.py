@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kraft_runbook.broker_calls import Properties, lacking, left_to_the_jvm
 from kraft_runbook.checks.model import Finding, Severity, failed, passed
 from kraft_runbook.checks.registry import UNTIL_FINALIZED, check
-from kraft_runbook.cluster import ClusterSpec, Listener
+from kraft_runbook.cluster.broker_calls import Properties, lacking, left_to_the_jvm
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode
+from kraft_runbook.cluster.spec import ClusterSpec, Listener
 from kraft_runbook.configuration import controller_properties
 from kraft_runbook.controller_settings import declared
-from kraft_runbook.observation import ClusterObservation, ControllerMode
 
 
 @check(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraft_runbook.checks.model import CheckResult, Severity, Verdict
-from kraft_runbook.observation import ClusterObservation, ZkMigrationState, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, ZkMigrationState, was_read
 
 CODE = "KRB-DW-001"
 TITLE = "ZooKeeper is still being written (dual write is alive)"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.checks.registry import DUAL_WRITING, SOAK, check
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerState, Unread, ZkMigrationState, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.conditions import one_controller
 from kraft_runbook.lag import topics_apart, unwritten, voters_behind
-from kraft_runbook.observation import BrokerMode, ClusterObservation, ControllerState, Unread, ZkMigrationState, was_read
 
 BLOCKING = Severity.BLOCKING
 COPIED = {"dual_write", "finalize", SOAK}

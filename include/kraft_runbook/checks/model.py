@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from kraft_runbook.observation import Unread
+from kraft_runbook.cluster.observation import Unread
 
 SAMPLE = 5
 """How many examples evidence names; the count beside them is exact."""

@@ -8,8 +8,8 @@ from enum import Enum
 from inspect import cleandoc
 
 from kraft_runbook.checks.model import CheckResult, ChecksReport, Finding, Severity, Verdict
-from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.observation import ClusterObservation
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.phases import Phase
 
 CheckFunction = Callable[..., Finding]

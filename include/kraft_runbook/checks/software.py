@@ -7,8 +7,8 @@ from typing import Any
 
 from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.checks.registry import ANY_PHASE, BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
-from kraft_runbook.cluster import ClusterSpec
-from kraft_runbook.observation import ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from kraft_runbook.addresses import address
-from kraft_runbook.cluster import MetricsSource
+from kraft_runbook.cluster.addresses import address
+from kraft_runbook.cluster.observation import BrokerMetrics, ControllerMetrics, ZkMigrationState
+from kraft_runbook.cluster.spec import MetricsSource
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.observation import BrokerMetrics, ControllerMetrics, ZkMigrationState
 
 KINDS = ("KafkaController", "ReplicaManager", "LogManager")
 """The MBean types whose gauges are read (of domains kafka.controller, kafka.server and kafka.log)."""

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 
-from kraft_runbook.cluster import ClusterSpec, SecretRef
+from kraft_runbook.cluster.spec import ClusterSpec, SecretRef
 from kraft_runbook.errors import SecretMissing
 
 Secrets = Callable[[SecretRef], str]

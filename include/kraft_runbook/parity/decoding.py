@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets as random_bytes
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.java_values import trim
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import SecretMissing
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.canonical_rows import Fingerprints
-from kraft_runbook.metadata.java_values import trim
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets
 from kraft_runbook.metadata.znodes.znode_rows import Decoding
 

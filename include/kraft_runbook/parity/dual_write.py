@@ -6,13 +6,13 @@ import contextlib
 import time
 
 from kraft_runbook.checks.liveness import CURE
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_migration
-from kraft_runbook.observation import ClusterObservation, MigrationZnode, was_read
 
 STANDSTILL = 3.0
 """Seconds in which /migration must move: a NoOpRecord comes twice a second (measured)."""

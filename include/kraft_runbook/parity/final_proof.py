@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from types import TracebackType
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.read_rows import read_keys

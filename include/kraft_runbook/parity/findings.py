@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import MigrationZnode
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.image.log_replay import LogReplay
-from kraft_runbook.observation import MigrationZnode
 from kraft_runbook.parity.comparison import Comparison, Difference, Obstacle, ParityReport, Undecoded, make_report
 from kraft_runbook.parity.partition_epochs import compare_packed
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader, Position
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_quorum
 from kraft_runbook.io.secrets import Secrets

@@ -16,13 +16,13 @@ from uuid import UUID
 
 import numpy as np
 
+from kraft_runbook.cluster.observation import BrokerRegistration, ZkMigrationState
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.image.frozen_topics import FrozenTopics
 from kraft_runbook.metadata.image.image import MetadataImage
 from kraft_runbook.metadata.image.thawing_topics import ThawingTopics
 from kraft_runbook.metadata.topic_columns import Lists, PartitionColumns
-from kraft_runbook.observation import BrokerRegistration, ZkMigrationState
 
 FORMAT = 2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, quorum_cluster_id
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata import canonical_rows

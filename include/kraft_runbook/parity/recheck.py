@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import ZkMigrationState
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.io.kafka.metadata_log_reader import LogTruncated, Position
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
@@ -24,7 +25,6 @@ from kraft_runbook.metadata.image.image import MetadataImage
 from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.metadata.log.frames import Garbled
 from kraft_runbook.metadata.znodes.znode_rows import Decoding
-from kraft_runbook.observation import ZkMigrationState
 from kraft_runbook.parity.comparison import Comparison, Difference, Obstacle, ParityReport, compare, make_report
 from kraft_runbook.parity.decoding import decoding_of
 from kraft_runbook.parity.dual_write import NoProof, read_migration, require_movement

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from kraft_runbook.addresses import split_address
-from kraft_runbook.cluster import Broker, ClusterSpec
+from kraft_runbook.cluster.addresses import split_address
+from kraft_runbook.cluster.spec import Broker, ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.broker_answers import ask_until, named_controller
 from kraft_runbook.io.kafka.connection import KafkaConnection

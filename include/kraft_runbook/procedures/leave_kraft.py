@@ -15,7 +15,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import ZkMigrationState
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.broker_backlog import await_taken_in
 from kraft_runbook.io.kafka.metadata_quorum import QuorumConnection, describe_quorum, read_cluster_records
@@ -24,7 +25,6 @@ from kraft_runbook.io.zookeeper.handover import NothingDeleted, await_election, 
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.leaving import Departure, FencePlan
 from kraft_runbook.never_copied import why_not_proven
-from kraft_runbook.observation import ZkMigrationState
 from kraft_runbook.parity.final_proof import FinalProof
 from kraft_runbook.parity.state_versions import Behind
 from kraft_runbook.procedures.known_controller import await_known

@@ -17,17 +17,8 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
-from kraft_runbook.addresses import address, split_address
-from kraft_runbook.cluster import Broker, ClusterSpec, Controller
-from kraft_runbook.errors import RunbookError
-from kraft_runbook.io.kafka.metadata_quorum import ClusterRecords, broker_mode, controller_mode, describe_quorum, read_cluster_records
-from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views, topics_seen_by
-from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, broker_metrics, controller_metrics
-from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.read_state import read_zookeeper
-from kraft_runbook.io.zookeeper.read_tree import read_tree
-from kraft_runbook.leaving import counted_as_down
-from kraft_runbook.observation import (
+from kraft_runbook.cluster.addresses import address, split_address
+from kraft_runbook.cluster.observation import (
     BrokerMode,
     BrokerState,
     ClusterObservation,
@@ -41,6 +32,15 @@ from kraft_runbook.observation import (
     ZookeeperState,
     was_read,
 )
+from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.kafka.metadata_quorum import ClusterRecords, broker_mode, controller_mode, describe_quorum, read_cluster_records
+from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views, topics_seen_by
+from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, broker_metrics, controller_metrics
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.read_state import read_zookeeper
+from kraft_runbook.io.zookeeper.read_tree import read_tree
+from kraft_runbook.leaving import counted_as_down
 from kraft_runbook.parity.decoding import decoding_of, password_secrets
 
 SOURCE_SECONDS = 4.0

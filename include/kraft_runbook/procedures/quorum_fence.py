@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.ansible_runs import RunReport, Tell, private_directory, run_ansible
 from kraft_runbook.io.hosts.playbooks import AGAIN, Guard, guarded_controllers, host_name, node_variables, playbook_directory

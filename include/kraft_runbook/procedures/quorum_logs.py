@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.hosts.ansible_runs import HostReport, Tell, run_ansible
 from kraft_runbook.io.hosts.playbooks import host_name, node_variables, playbook_directory
 from kraft_runbook.never_copied import LogAccount

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.ansible_runs import Tell, run_ansible
 from kraft_runbook.io.hosts.playbooks import AGAIN, Guard, PlaybookResult, guarded_controllers, host_name, node_variables, playbook_directory, run_playbook

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.observation import ClusterObservation
 from kraft_runbook.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 

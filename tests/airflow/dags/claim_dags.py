@@ -4,7 +4,7 @@ import os
 
 from airflow.sdk import DAG, Param
 
-from kraft_runbook.cluster_file import load_cluster
+from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.conditions import Condition
 from kraft_runbook_airflow.environment import clusters_directory
 from kraft_runbook_airflow.operators import ClaimOperator

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kraft_runbook.checks.model import CheckResult, Severity, Verdict
-from kraft_runbook.observation import (
+from kraft_runbook.cluster.observation import (
     BrokerMode,
     BrokerState,
     ClusterObservation,

@@ -26,8 +26,8 @@ from typing import Any, cast
 import ansible_runner
 import yaml
 
+from kraft_runbook.cluster.properties_text import escaped
 from kraft_runbook.errors import RunbookError, StepFailed
-from kraft_runbook.properties_file import escaped
 
 Tell = Callable[[str], None]
 """Receives one short line for a person."""

@@ -17,16 +17,16 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kraft_runbook.cluster import Broker, ClusterSpec, Controller
+from kraft_runbook.cluster.mode_settings import ZOOKEEPER_KEYS
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, HostState, Unread
+from kraft_runbook.cluster.properties_text import render_properties
+from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller
 from kraft_runbook.configuration import broker_properties, controller_log4j, controller_properties, render_secrets
 from kraft_runbook.copy_tuning import SMALL, Size
 from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.io.hosts.ansible_runs import HostReport, RunReport, Tell, run_ansible
 from kraft_runbook.io.kafka.metadata_quorum import controller_mode
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.mode_settings import ZOOKEEPER_KEYS
-from kraft_runbook.observation import BrokerMode, ControllerMode, HostState, Unread
-from kraft_runbook.properties_file import render_properties
 
 N = TypeVar("N", Broker, Controller, Broker | Controller)
 

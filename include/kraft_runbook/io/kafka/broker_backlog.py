@@ -14,7 +14,7 @@ from functools import partial
 
 from kafka.protocol.metadata import MetadataRequest
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.kafka.broker_answers import ask_until
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.secrets import Secrets

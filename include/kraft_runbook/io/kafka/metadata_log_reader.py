@@ -15,7 +15,7 @@ from uuid import UUID
 
 from kafka.protocol.consumer import FetchRequest
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.io.kafka.connection import FetchSnapshotRequest, KafkaConnection
 from kraft_runbook.io.secrets import Secrets

@@ -10,13 +10,13 @@ from types import TracebackType
 from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
-from kraft_runbook.cluster import Broker, ClusterSpec, Controller
+from kraft_runbook.cluster.observation import BrokerMode, BrokerRegistration, ControllerMode, CopySpan, Voter, ZkMigrationState
+from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.kafka.metadata_log_reader import METADATA_TOPIC, LogTruncated, MetadataLogReader, Position
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.log.cluster_records import BrokersAndFeatures
-from kraft_runbook.observation import BrokerMode, BrokerRegistration, ControllerMode, CopySpan, Voter, ZkMigrationState
 
 __all__ = [
     "ClusterRecords",

@@ -11,10 +11,10 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kraft_runbook.cluster import Broker, ClientSecurity, ClusterSpec
+from kraft_runbook.cluster.observation import TopicsState
+from kraft_runbook.cluster.spec import Broker, ClientSecurity, ClusterSpec
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.observation import TopicsState
 
 SAMPLES = 20
 

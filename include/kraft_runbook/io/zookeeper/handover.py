@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from kazoo.exceptions import KazooException, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import MigrationZnode
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import parse_migration
-from kraft_runbook.observation import MigrationZnode
 
 REASSIGNMENT = "/admin/reassign_partitions"
 """KRaft never deletes it; a ZooKeeper controller that found it would carry an old reassignment out again (inferred from 3.9's code)."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.java_values import java_long
+from kraft_runbook.cluster.observation import Consequence, ZnodeFault
 from kraft_runbook.io.zookeeper.read_rows import TOKENS, acl_paths
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.metadata.java_values import java_long
 from kraft_runbook.metadata.znodes.min_isr_groups import min_isr_in
 from kraft_runbook.metadata.znodes.tally import SAMPLES
 from kraft_runbook.metadata.znodes.znode_findings import ZnodeFindings
 from kraft_runbook.metadata.znodes.znode_rows import parse_object
-from kraft_runbook.observation import Consequence, ZnodeFault
 
 NOTIFICATIONS = {
     "/config/changes": "config_change_",

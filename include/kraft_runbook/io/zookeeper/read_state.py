@@ -8,12 +8,12 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kraft_runbook.addresses import split_address
-from kraft_runbook.cluster import ZooKeeper
+from kraft_runbook.cluster.addresses import split_address
+from kraft_runbook.cluster.observation import BrokerZnode, ControllerZnode, MigrationZnode, Unread, ZookeeperState, ZookeeperTree
+from kraft_runbook.cluster.spec import ZooKeeper
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
-from kraft_runbook.observation import BrokerZnode, ControllerZnode, MigrationZnode, Unread, ZookeeperState, ZookeeperTree
 
 SINGLE = ("/cluster/id", "/controller", "/controller_epoch", "/migration", "/admin/reassign_partitions", "/admin/preferred_replica_election")
 

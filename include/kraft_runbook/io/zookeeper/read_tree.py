@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kraft_runbook.cluster.observation import ZookeeperTree
 from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
 from kraft_runbook.io.zookeeper.read_entities import read_entities
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
@@ -17,7 +18,6 @@ from kraft_runbook.metadata.znodes.min_isr_groups import MinIsrGroups
 from kraft_runbook.metadata.znodes.tally import Tally
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets, ZnodeFindings
 from kraft_runbook.metadata.znodes.znode_rows import Decoding, parse_object
-from kraft_runbook.observation import ZookeeperTree
 
 TOPICS_AT_ONCE = 2000
 SETTLING_SECONDS = 1.0

@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Sequence
 
-from kraft_runbook.addresses import split_address
+from kraft_runbook.cluster.addresses import split_address
 
 SRVR_TIMEOUT = 1.0
 """Seconds that a server may take to say what it is."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from kraft_runbook.cluster.observation import BrokerRegistration, ZkMigrationState
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.acl_names import OPERATIONS, PATTERN_TYPES, PERMISSIONS, RESOURCE_TYPES
 from kraft_runbook.metadata.canonical_rows import Entity, Fingerprints, Kind, Row
@@ -15,7 +16,6 @@ from kraft_runbook.metadata.log.cluster_records import apply_to_registrations
 from kraft_runbook.metadata.log.frames import Record
 from kraft_runbook.metadata.log.record_schemas import RecordType, decode
 from kraft_runbook.metadata.metadata_version import required_level
-from kraft_runbook.observation import BrokerRegistration, ZkMigrationState
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 """``ConfigResource.Type``: the two that ZooKeeper knows too. CLIENT_METRICS (16) and GROUP (32) exist in KRaft only."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind, Row
 from kraft_runbook.metadata.image.bulk_replay import BulkReplay
@@ -19,7 +20,6 @@ from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.metadata.log.record_index import index_records
 from kraft_runbook.metadata.log.transactions import Transactions
 from kraft_runbook.metadata.topic_prints import TopicPrint, topic_prints
-from kraft_runbook.observation import ZkMigrationState
 
 
 @dataclass(frozen=True, slots=True)

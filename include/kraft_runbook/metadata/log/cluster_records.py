@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from kraft_runbook.addresses import address
+from kraft_runbook.cluster.addresses import address
+from kraft_runbook.cluster.observation import BrokerRegistration, ZkMigrationState
 from kraft_runbook.metadata.log.copy_span import CopyWatch
 from kraft_runbook.metadata.log.frames import Record
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.metadata.log.record_index import index_records
 from kraft_runbook.metadata.log.record_schemas import RecordType, decode
 from kraft_runbook.metadata.log.transactions import Transactions
-from kraft_runbook.observation import BrokerRegistration, ZkMigrationState
 
 WANTED = frozenset(
     {

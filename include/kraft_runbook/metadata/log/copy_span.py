@@ -11,10 +11,10 @@ import struct
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from kraft_runbook.cluster.observation import CopySpan
 from kraft_runbook.metadata.log.frames import Record, batches
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.metadata.log.record_schemas import RecordType, decode
-from kraft_runbook.observation import CopySpan
 
 MIGRATION_TRANSACTION = "ZK Migration"
 _TIMESTAMP = struct.Struct(">q")

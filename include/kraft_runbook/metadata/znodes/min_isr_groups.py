@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from kraft_runbook.metadata.java_values import java_int, trim
+from kraft_runbook.cluster.java_values import java_int, trim
+from kraft_runbook.cluster.observation import MinIsrGroup
 from kraft_runbook.metadata.topic_columns import TopicColumns
 from kraft_runbook.metadata.znodes.tally import Tally
-from kraft_runbook.observation import MinIsrGroup
 
 MIN_ISR = "min.insync.replicas"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from kraft_runbook.cluster.observation import Consequence
 from kraft_runbook.metadata.znodes.znode_rows import DEFAULT_ENTITY
-from kraft_runbook.observation import Consequence
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraft_runbook.observation import Found
+from kraft_runbook.cluster.observation import Found
 
 SAMPLES = 20
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from kraft_runbook.metadata.java_values import INT_RANGE, LONG_RANGE, is_java_double, java_int, java_long, trim
+from kraft_runbook.cluster.java_values import INT_RANGE, LONG_RANGE, is_java_double, java_int, java_long, trim
 
 Refusal = Callable[[str], str | None]
 """Why a value is refused, which never quotes it; None: it is taken."""

@@ -12,8 +12,7 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from kraft_runbook.metadata.canonical_rows import is_password_config
-from kraft_runbook.metadata.java_values import (
+from kraft_runbook.cluster.java_values import (
     LONG_RANGE,
     NotJson,
     is_java_base64,
@@ -27,11 +26,12 @@ from kraft_runbook.metadata.java_values import (
     parse_json,
     trim,
 )
+from kraft_runbook.cluster.observation import Consequence, ZnodeFault
+from kraft_runbook.metadata.canonical_rows import is_password_config
 from kraft_runbook.metadata.znodes.quota_addresses import address_fault, is_ipv6
 from kraft_runbook.metadata.znodes.topic_config_values import is_known, refused
 from kraft_runbook.metadata.znodes.znode_rows import DEFAULT_ENTITY, SCRAM_MECHANISMS
 from kraft_runbook.metadata.znodes.znode_values import BadZnode, desanitize, sanitize
-from kraft_runbook.observation import Consequence, ZnodeFault
 
 COPY, SYNC, START, DIFFERS, NOTED = Consequence.COPY_FAILS, Consequence.SYNC_FAILS, Consequence.BROKER_STAYS_DOWN, Consequence.KRAFT_DIFFERS, Consequence.NOTED
 _Said = Iterator[tuple[Consequence, str]]

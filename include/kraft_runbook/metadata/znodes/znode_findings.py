@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kraft_runbook.cluster.observation import Consequence, Found, StoredPassword, Unread, ZnodeFault
 from kraft_runbook.metadata.canonical_rows import Kind, is_password_config
 from kraft_runbook.metadata.topic_columns import TopicColumns
 from kraft_runbook.metadata.znodes.password_encoder import Undecodable, cipher_of, decode_password
@@ -13,7 +14,6 @@ from kraft_runbook.metadata.znodes.tally import Tally
 from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
 from kraft_runbook.metadata.znodes.znode_faults import faults_of, passwords_of, topic_config_faults
 from kraft_runbook.metadata.znodes.znode_rows import Decoding, parse_object, rows_of
-from kraft_runbook.observation import Consequence, Found, StoredPassword, Unread, ZnodeFault
 
 
 @dataclass(frozen=True, slots=True)

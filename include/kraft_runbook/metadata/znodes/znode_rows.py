@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kraft_runbook.cluster.java_values import NotJson, parse_json
+from kraft_runbook.cluster.observation import MigrationZnode
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.acl_names import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from kraft_runbook.metadata.canonical_rows import Entity, Fingerprints, Kind, Row
-from kraft_runbook.metadata.java_values import NotJson, parse_json
 from kraft_runbook.metadata.znodes.password_encoder import Undecodable, decode_password
 from kraft_runbook.metadata.znodes.znode_values import (
     INT32,
@@ -32,7 +33,6 @@ from kraft_runbook.metadata.znodes.znode_values import (
     refuse_constant,
     whole,
 )
-from kraft_runbook.observation import MigrationZnode
 
 __all__ = ["BadZnode", "Decoding", "assigned_partitions", "parse_migration", "path_of", "quota_entity", "rows_of", "stat_rows"]
 

@@ -9,7 +9,7 @@ import re
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
-from kraft_runbook.metadata.java_values import INT_RANGE, LONG_RANGE, is_java_double, trim
+from kraft_runbook.cluster.java_values import INT_RANGE, LONG_RANGE, is_java_double, trim
 
 _ESCAPES = re.compile(r"(?:%[0-9a-fA-F]{2})+")
 _WHOLE = re.compile(r"[+-]?[0-9]+")

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kraft_runbook.cluster import ClusterSpec
+from kraft_runbook.cluster.observation import MigrationZnode, ZkMigrationState
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.io.kafka.metadata_log_reader import LogTruncated
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum, read_cluster_records
@@ -27,7 +28,6 @@ from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.image.image import Key
 from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.metadata.log.frames import Garbled
-from kraft_runbook.observation import MigrationZnode, ZkMigrationState
 from kraft_runbook.parity.baseline import BaselineHead, outlives_zookeeper, proves, read_head, read_rows, write_baseline
 from kraft_runbook.parity.comparison import Difference, Obstacle, ParityReport, compare
 from kraft_runbook.parity.dual_write import NoProof, read_migration, require_movement

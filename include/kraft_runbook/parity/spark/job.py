@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-from kraft_runbook.cluster_file import load_cluster
+from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.parity.comparison import Verdict

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from kraft_runbook.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 
 Mode = BrokerMode | ControllerMode
 

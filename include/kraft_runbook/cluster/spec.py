@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from kraft_runbook.addresses import address, split_address
-from kraft_runbook.sensitive import is_open_login
-from kraft_runbook.sensitive import is_sensitive as is_sensitive
+from kraft_runbook.cluster.addresses import address, split_address
+from kraft_runbook.cluster.sensitive import is_open_login
+from kraft_runbook.cluster.sensitive import is_sensitive as is_sensitive
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 NodeId = Annotated[int, Field(ge=0, le=2_147_483_647)]
@@ -471,7 +471,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
 
 
 def _unwritable(spec: ClusterSpec) -> Iterator[str]:
-    """Names and values that don't belong into a properties file. (What is written is escaped besides: ``properties_file``.)"""
+    """Names and values that don't belong into a properties file. (What is written is escaped besides: ``properties_text``.)"""
     for where, keys in (*((where, tuple(properties)) for where, properties in _property_maps(spec)), ("secrets", tuple(spec.secrets))):
         for key in keys:
             if not PROPERTY_KEY.fullmatch(key):
