@@ -27,7 +27,8 @@ from pathlib import Path
 from kafka.protocol.admin import CreateTopicsRequest
 
 from kraft_runbook.cluster.observation import was_read
-from kraft_runbook.cluster.spec import Broker, ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import RunbookError, StepFailed, Unreachable
 from kraft_runbook.io.hosts.playbooks import gather_host_facts

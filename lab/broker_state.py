@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraft_runbook.cluster.spec import Broker, ClusterSpec
-from kraft_runbook.configuration import parse_properties
+from kraft_runbook.cluster.properties_text import parse_properties
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.listener_threads import expected, missing_threads
 from lab import supervision

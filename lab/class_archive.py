@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import render_properties
 from kraft_runbook.errors import RunbookError, StepFailed
 from lab.installation import CLASS_ARCHIVE, JARS, fetch_jars, install, java
 from lab.layout import load

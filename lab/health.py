@@ -17,7 +17,8 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kraft_runbook.cluster.spec import Broker, ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import StepFailed
 from lab import supervision
 from lab.broker_state import last_words, said, still_starting

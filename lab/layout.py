@@ -10,7 +10,8 @@ from pathlib import Path
 
 from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.cluster_file import load_cluster
-from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import RunbookError
 from lab.secret_files import read_environment_file
 

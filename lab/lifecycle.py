@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import MIGRATION_FLAG, broker_properties, parse_properties, render_properties
+from kraft_runbook.configuration import MIGRATION_FLAG, broker_properties
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.zookeeper.servers import server_mode
 from lab import supervision

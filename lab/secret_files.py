@@ -6,8 +6,8 @@ import secrets
 import shlex
 from pathlib import Path
 
+from kraft_runbook.cluster.properties_text import render_secrets
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import render_secrets
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.private_file import write_private
 

@@ -29,7 +29,8 @@ from kazoo.protocol.states import KazooState
 
 from benchmarks.scale.cluster import CLUSTER_ID, Plan, load_spec, saved_plan
 from benchmarks.scale.leader import PATIENCE, Leader
-from kraft_runbook.cluster.spec import Broker, ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import environment_secrets

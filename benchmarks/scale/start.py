@@ -11,8 +11,9 @@ from benchmarks.scale.cluster import Plan
 from benchmarks.scale.ghosts import told
 from benchmarks.scale.processes import Processes
 from kraft_runbook.cluster.observation import ControllerMode
+from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import controller_properties, render_properties
+from kraft_runbook.configuration import controller_properties
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.secrets import environment_secrets

@@ -13,11 +13,10 @@ from kraft_runbook.cluster.broker_calls import enabled_for_calls
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.mode_settings import fitting, of_zookeeper_alone
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
-from kraft_runbook.cluster.properties_text import parse_properties as parse_properties
-from kraft_runbook.cluster.properties_text import render_properties as render_properties
-from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.controller_settings import carried
-from kraft_runbook.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
+from kraft_runbook.copy_tuning import SMALL, TUNED_PROPERTIES, Size
 
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 KRAFT_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -94,50 +93,6 @@ def controller_properties(spec: ClusterSpec, controller: Controller, mode: Contr
     return {key: value for key, value in fitting(properties, mode).items() if mode is ControllerMode.MIGRATION or key not in TUNED_PROPERTIES}
 
 
-def controller_log4j(spec: ClusterSpec, mode: ControllerMode, size: Size = SMALL) -> dict[str, str]:
-    """The log4j properties of a controller that has a ``log4j_file``: as the cluster file has them; in MIGRATION without a line for each record copied."""
-    return quieted(spec.controller_log4j, size) if mode is ControllerMode.MIGRATION else dict(spec.controller_log4j)
-
-
-def size_in_file(spec: ClusterSpec, controller: Controller, properties: Mapping[str, str]) -> Size | None:
-    """The size that a controller's file was rendered for. None: it is not in migration mode, or its tuning is from another hand."""
-    if lacking_migration_mode(properties):
-        return None
-    for size in SIZES:
-        rendered = controller_properties(spec, controller, ControllerMode.MIGRATION, size)
-        if all(properties.get(key) == rendered.get(key) for key in TUNED_PROPERTIES):
-            return size
-    return None
-
-
-def settled_size(spec: ClusterSpec, files: Mapping[int, Mapping[str, str]], *, first: int | None = None) -> Size | None:
-    """The size that the controllers' files settle, so that a count that moved meanwhile changes no file: the ``first`` controller's, else any other's.
-
-    ``files``: the configuration of each controller that has one, by id. None: no file settles it.
-    """
-    for controller in sorted(spec.controllers, key=lambda each: each.id != first):
-        found = size_in_file(spec, controller, files[controller.id]) if controller.id in files else None
-        if found is not None:
-            return found
-    return None
-
-
-def lacking_migration_mode(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """What keeps a controller started with these properties from being in migration mode, one phrase a key; empty: it would be (KIP-866).
-
-    The hosts apply the same rule before each step (``playbooks/module_utils/migration_mode.py``).
-    """
-    found = []
-    flag, roles = properties.get(MIGRATION_FLAG), properties.get("process.roles")
-    if flag is None or flag.strip().lower() != "true":
-        found.append(f"{MIGRATION_FLAG} is {'missing' if flag is None else flag or 'empty'}, not true")
-    if not properties.get("zookeeper.connect", "").strip():
-        found.append("zookeeper.connect is missing")
-    if roles is None or roles.strip() != "controller":
-        found.append(f"process.roles is {'missing' if roles is None else roles or 'empty'}, not controller")
-    return tuple(found)
-
-
 def _zookeeper(spec: ClusterSpec) -> dict[str, str]:
     return {"zookeeper.connect": spec.zookeeper.connect} | dict(spec.zookeeper.properties)
 
@@ -166,8 +121,3 @@ def _secrets(spec: ClusterSpec, *, without_zookeeper: bool) -> dict[str, str]:
 
 def _pairs(protocols: Mapping[str, str]) -> str:
     return ",".join(f"{name}:{protocol}" for name, protocol in protocols.items())
-
-
-def render_secrets(values: Mapping[str, str]) -> str:
-    """The text of a host's secrets file (``spec.secrets_file``): one line a property, as Kafka's ``FileConfigProvider`` reads it."""
-    return render_properties(dict(sorted(values.items())), header="Read by Kafka's FileConfigProvider. Keep it to its owner (0600).")

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.observation import ControllerMode
-from kraft_runbook.cluster.spec import Broker, ClusterSpec, is_sensitive
+from kraft_runbook.cluster.sensitive import is_sensitive
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.copy_tuning import TUNED_PROPERTIES
 
 

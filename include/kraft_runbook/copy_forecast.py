@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import settled_size
+from kraft_runbook.controller_files import settled_size
 from kraft_runbook.copy_tuning import CopyTuning, tune
 from kraft_runbook.phases import Phase
 

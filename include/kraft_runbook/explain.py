@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.checks.model import Verdict
 from kraft_runbook.checks.registry import DUAL_WRITING, SOAK, Check, Needs, applicable
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, unread_parts, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
 from kraft_runbook.never_copied import may_have_died_in_the_copy
@@ -257,20 +257,3 @@ def _nothing_runs(seen: ClusterObservation) -> bool:
     """Whether ZooKeeper can't be read and every broker and controller is down: a power cut, say."""
     down = [b.running is False for b in seen.brokers.values()] + [c.running is False for c in seen.controllers.values()]
     return not was_read(seen.zookeeper) and all(down)
-
-
-def unread_parts(seen: ClusterObservation) -> tuple[str, ...]:
-    """Every part that was asked for and could not be read, with its reason."""
-    found = [
-        f"{name}: {part.reason}" for name, part in (("ZooKeeper", seen.zookeeper), ("quorum", seen.quorum), ("topics", seen.topics)) if isinstance(part, Unread)
-    ]
-    if isinstance(seen.quorum, Unread) and all(c.running is False for c in seen.controllers.values()):
-        found = [text for text in found if not text.startswith("quorum")]
-    for broker in seen.brokers.values():
-        found += [f"broker {broker.id}: {part.reason}" for part in (broker.running, broker.mode, broker.metrics) if isinstance(part, Unread)]
-    for controller in seen.controllers.values():
-        if controller.running is not False:
-            found += [
-                f"controller {controller.id}: {part.reason}" for part in (controller.running, controller.mode, controller.metrics) if isinstance(part, Unread)
-            ]
-    return tuple(dict.fromkeys(found))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from kafka.admin import ConfigResourceType
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
-from kraft_runbook.cluster.spec import Broker, ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.secrets import environment_secrets

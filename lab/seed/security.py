@@ -21,8 +21,9 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from kraft_runbook.cluster.spec import Broker, ClusterSpec
-from kraft_runbook.configuration import render_properties
+from kraft_runbook.cluster.properties_text import render_properties
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.private_file import write_private
 from lab.broker_state import require_well

@@ -9,7 +9,8 @@ from airflow.sdk import Connection, get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError, AirflowSecretsBackendAccessDenied
 
 from kraft_runbook.cluster.cluster_file import load_cluster
-from kraft_runbook.cluster.spec import ClusterSpec, SecretRef
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import SecretMissing
 from kraft_runbook.io.private_file import make_private_directory
 from kraft_runbook.io.secrets import Secrets, environment_secrets

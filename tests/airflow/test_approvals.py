@@ -11,7 +11,7 @@ import pytest
 
 from kraft_runbook.checks import CheckResult, Severity
 from kraft_runbook.checks import Verdict as CheckVerdict
-from kraft_runbook.cluster.spec import Approvals
+from kraft_runbook.cluster.spec_parts import Approvals
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.gates import Gate, ParitySummary, make_proof
 from kraft_runbook.parity.parity_report import ParityReport, Verdict

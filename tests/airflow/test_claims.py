@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from kazoo.client import KazooClient
 
-from kraft_runbook.cluster.spec import ZooKeeper
+from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.cluster_claim import PATH, Claim, RunState, hold_claim, lease_end, release_claim

@@ -12,7 +12,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.cluster.spec import MetricsSource, SecretRef
+from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.phases import Phase
 from kraft_runbook_airflow import parity

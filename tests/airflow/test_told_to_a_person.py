@@ -12,7 +12,7 @@ import pytest
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSecretsBackendAccessDenied
 
-from kraft_runbook.cluster.spec import SecretRef
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
 from kraft_runbook.phases import Phase

@@ -14,7 +14,7 @@ from fault_injectors import injector
 from fault_processes import Process, kill, playbooks, processes, soon, spark_processes, task_process, until_gone, with_descendants
 from fault_scene import Scene, Undo, Unexpected
 
-from kraft_runbook.cluster.spec import Broker, Controller
+from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from lab import supervision
 from lab.layout import layout

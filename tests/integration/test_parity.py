@@ -21,7 +21,7 @@ from labs import Lab
 from pyspark.sql import SparkSession
 
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
-from kraft_runbook.cluster.spec import SecretRef
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import RunbookError, SecretMissing
 from kraft_runbook.io.kafka.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader

@@ -10,7 +10,7 @@ from kazoo.security import ACL, Id, Permissions
 from labs import Lab
 
 from kraft_runbook.cluster.observation import Consequence, Found
-from kraft_runbook.cluster.spec import ZooKeeper
+from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.handover import NothingDeleted, Office, leave_office, read_office, why_not_deletable

@@ -8,7 +8,7 @@ import pytest
 from kazoo.client import KazooClient
 from labs import Lab
 
-from kraft_runbook.cluster.spec import ZooKeeper
+from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper import reader as module
 from kraft_runbook.io.zookeeper.multi_read import BulkRead

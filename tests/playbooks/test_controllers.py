@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from kraft_runbook.cluster.observation import ControllerMode
-from kraft_runbook.configuration import controller_properties, parse_properties, settled_size
+from kraft_runbook.cluster.properties_text import parse_properties
+from kraft_runbook.configuration import controller_properties
+from kraft_runbook.controller_files import settled_size
 from kraft_runbook.copy_tuning import LARGE, TUNED_PROPERTIES
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.playbooks import finalize_controller, forget_zookeeper_secrets, gather_host_facts, provision_controller, run_playbook

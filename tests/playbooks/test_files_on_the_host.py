@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.mode_settings import ZOOKEEPER_KEYS
-from kraft_runbook.cluster.properties_text import parse_properties
-from kraft_runbook.configuration import render_secrets
+from kraft_runbook.cluster.properties_text import parse_properties, render_secrets
 from kraft_runbook.io.hosts.playbooks import playbook_directory
 
 KAFKA, STRANGER = 4711, 4712

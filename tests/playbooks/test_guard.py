@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
-from kraft_runbook.cluster.spec import ClusterSpec, Controller, Reach
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Controller, Reach
 from kraft_runbook.configuration import broker_properties
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.hosts import playbooks

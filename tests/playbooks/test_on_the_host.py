@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_runbook.cluster.spec import is_sensitive
-from kraft_runbook.configuration import parse_properties, render_properties
+from kraft_runbook.cluster.properties_text import parse_properties, render_properties
+from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.io.hosts.playbooks import playbook_directory
 
 

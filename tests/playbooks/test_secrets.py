@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.configuration import render_secrets
+from kraft_runbook.cluster.properties_text import render_secrets
 from kraft_runbook.errors import SecretMissing, StepFailed
 from kraft_runbook.io.hosts.playbooks import restart_broker
 from kraft_runbook.io.secrets import environment_secrets

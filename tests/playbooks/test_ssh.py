@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode, was_read
-from kraft_runbook.cluster.spec import Reach
+from kraft_runbook.cluster.spec_parts import Reach
 from kraft_runbook.io.hosts.playbooks import gather_host_facts, restart_broker
 from kraft_runbook.io.secrets import environment_secrets
 from tests.playbooks.conftest import SECRET, Node

@@ -32,7 +32,8 @@ from kraft_runbook.cluster.observation import (
     ZookeeperState,
     ZookeeperTree,
 )
-from kraft_runbook.cluster.spec import ClusterSpec, is_sensitive
+from kraft_runbook.cluster.sensitive import is_sensitive
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.phases import Phase
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from observations import SPEC
 
-from kraft_runbook.cluster.spec import ClusterSpec, Listener, SecretRef, SecurityProtocol
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Listener, SecretRef, SecurityProtocol
 
 MECHANISM = "SCRAM-SHA-512"
 LOGIN = f"listener.name.internal.{MECHANISM.lower()}.sasl.jaas.config"

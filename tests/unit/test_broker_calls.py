@@ -8,7 +8,8 @@ from secured import KEYS, LOGIN, MECHANISM, OF_BROKERS, SASL, TRUST, secured
 
 from kraft_runbook.checks import Verdict, run_checks
 from kraft_runbook.cluster.observation import ControllerMode
-from kraft_runbook.cluster.spec import ClusterSpec, SecurityProtocol
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import SecurityProtocol
 from kraft_runbook.configuration import controller_properties
 from kraft_runbook.phases import Phase
 

@@ -52,8 +52,11 @@ from kraft_runbook.cluster.observation import (
     Voter,
     ZkMigrationState,
 )
-from kraft_runbook.cluster.spec import ClusterSpec, SecurityProtocol, is_sensitive
-from kraft_runbook.configuration import MIGRATION_FLAG, controller_properties, lacking_migration_mode
+from kraft_runbook.cluster.sensitive import is_sensitive
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import SecurityProtocol
+from kraft_runbook.configuration import MIGRATION_FLAG, controller_properties
+from kraft_runbook.controller_files import lacking_migration_mode
 from kraft_runbook.copy_tuning import LARGE, Settings, estimate, heap_needed
 from kraft_runbook.phases import Phase
 

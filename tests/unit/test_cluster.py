@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from observations import CLUSTERS, SPEC
 
 from kraft_runbook.cluster.cluster_file import load_cluster, parse_cluster
-from kraft_runbook.cluster.spec import ClusterSpec, Listener, is_sensitive
+from kraft_runbook.cluster.sensitive import is_sensitive
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Listener
 from kraft_runbook.errors import ClusterFileError, RunbookError
 
 TEXT = (CLUSTERS / "lab.yaml").read_text()

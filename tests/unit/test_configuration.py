@@ -9,20 +9,18 @@ from observations import SPEC
 
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
-from kraft_runbook.cluster.spec import OWNED_PROPERTIES, ClusterSpec, SecretRef, is_sensitive
+from kraft_runbook.cluster.properties_text import parse_properties, render_properties
+from kraft_runbook.cluster.sensitive import is_sensitive
+from kraft_runbook.cluster.spec import OWNED_PROPERTIES, ClusterSpec
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.configuration import (
     KRAFT_AUTHORIZER,
     MIGRATION_FLAG,
     ZOOKEEPER_AUTHORIZER,
     broker_properties,
-    controller_log4j,
     controller_properties,
-    lacking_migration_mode,
-    parse_properties,
-    render_properties,
-    settled_size,
-    size_in_file,
 )
+from kraft_runbook.controller_files import controller_log4j, lacking_migration_mode, settled_size, size_in_file
 from kraft_runbook.controller_settings import ENFORCED, Enforced
 from kraft_runbook.copy_tuning import LARGE, SIZES, SMALL, TUNED_PROPERTIES, Size
 

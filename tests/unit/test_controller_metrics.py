@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from kraft_runbook.cluster.observation import ZkMigrationState
-from kraft_runbook.cluster.spec import MetricsSource, SecretRef
+from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.metrics import MetricsClient, broker_metrics, controller_metrics, parse_prometheus
 from kraft_runbook.io.secrets import environment_secrets

@@ -11,7 +11,7 @@ import pytest
 from observations import SPEC, both, observation, part, with_quorum, zookeeper
 
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Unread
-from kraft_runbook.cluster.spec import SecretRef
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
 from kraft_runbook.parity import dual_write

@@ -13,7 +13,7 @@ from observations import SPEC, broker, controller, observation
 from kraft_runbook.checks import run_checks
 from kraft_runbook.checks.model import CheckResult, Severity, Verdict
 from kraft_runbook.cluster.observation import BrokerMode, ControllerState, ControllerZnode, Unread, ZkMigrationState, was_read
-from kraft_runbook.cluster.spec import Approvals
+from kraft_runbook.cluster.spec_parts import Approvals
 from kraft_runbook.evidence.record import make_record
 from kraft_runbook.gates import Gate, ParitySummary, Proof, digest_of, digest_of_file, is_behind, make_proof
 from kraft_runbook.phases import Phase, RollbackPlan, detect_phase, rollback_plan

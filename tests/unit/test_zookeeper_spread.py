@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kraft_runbook.cluster.spec import ZooKeeper
+from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper import servers as module
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader

@@ -13,7 +13,8 @@ from kraft_runbook.checks.registry import ANY_PHASE, DURING_MIGRATION, Needs, ch
 from kraft_runbook.checks.software import host_part
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import controller_properties, lacking_migration_mode, size_in_file
+from kraft_runbook.configuration import controller_properties
+from kraft_runbook.controller_files import lacking_migration_mode, size_in_file
 from kraft_runbook.copy_tuning import SMALL
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING

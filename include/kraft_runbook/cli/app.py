@@ -23,10 +23,10 @@ from kraft_runbook.checks.registry import DUAL_WRITING
 from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
 from kraft_runbook.cluster.cluster_file import load_cluster
-from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, unread_parts, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.explain import explain, unread_parts
+from kraft_runbook.explain import explain
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.phases import Phase, detect_phase

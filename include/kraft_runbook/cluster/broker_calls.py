@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kraft_runbook.cluster.spec import Listener
+from kraft_runbook.cluster.spec_parts import Listener
 
 MECHANISM, ENABLED = "sasl.mechanism.inter.broker.protocol", "sasl.enabled.mechanisms"
 GSSAPI = "GSSAPI"

@@ -15,7 +15,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from kraft_runbook.cluster.spec import ClusterSpec, SecretRef
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import ClusterFileError, RunbookError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\$\{[A-Za-z0-9_]+\})*))?\}")

@@ -429,3 +429,20 @@ class ClusterObservation:
 
     def brokers_of_unknown_mode(self) -> tuple[int, ...]:
         return tuple(b.id for b in self.brokers.values() if not was_read(b.mode))
+
+
+def unread_parts(seen: ClusterObservation) -> tuple[str, ...]:
+    """Every part that was asked for and could not be read, with its reason."""
+    found = [
+        f"{name}: {part.reason}" for name, part in (("ZooKeeper", seen.zookeeper), ("quorum", seen.quorum), ("topics", seen.topics)) if isinstance(part, Unread)
+    ]
+    if isinstance(seen.quorum, Unread) and all(c.running is False for c in seen.controllers.values()):
+        found = [text for text in found if not text.startswith("quorum")]
+    for broker in seen.brokers.values():
+        found += [f"broker {broker.id}: {part.reason}" for part in (broker.running, broker.mode, broker.metrics) if isinstance(part, Unread)]
+    for controller in seen.controllers.values():
+        if controller.running is not False:
+            found += [
+                f"controller {controller.id}: {part.reason}" for part in (controller.running, controller.mode, controller.metrics) if isinstance(part, Unread)
+            ]
+    return tuple(dict.fromkeys(found))

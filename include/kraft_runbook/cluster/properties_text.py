@@ -25,6 +25,11 @@ def render_properties(properties: Mapping[str, str], *, header: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_secrets(values: Mapping[str, str]) -> str:
+    """The text of a host's secrets file (``spec.secrets_file``): one line a property, as Kafka's ``FileConfigProvider`` reads it."""
+    return render_properties(dict(sorted(values.items())), header="Read by Kafka's FileConfigProvider. Keep it to its owner (0600).")
+
+
 def escaped(value: str) -> str:
     """A value as it stands in a file. A blank at its beginning is escaped, or Java would skip it."""
     text = "".join(_escaped_character(each) for each in value)

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.observation import BrokerMetrics, ControllerMetrics, ZkMigrationState
-from kraft_runbook.cluster.spec import MetricsSource
+from kraft_runbook.cluster.spec_parts import MetricsSource
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.secrets import Secrets
 

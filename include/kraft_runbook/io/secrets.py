@@ -6,7 +6,8 @@ import json
 import os
 from collections.abc import Callable, Mapping
 
-from kraft_runbook.cluster.spec import ClusterSpec, SecretRef
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import SecretMissing
 
 Secrets = Callable[[SecretRef], str]

@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from kraft_runbook.cluster.spec import is_sensitive
+from kraft_runbook.cluster.sensitive import is_sensitive
 
 
 class Kind(StrEnum):

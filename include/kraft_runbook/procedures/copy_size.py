@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import settled_size
+from kraft_runbook.controller_files import settled_size
 from kraft_runbook.copy_forecast import files_of
 from kraft_runbook.copy_tuning import Size, size_of
 from kraft_runbook.errors import Refused

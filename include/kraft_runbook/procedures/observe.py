@@ -32,7 +32,8 @@ from kraft_runbook.cluster.observation import (
     ZookeeperState,
     was_read,
 )
-from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.kafka.metadata_quorum import ClusterRecords, broker_mode, controller_mode, describe_quorum, read_cluster_records
 from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views, topics_seen_by

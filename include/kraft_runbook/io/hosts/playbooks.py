@@ -19,9 +19,11 @@ from typing import Any, TypeVar
 
 from kraft_runbook.cluster.mode_settings import ZOOKEEPER_KEYS
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, HostState, Unread
-from kraft_runbook.cluster.properties_text import render_properties
-from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller
-from kraft_runbook.configuration import broker_properties, controller_log4j, controller_properties, render_secrets
+from kraft_runbook.cluster.properties_text import render_properties, render_secrets
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.configuration import broker_properties, controller_properties
+from kraft_runbook.controller_files import controller_log4j
 from kraft_runbook.copy_tuning import SMALL, Size
 from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.io.hosts.ansible_runs import HostReport, RunReport, Tell, run_ansible

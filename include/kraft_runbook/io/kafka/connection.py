@@ -14,7 +14,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_message import ApiMessage
 
-from kraft_runbook.cluster.spec import ClientSecurity
+from kraft_runbook.cluster.spec_parts import ClientSecurity
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.secrets import Secrets
 

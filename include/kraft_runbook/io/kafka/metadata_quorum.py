@@ -11,7 +11,8 @@ from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from kraft_runbook.cluster.observation import BrokerMode, BrokerRegistration, ControllerMode, CopySpan, Voter, ZkMigrationState
-from kraft_runbook.cluster.spec import Broker, ClusterSpec, Controller
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.kafka.metadata_log_reader import METADATA_TOPIC, LogTruncated, MetadataLogReader, Position

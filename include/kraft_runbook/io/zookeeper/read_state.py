@@ -10,7 +10,7 @@ from typing import Any
 
 from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.observation import BrokerZnode, ControllerZnode, MigrationZnode, Unread, ZookeeperState, ZookeeperTree
-from kraft_runbook.cluster.spec import ZooKeeper
+from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader

@@ -33,7 +33,7 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
-from kraft_runbook.cluster.spec import ZooKeeper
+from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.multi_read import GET_CHILDREN, GET_DATA, MAX_REQUEST_BYTES, Bulk, BulkRead, MultiRead, NoMultiRead, OfStat, Units

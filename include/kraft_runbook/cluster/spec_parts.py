@@ -1,0 +1,345 @@
+"""The parts of a cluster file, each valid in itself; ``spec`` puts them together. Secrets are named, never given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from ipaddress import IPv6Address
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from kraft_runbook.cluster.addresses import address, split_address
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+NodeId = Annotated[int, Field(ge=0, le=2_147_483_647)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+def _bare_if_ipv6(host: str) -> str:
+    if not any(each in host for each in ":[]%"):
+        return host
+    try:
+        IPv6Address(host)
+    except ValueError:
+        bare = host.strip("[]").partition("%")[0]
+        raise ValueError(f"{host!r} is no host; an IPv6 address stands alone, without brackets, port and zone ({bare if ':' in bare else '::1'})") from None
+    if "%" in host:
+        raise ValueError(f"{host!r} has a zone, which means something on one machine only; give an address that every node can reach")
+    return host
+
+
+Host = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?$|[:\[\]%]"), AfterValidator(_bare_if_ipv6)]
+"""A name, an IPv4 address, or a bare IPv6 address."""
+BindHost = Annotated[str, Field(pattern=r"^$|^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?$|[:\[\]%]"), AfterValidator(_bare_if_ipv6)]
+"""The same, or empty: every address of the machine."""
+EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - what a cluster file may say of Kafka; nothing binds here
+ListenerName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+
+
+class SecurityProtocol(StrEnum):
+    """Kafka's ``security.protocol`` of a listener."""
+
+    PLAINTEXT = "PLAINTEXT"
+    SSL = "SSL"
+    SASL_PLAINTEXT = "SASL_PLAINTEXT"
+    SASL_SSL = "SASL_SSL"
+
+    @property
+    def is_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def is_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
+class SaslMechanism(StrEnum):
+    PLAIN = "PLAIN"
+    SCRAM_SHA_256 = "SCRAM-SHA-256"
+    SCRAM_SHA_512 = "SCRAM-SHA-512"
+
+
+class Model(BaseModel):
+    """A frozen part of a cluster file; unknown keys are errors, since a misspelt key must not be dropped in silence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+class SecretRef(Model):
+    """Where a secret is found: an environment variable, or the password of an Airflow connection. Never the value."""
+
+    env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    airflow_connection: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> SecretRef:
+        if (self.env is None) == (self.airflow_connection is None):
+            raise ValueError("name the secret once: either 'env: NAME' or 'airflow_connection: ID'")
+        return self
+
+    def __str__(self) -> str:
+        return f"environment variable {self.env}" if self.env else f"Airflow connection {self.airflow_connection}"
+
+
+class ClientSecurity(Model):
+    """How this tool's own clients reach a listener (ZooKeeper, brokers or controllers)."""
+
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    key_password: SecretRef | None = None
+    sasl_mechanism: SaslMechanism | None = None
+    username: str | None = None
+    password: SecretRef | None = None
+
+    @model_validator(mode="after")
+    def _sasl_is_complete(self) -> ClientSecurity:
+        sasl = self.protocol.is_sasl
+        missing = [name for name in ("sasl_mechanism", "username", "password") if getattr(self, name) is None]
+        if sasl and missing:
+            raise ValueError(f"{self.protocol} needs {', '.join(missing)}")
+        return self
+
+
+class Listener(Model):
+    """One broker listener. ``advertised_host`` and ``advertised_port`` default to the node's host and the port.
+
+    ``bind_host``: the address that the broker listens on, in its ``listeners``; empty: every address of its machine. Without it the node's host.
+    """
+
+    name: ListenerName
+    port: Port
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    advertised_host: Host | None = None
+    advertised_port: Port | None = None
+    bind_host: BindHost | None = None
+
+
+class Broker(Model):
+    """One broker. ``properties`` are further Kafka properties of this broker alone."""
+
+    id: NodeId
+    host: Host
+    rack: str | None = None
+    listeners: tuple[Listener, ...] = Field(min_length=1)
+    log_dirs: tuple[str, ...] = Field(min_length=1)
+    config_file: str
+    service: str
+    metrics_port: Port
+    properties: Mapping[str, str] = Field(default_factory=dict)
+
+    def listener(self, name: str) -> Listener:
+        return next(each for each in self.listeners if each.name == name)
+
+    def bound(self, listener: Listener) -> str:
+        """host:port that the broker listens on; no host: on every address."""
+        return address(self.host if listener.bind_host is None else listener.bind_host, listener.port)
+
+    def waited_for(self, listener: Listener) -> str:
+        """host:port at which the broker's own host sees the listener open: where it is bound, or the broker's host where that is every address."""
+        return address(self.host, listener.port) if listener.bind_host in EVERY_ADDRESS else self.bound(listener)
+
+    def advertised(self, listener: Listener) -> str:
+        """host:port under which others reach the listener."""
+        return address(listener.advertised_host or self.host, listener.advertised_port or listener.port)
+
+
+class Controller(Model):
+    """One dedicated KRaft controller (combined mode cannot be a migration's target, KIP-866).
+
+    ``log4j_file``: the log4j.properties that its service reads, rendered whole from ``controller_log4j``.
+    """
+
+    id: NodeId
+    host: Host
+    port: Port
+    log_dir: str
+    config_file: str
+    service: str
+    metrics_port: Port
+    rack: str | None = None
+    log4j_file: str | None = None
+    properties: Mapping[str, str] = Field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        return address(self.host, self.port)
+
+
+class ControllerListener(Model):
+    """The listener of the controller quorum: ``controller.listener.names`` and its security protocol."""
+
+    name: ListenerName = "CONTROLLER"
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+
+
+def _is_host_and_port(server: str) -> bool:
+    if re.fullmatch(r"[A-Za-z0-9.\-]+:\d{1,5}", server):
+        return True
+    if not re.fullmatch(r"\[[0-9A-Fa-f:.]+\]:\d{1,5}", server):
+        return False
+    try:
+        IPv6Address(split_address(server)[0])
+    except ValueError:
+        return False
+    return True
+
+
+class ZooKeeper(Model):
+    """The ensemble: members, chroot, how this tool reaches it, and what the brokers' own configuration says of it."""
+
+    servers: tuple[str, ...] = Field(min_length=1)
+    chroot: str = Field(default="", pattern=r"^(/[^/\s]+)*$")
+    security: ClientSecurity = ClientSecurity()
+    properties: Mapping[str, str] = Field(default_factory=dict)
+    read_rate: int | None = Field(default=None, gt=0)
+    """The most znodes a second that a comparison reads, over all its connections; without it as many as the servers give."""
+
+    @property
+    def connect(self) -> str:
+        """``zookeeper.connect``: the members, comma-separated, then the chroot."""
+        return ",".join(self.servers) + self.chroot
+
+    @model_validator(mode="after")
+    def _servers_are_host_port(self) -> ZooKeeper:
+        bad = [s for s in self.servers if not _is_host_and_port(s)]
+        if bad:
+            raise ValueError(f"each server is host:port, not {', '.join(map(repr, bad))} (an IPv6 address stands in brackets: [::1]:2181)")
+        return self
+
+
+class Kafka(Model):
+    """The software: its version and where it lies on each host."""
+
+    version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
+    home: str
+    inter_broker_protocol_version: str | None = Field(default=None, pattern=r"^\d+\.\d+(-IV\d+)?$")
+    inter_broker_listener: ListenerName = "PLAINTEXT"
+
+    @property
+    def ibp(self) -> str:
+        """``inter.broker.protocol.version``; the software's own when the file does not say."""
+        return self.inter_broker_protocol_version or ".".join(self.version.split(".")[:2])
+
+
+class MetricsSource(Model):
+    """Where the metrics of each node are read: the JMX Prometheus exporter, or Jolokia."""
+
+    kind: Literal["prometheus", "jolokia"] = "prometheus"
+    scheme: Literal["http", "https"] = "http"
+    path: str = "/metrics"
+    ca_file: str | None = None
+    username: str | None = None
+    password: SecretRef | None = None
+
+
+class Reach(Model):
+    """How Ansible reaches the hosts. ``python`` is the Python 3.8 or later that its modules run on there (ssh)."""
+
+    kind: Literal["local", "ssh"]
+    user: str | None = None
+    port: Port = 22
+    private_key_file: str | None = None
+    become: bool = False
+    python: str = "/usr/bin/python3"
+
+
+class ServiceManager(Model):
+    """What starts and stops the processes. ``socket`` is supervisor's ``serverurl`` (``unix:///…/supervisor.sock``)."""
+
+    kind: Literal["supervisor", "systemd"]
+    socket: str | None = None
+    stop_timeout: Seconds = 330
+
+    @model_validator(mode="after")
+    def _supervisor_needs_its_socket(self) -> ServiceManager:
+        if self.kind == "supervisor" and not self.socket:
+            raise ValueError("supervisor needs 'socket', its serverurl, as unix:///path/supervisor.sock")
+        return self
+
+
+GateName = Literal["start", "dual_write", "finalize", "rollback"]
+Signatures = Annotated[int, Field(ge=1, le=2)]
+
+
+class Signer(Model):
+    """A person who may sign, by the name that Airflow shows. ``id``: Airflow's id of that person, where it is another than the name.
+
+    Under FAB an id is a number (``ab_user.id``) and the name the user name; under the simple auth manager both are the user name. Written as a text, it is a
+    name alone.
+    """
+
+    name: str = Field(min_length=1)
+    id: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_text_is_a_name(cls, given: Any) -> Any:
+        if isinstance(given, int):
+            raise ValueError(f"{given} is a number; the file names people: write the user name, or {{name: …, id: '{given}'}}")
+        return {"name": given} if isinstance(given, str) else given
+
+    def __str__(self) -> str:
+        return self.name if self.id is None else f"{self.name} (id {self.id})"
+
+
+class Approvals(Model):
+    """Who may sign the gates, how many of them must, and how old a proof may be.
+
+    ``users`` empty: anyone whom Airflow lets answer. ``needed``: how many different people; ``needed_at``: another number at that gate. ``exclude_trigger``:
+    who triggered the run does not sign its gates. ``valid_for``: seconds.
+    """
+
+    users: tuple[Signer, ...] = ()
+    needed: Signatures = 1
+    needed_at: Mapping[GateName, Signatures] = Field(default_factory=dict)
+    exclude_trigger: bool = False
+    valid_for: Seconds = 3600
+
+    def needed_for(self, gate: str, asked: int = 1) -> int:
+        """How many must sign this gate. ``asked``: what the trigger form says; it can raise the file's number, never lower it."""
+        return max(next((number for name, number in self.needed_at.items() if name == gate), self.needed), asked)
+
+    def may_sign(self, name: str, user_id: str) -> bool:
+        """Whether this person stands in the list. Where the list has an id, the id decides: a name can be given to another account."""
+        return not self.users or any(user_id == each.id if each.id is not None else name == each.name for each in self.users)
+
+    def why_not(self, name: str, user_id: str, triggered_by: str | None) -> str | None:
+        """Why an approval by this person does not count; None when it does. ``triggered_by``: the name of whoever triggered the run."""
+        if not self.may_sign(name, user_id):
+            return f"{name} (id {user_id}) does not stand in approvals.users of the cluster file"
+        if self.exclude_trigger and name == triggered_by:
+            return f"{name} triggered this run, and approvals.exclude_trigger keeps the two apart"
+        return None
+
+    def describe(self, needed: int, triggered_by: str | None) -> str:
+        """Who may sign, and how many must, in words."""
+        people = ", ".join(str(each) for each in self.users) or "anyone whom Airflow lets answer"
+        apart = f"; not {triggered_by or 'whoever triggered it'}, who triggered this run" if self.exclude_trigger else ""
+        return f"{needed} of: {people}{apart}"
+
+    @model_validator(mode="after")
+    def _enough_people(self) -> Approvals:
+        names = [each.name for each in self.users]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"users: {', '.join(twice)} stands there more than once; each person once")
+        most = max([self.needed, *self.needed_at.values()])
+        if names and most > len(names):
+            raise ValueError(f"{most} different people must sign, and users names {len(names)}; name more, or ask for fewer")
+        return self
+
+
+class Deadlines(Model):
+    """How long each wait may last, in seconds, and how many healthy observations in a row end it."""
+
+    quorum: Seconds = 120
+    registration: Seconds = 300
+    in_sync: Seconds = 1800
+    metadata_copy: Seconds = 3600
+    finalization: Seconds = 120
+    healthy_in_a_row: int = Field(default=3, ge=1)
+    poll: Seconds = 1.0
