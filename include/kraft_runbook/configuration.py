@@ -16,7 +16,6 @@ from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.controller_settings import carried
-from kraft_runbook.copy_tuning import SMALL, TUNED_PROPERTIES, Size
 
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 KRAFT_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -65,12 +64,19 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     return fitting(properties, mode)
 
 
-def controller_properties(spec: ClusterSpec, controller: Controller, mode: ControllerMode, size: Size = SMALL) -> dict[str, str]:
+def controller_properties(
+    spec: ClusterSpec,
+    controller: Controller,
+    mode: ControllerMode,
+    *,
+    also: Mapping[str, str] = {},
+) -> dict[str, str]:
     """``controller.properties`` of one controller. MIGRATION keeps the flag and ZooKeeper; KRAFT drops both (finalization).
 
     What controllers enforce they have from the brokers (``controller_settings``); what the cluster file says of controllers comes first.
-    ``size``: what shortens the metadata's copy on a cluster of that size, in MIGRATION. What the cluster file itself sets comes first there.
-    In KRAFT nothing of it is left, whoever set it.
+    ``also``: further properties in MIGRATION, for example what shortens the metadata's copy.
+    What the cluster file sets comes first.
+    In KRAFT no property of ZooKeeper's is left, whoever set it (``mode_settings``).
     """
     listener = spec.controller_listener
     protocols = {listener.name: listener.protocol.value}
@@ -79,7 +85,7 @@ def controller_properties(spec: ClusterSpec, controller: Controller, mode: Contr
     inter_broker = spec.brokers[0].listener(spec.kafka.inter_broker_listener)
     if mode is ControllerMode.MIGRATION:
         protocols[inter_broker.name] = inter_broker.protocol.value
-        properties |= {MIGRATION_FLAG: "true", "inter.broker.listener.name": inter_broker.name} | dict(size.properties) | _zookeeper(spec)
+        properties |= {MIGRATION_FLAG: "true", "inter.broker.listener.name": inter_broker.name} | dict(also) | _zookeeper(spec)
     properties |= {
         "listeners": f"{listener.name}://{controller.address}",
         "listener.security.protocol.map": _pairs(protocols),
@@ -90,7 +96,7 @@ def controller_properties(spec: ClusterSpec, controller: Controller, mode: Contr
     properties |= dict(spec.controller_properties) | dict(controller.properties)
     if mode is ControllerMode.MIGRATION:
         properties |= enabled_for_calls(properties, inter_broker)
-    return {key: value for key, value in fitting(properties, mode).items() if mode is ControllerMode.MIGRATION or key not in TUNED_PROPERTIES}
+    return fitting(properties, mode)
 
 
 def _zookeeper(spec: ClusterSpec) -> dict[str, str]:

@@ -21,7 +21,7 @@ def size_in_file(spec: ClusterSpec, controller: Controller, properties: Mapping[
     if lacking_migration_mode(properties):
         return None
     for size in SIZES:
-        rendered = controller_properties(spec, controller, ControllerMode.MIGRATION, size)
+        rendered = controller_properties(spec, controller, ControllerMode.MIGRATION, also=size.properties)
         if all(properties.get(key) == rendered.get(key) for key in TUNED_PROPERTIES):
             return size
     return None

@@ -14,7 +14,6 @@ from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
-from kraft_runbook.copy_tuning import TUNED_PROPERTIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +131,12 @@ controller reads it: ``leader.imbalance.per.broker.percentage``, ``auto.create.t
 BY_KEY: Mapping[str, Enforced] = {each.key: each for each in ENFORCED}
 ZOOKEEPER_PREFIX = "zookeeper."
 """A migrating controller is a ZooKeeper client like the brokers: every ``zookeeper.*`` property of theirs is read by it too."""
+MIN_BATCH_SIZE = "zookeeper.metadata.migration.min.batch.size"
+"""Records that the copy collects before it appends them (default 200). Each append is waited for, about half of a default copy's time."""
+MAX_IN_FLIGHT = "zookeeper.max.in.flight.requests"
+"""Requests that the controller's ZooKeeper client sends before it waits for answers (default 10)."""
+OF_THE_COPY = frozenset({MIN_BATCH_SIZE, MAX_IN_FLIGHT})
+"""The exceptions: they decide how long the copy lasts, so a controller has its own, and no broker's value is carried."""
 
 
 def declared(spec: ClusterSpec, broker: Broker) -> dict[str, str]:
@@ -159,7 +164,7 @@ def _is_for(key: str, mode: ControllerMode) -> bool:
     setting = BY_KEY.get(key)
     if mode is ControllerMode.KRAFT:
         return setting is not None and not setting.while_migrating
-    return (setting is not None or key.startswith(ZOOKEEPER_PREFIX)) and key not in TUNED_PROPERTIES
+    return (setting is not None or key.startswith(ZOOKEEPER_PREFIX)) and key not in OF_THE_COPY
 
 
 def values_by_broker(of_brokers: Mapping[int, Mapping[str, str]], key: str) -> dict[str | None, list[int]]:

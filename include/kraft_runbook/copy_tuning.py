@@ -14,11 +14,8 @@ from itertools import pairwise
 from math import ceil
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.controller_settings import MAX_IN_FLIGHT, MIN_BATCH_SIZE
 
-MIN_BATCH_SIZE = "zookeeper.metadata.migration.min.batch.size"
-"""Records that the copy collects before it appends them (default 200). Each append is waited for, about half of a default copy's time."""
-MAX_IN_FLIGHT = "zookeeper.max.in.flight.requests"
-"""Requests that the controller's ZooKeeper client sends before it waits for answers (default 10)."""
 COPY_LOGGERS = ("org.apache.kafka.controller", "org.apache.kafka.image")
 """At INFO they write a line for each record copied, on every controller (117 MB at 200,000 partitions). The copy's own lines come from
 ``org.apache.kafka.metadata.migration`` and stay."""

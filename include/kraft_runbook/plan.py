@@ -154,7 +154,7 @@ def _node_actions(step: Step, seen: ClusterObservation, spec: ClusterSpec, size:
         case Step.PROVISION_CONTROLLERS:
             for controller in spec.controllers:
                 if seen.controllers[controller.id].running is not True:
-                    changes = _changes(None, controller_properties(spec, controller, ControllerMode.MIGRATION, size))
+                    changes = _changes(None, controller_properties(spec, controller, ControllerMode.MIGRATION, also=size.properties))
                     yield (
                         f"controller {controller.id} on {controller.host}: write {controller.config_file}, format {controller.log_dir}, start {controller.service}",
                         controller.id,
@@ -173,7 +173,8 @@ def _node_actions(step: Step, seen: ClusterObservation, spec: ClusterSpec, size:
             for controller in _active_last(seen, spec):
                 if seen.controllers[controller.id].mode != ControllerMode.KRAFT:
                     changes = _changes(
-                        controller_properties(spec, controller, ControllerMode.MIGRATION, size), controller_properties(spec, controller, ControllerMode.KRAFT)
+                        controller_properties(spec, controller, ControllerMode.MIGRATION, also=size.properties),
+                        controller_properties(spec, controller, ControllerMode.KRAFT),
                     )
                     yield (
                         f"controller {controller.id} on {controller.host}: restart without the migration flag, wait until it has caught up",

@@ -117,7 +117,10 @@ def test_a_run_that_copied_nothing_does_not_speak_of_it(evidence: Evidence) -> N
 
 def lay_files(size: Size, controllers: Iterable[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """The hosts of these controllers hold a file of this size; the others none."""
-    files = {i: controller_properties(SPEC, SPEC.controller(i), ControllerMode.MIGRATION, size) if i in controllers else None for i in SPEC.controller_ids}
+    files = {
+        i: controller_properties(SPEC, SPEC.controller(i), ControllerMode.MIGRATION, also=size.properties) if i in controllers else None
+        for i in SPEC.controller_ids
+    }
     hosts = {i: replace(host(SPEC, i, None), config=files[i]) for i in SPEC.controller_ids}
     monkeypatch.setattr(copy_size, "gather_host_facts", lambda *_, **__: hosts)
 
@@ -141,4 +144,5 @@ def test_provisioning_renders_the_size_that_was_settled_or_else_is_counted(
     monkeypatch.setattr(playbooks, "run_playbook", play)
     lay_files(*settled, monkeypatch)
     ProvisionController(task_id="provision", cluster="lab", node=102).play(SPEC, observation(Phase.ZOOKEEPER), check=False)
-    assert written == [("provision_controller", 102, controller_properties(SPEC, SPEC.controller(102), ControllerMode.MIGRATION, size))]
+    rendered = controller_properties(SPEC, SPEC.controller(102), ControllerMode.MIGRATION, also=size.properties)
+    assert written == [("provision_controller", 102, rendered)]

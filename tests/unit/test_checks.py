@@ -547,7 +547,7 @@ def test_the_hosts_and_the_checks_ask_the_same_of_a_controller_s_file() -> None:
         {**whole, "zookeeper.connect": " "},
     ]
     samples += [{k: v for k, v in whole.items() if k != key} for key in whole] + [{**whole, "process.roles": "broker"}]
-    tuned = controller_properties(SPEC, SPEC.controller(101), ControllerMode.MIGRATION, LARGE)
+    tuned = controller_properties(SPEC, SPEC.controller(101), ControllerMode.MIGRATION, also=LARGE.properties)
     samples += [tuned, {k: v for k, v in tuned.items() if k != flag}]
     program = "import json, sys; from migration_mode import lacking; print(json.dumps([lacking(each) for each in json.load(sys.stdin)]))"
     on_the_host = Path(__file__).resolve().parents[2] / "playbooks" / "module_utils"
@@ -574,7 +574,7 @@ def test_a_copy_larger_than_any_measured_is_unknown_however_long_its_deadline() 
 
 
 def test_a_controllers_file_with_the_copys_tuning_is_as_rendered_and_with_half_of_it_is_not() -> None:
-    tuned = {i: controller_properties(SPEC, SPEC.controller(i), ControllerMode.MIGRATION, LARGE) for i in SPEC.controller_ids}
+    tuned = {i: controller_properties(SPEC, SPEC.controller(i), ControllerMode.MIGRATION, also=LARGE.properties) for i in SPEC.controller_ids}
     seen = both(*(on_host(i, config={k: "<set>" if is_sensitive(k) else v for k, v in tuned[i].items()}) for i in tuned))(observation(H))
     assert answer("KRB-PRE-053", seen, H, None).passed
     assert answer("KRB-PRE-047", seen, H, None).passed

@@ -21,7 +21,7 @@ from kraft_runbook.configuration import (
     controller_properties,
 )
 from kraft_runbook.controller_files import controller_log4j, lacking_migration_mode, settled_size, size_in_file
-from kraft_runbook.controller_settings import ENFORCED, Enforced
+from kraft_runbook.controller_settings import ENFORCED, OF_THE_COPY, Enforced
 from kraft_runbook.copy_tuning import LARGE, SIZES, SMALL, TUNED_PROPERTIES, Size
 
 Z, H, K = (broker_properties(SPEC, SPEC.broker(1), mode) for mode in (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT))
@@ -159,7 +159,7 @@ BATCH, IN_FLIGHT = "zookeeper.metadata.migration.min.batch.size", "zookeeper.max
 
 
 def test_a_large_cluster_s_controllers_get_the_copys_settings_beside_all_the_others() -> None:
-    tuned = controller_properties(SPEC, ONE, MIGRATION, LARGE)
+    tuned = controller_properties(SPEC, ONE, MIGRATION, also=LARGE.properties)
     plain = controller_properties(SPEC, ONE, MIGRATION)
     assert {k: v for k, v in tuned.items() if k not in plain} == dict(LARGE.properties)
     assert {k: v for k, v in tuned.items() if k in plain} == plain
@@ -169,33 +169,40 @@ def test_a_large_cluster_s_controllers_get_the_copys_settings_beside_all_the_oth
 def test_finalizing_leaves_nothing_of_the_copys_tuning_whoever_set_it() -> None:
     by_hand = SPEC.model_copy(update={"controller_properties": {IN_FLIGHT: "50"}})
     for spec in (SPEC, by_hand):
-        assert not TUNED_PROPERTIES & controller_properties(spec, ONE, KRAFT, LARGE).keys()
-        assert not [key for key in controller_properties(spec, ONE, KRAFT, LARGE) if key.startswith("zookeeper.")]
+        assert not TUNED_PROPERTIES & controller_properties(spec, ONE, KRAFT, also=LARGE.properties).keys()
+        assert not [key for key in controller_properties(spec, ONE, KRAFT, also=LARGE.properties) if key.startswith("zookeeper.")]
 
 
 def test_no_broker_gets_any_of_it() -> None:
     assert not TUNED_PROPERTIES & {*Z, *H, *K}
 
 
+def test_what_a_size_sets_is_of_zookeeper_alone_and_no_brokers_value_of_it_is_carried() -> None:
+    assert TUNED_PROPERTIES == OF_THE_COPY
+    assert all(of_zookeeper_alone(key) for key in TUNED_PROPERTIES)
+    assert not OF_THE_COPY & of_controllers(with_brokers(**{key.replace(".", "__"): "7" for key in OF_THE_COPY})).keys()
+
+
 @pytest.mark.parametrize("where", ["controller_properties", "zookeeper"])
 def test_what_the_cluster_file_sets_itself_comes_first(where: str) -> None:
     own = {IN_FLIGHT: "50"}
     spec = SPEC.model_copy(update={where: SPEC.zookeeper.model_copy(update={"properties": own}) if where == "zookeeper" else own})
-    rendered = controller_properties(spec, ONE, MIGRATION, LARGE)
+    rendered = controller_properties(spec, ONE, MIGRATION, also=LARGE.properties)
     assert (rendered[IN_FLIGHT], rendered[BATCH]) == ("50", LARGE.properties[BATCH])
     assert size_in_file(spec, ONE, rendered) is LARGE
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: size.name)
 def test_a_file_tells_the_size_that_it_was_rendered_for(size: Size) -> None:
-    rendered = controller_properties(SPEC, ONE, MIGRATION, size)
+    rendered = controller_properties(SPEC, ONE, MIGRATION, also=size.properties)
     assert size_in_file(SPEC, ONE, rendered) is size
     assert size_in_file(SPEC, ONE, {**rendered, BATCH: "777"}) is None
-    assert size_in_file(SPEC, ONE, controller_properties(SPEC, ONE, KRAFT, size)) is None
+    assert size_in_file(SPEC, ONE, controller_properties(SPEC, ONE, KRAFT, also=size.properties)) is None
 
 
 def test_the_files_settle_the_size_the_controller_s_own_first() -> None:
-    small, large = controller_properties(SPEC, ONE, MIGRATION, SMALL), controller_properties(SPEC, OTHER, MIGRATION, LARGE)
+    small = controller_properties(SPEC, ONE, MIGRATION, also=SMALL.properties)
+    large = controller_properties(SPEC, OTHER, MIGRATION, also=LARGE.properties)
     assert settled_size(SPEC, {}) is None
     assert settled_size(SPEC, {103: large}, first=101) is LARGE
     assert settled_size(SPEC, {101: small, 103: large}, first=101) is SMALL

@@ -33,7 +33,7 @@ class World:
 
     def provision(self, node: int) -> dict[str, str]:
         """As the step does: decide, render, write."""
-        rendered = controller_properties(SPEC, SPEC.controller(node), ControllerMode.MIGRATION, self.size(node))
+        rendered = controller_properties(SPEC, SPEC.controller(node), ControllerMode.MIGRATION, also=self.size(node).properties)
         self.hosts[node] = replace(self.hosts[node], config=rendered)
         return rendered
 
@@ -78,7 +78,8 @@ def test_a_file_that_decides_and_can_not_be_read_is_refused(world: World) -> Non
     for node in (101, 102):
         with pytest.raises(Refused, match="controller 101's file could not be read"):
             world.size(node)
-    world.hosts[102] = replace(world.hosts[102], config=controller_properties(SPEC, SPEC.controller(102), ControllerMode.MIGRATION, LARGE))
+    large = controller_properties(SPEC, SPEC.controller(102), ControllerMode.MIGRATION, also=LARGE.properties)
+    world.hosts[102] = replace(world.hosts[102], config=large)
     assert world.size(102) is LARGE  # its own file decides
     assert world.counted == 0
 

@@ -255,7 +255,7 @@ def test_without_a_deep_read_the_brokers_count_is_taken_and_without_any_the_plan
 
 
 def test_the_size_that_the_controllers_files_settled_is_the_plans_whatever_is_counted_now() -> None:
-    large = dict(controller_properties(SPEC, SPEC.controller(101), ControllerMode.MIGRATION, LARGE))
+    large = dict(controller_properties(SPEC, SPEC.controller(101), ControllerMode.MIGRATION, also=LARGE.properties))
     plan = make_plan(both(on_host(101, config=large), tree(partitions=1_999))(observation(Phase.PRE_MIGRATION)), SPEC)
     assert plan.copy is not None and plan.copy != WHY
     assert plan.copy.size is LARGE  # type: ignore[union-attr]

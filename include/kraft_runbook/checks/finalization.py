@@ -77,7 +77,8 @@ def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec
             unread.append(f"controller {controller.id}: {config.reason}")
         elif isinstance(config, Mapping):
             size = size_in_file(spec, controller, config) or SMALL
-            differences = differing_keys(config, controller_properties(spec, controller, ControllerMode.MIGRATION, size))
+            rendered = controller_properties(spec, controller, ControllerMode.MIGRATION, also=size.properties)
+            differences = differing_keys(config, rendered)
             if differences:
                 wrong.append(f"controller {controller.id}: {capped(differences)}")
     return settle(wrong, unread, "all that are there are")

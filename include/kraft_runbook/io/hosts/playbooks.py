@@ -153,7 +153,7 @@ def _controller_files(spec: ClusterSpec, node_id: int, mode: ControllerMode, siz
     """What a controller's files are to hold: its configuration, and its loggers where the cluster file names their file."""
     controller = spec.controller(node_id)
     log4j = {"log4j_properties": controller_log4j(spec, mode, size)} if controller.log4j_file else {}
-    return {"properties": controller_properties(spec, controller, mode, size), **log4j, **_unread_secrets(mode)}
+    return {"properties": controller_properties(spec, controller, mode, also=size.properties), **log4j, **_unread_secrets(mode)}
 
 
 def _unread_secrets(mode: BrokerMode | ControllerMode) -> dict[str, Any]:
