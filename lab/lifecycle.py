@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import MIGRATION_FLAG, broker_properties
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.zookeeper.servers import server_mode
 from lab import supervision

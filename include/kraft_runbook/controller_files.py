@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Controller
-from kraft_runbook.configuration import MIGRATION_FLAG, controller_properties
 from kraft_runbook.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
 
 

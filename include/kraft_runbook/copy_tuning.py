@@ -13,8 +13,8 @@ from enum import StrEnum
 from itertools import pairwise
 from math import ceil
 
+from kraft_runbook.cluster.controller_settings import MAX_IN_FLIGHT, MIN_BATCH_SIZE
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.controller_settings import MAX_IN_FLIGHT, MIN_BATCH_SIZE
 
 COPY_LOGGERS = ("org.apache.kafka.controller", "org.apache.kafka.image")
 """At INFO they write a line for each record copied, on every controller (117 MB at 200,000 partitions). The copy's own lines come from

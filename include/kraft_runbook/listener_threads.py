@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from kraft_runbook.cluster.node_properties import ZOOKEEPER_AUTHORIZER
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
-from kraft_runbook.configuration import ZOOKEEPER_AUTHORIZER
 from kraft_runbook.thread_names import CUTS
 
 _THREAD = "{}-event-process-thread"

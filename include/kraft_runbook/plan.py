@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.copy_tuning import SMALL, CopyTuning, Size
 from kraft_runbook.errors import Refused

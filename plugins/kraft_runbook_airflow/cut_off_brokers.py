@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.conditions import Condition
-from kraft_runbook.configuration import broker_properties
 from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.playbooks import gather_host_facts

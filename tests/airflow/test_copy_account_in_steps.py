@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, CopySpan, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.conditions import Condition
-from kraft_runbook.configuration import controller_properties
 from kraft_runbook.copy_tuning import LARGE, SMALL, Size
 from kraft_runbook.evidence.store import append_record, read_records
 from kraft_runbook.io.hosts import playbooks

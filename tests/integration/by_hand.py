@@ -16,11 +16,11 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, TopicPartition
 from kazoo.client import KazooClient
 
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, ZkMigrationState
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.io.kafka.metadata_quorum import controller_mode, describe_quorum, read_cluster_records
 from kraft_runbook.io.secrets import Secrets

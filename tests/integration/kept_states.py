@@ -20,9 +20,9 @@ import by_hand
 from kept_copies import Copies, copy_directory
 from labs import Lab, describe_lab, describe_new_lab
 
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.phases import Phase
 from lab import ROOT, lifecycle, supervision
 from lab.health import wait_until_healthy

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from labs import Lab
 
 from kraft_runbook.checks import CHECKS, CheckResult, Verdict
+from kraft_runbook.cluster.node_properties import MIGRATION_FLAG
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ZkMigrationState, was_read
-from kraft_runbook.configuration import MIGRATION_FLAG
 from kraft_runbook.errors import Refused
 from kraft_runbook.explain import explain
 from kraft_runbook.io.hosts.playbooks import restart_broker

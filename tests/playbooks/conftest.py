@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from kraft_runbook.cluster.cluster_file import parse_cluster
+from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import controller_properties
 
 SECRET = "planted{{ 7 * 7 }}\\secret"
 CLUSTER_ID = "-AbCdEfGhIjKlMnOpQrStU"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.properties_text import parse_properties
-from kraft_runbook.configuration import controller_properties
 from kraft_runbook.controller_files import settled_size
 from kraft_runbook.copy_tuning import LARGE, TUNED_PROPERTIES
 from kraft_runbook.errors import StepFailed

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Controller, Reach
-from kraft_runbook.configuration import broker_properties
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import Guard, PlaybookResult, guarded_controllers, playbook_directory, provision_controller, restart_broker, run_playbook

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import render_properties
-from kraft_runbook.configuration import broker_properties
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory, restart_broker, run_playbook
 from kraft_runbook.io.secrets import environment_secrets

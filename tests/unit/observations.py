@@ -10,6 +10,7 @@ from typing import Any
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import (
     BrokerMetrics,
     BrokerMode,
@@ -34,7 +35,6 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.phases import Phase
 
 CLUSTERS = Path(__file__).resolve().parents[2] / "include" / "clusters"

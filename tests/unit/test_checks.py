@@ -37,6 +37,7 @@ from kraft_runbook.checks.hosts import differing_keys
 from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.checks.registry import Needs
 from kraft_runbook.checks.software import java_release
+from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_properties
 from kraft_runbook.cluster.observation import (
     BrokerMetrics,
     BrokerMode,
@@ -55,7 +56,6 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecurityProtocol
-from kraft_runbook.configuration import MIGRATION_FLAG, controller_properties
 from kraft_runbook.controller_files import lacking_migration_mode
 from kraft_runbook.copy_tuning import LARGE, Settings, estimate, heap_needed
 from kraft_runbook.phases import Phase

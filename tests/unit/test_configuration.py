@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import SPEC
 
+from kraft_runbook.cluster.controller_settings import ENFORCED, OF_THE_COPY, Enforced
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
-from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
-from kraft_runbook.cluster.properties_text import parse_properties, render_properties
-from kraft_runbook.cluster.sensitive import is_sensitive
-from kraft_runbook.cluster.spec import OWNED_PROPERTIES, ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecretRef
-from kraft_runbook.configuration import (
+from kraft_runbook.cluster.node_properties import (
     KRAFT_AUTHORIZER,
     MIGRATION_FLAG,
     ZOOKEEPER_AUTHORIZER,
     broker_properties,
     controller_properties,
 )
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.properties_text import parse_properties, render_properties
+from kraft_runbook.cluster.sensitive import is_sensitive
+from kraft_runbook.cluster.spec import OWNED_PROPERTIES, ClusterSpec
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.controller_files import controller_log4j, lacking_migration_mode, settled_size, size_in_file
-from kraft_runbook.controller_settings import ENFORCED, OF_THE_COPY, Enforced
 from kraft_runbook.copy_tuning import LARGE, SIZES, SMALL, TUNED_PROPERTIES, Size
 
 Z, H, K = (broker_properties(SPEC, SPEC.broker(1), mode) for mode in (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT))

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from observations import SPEC, WHY, host, observation, tree, zookeeper
 
+from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, HostState
-from kraft_runbook.configuration import controller_properties
 from kraft_runbook.copy_tuning import LARGE, SMALL, Size
 from kraft_runbook.errors import Refused
 from kraft_runbook.phases import Phase

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from observations import SPEC, WHY, Spoil, a_controller, apart, both, broker, later, observation, on_host, part, topics, tree, with_quorum, zookeeper
 
+from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, MigrationZnode, Unread, ZkMigrationState, unread_parts
-from kraft_runbook.configuration import controller_properties
 from kraft_runbook.copy_tuning import LARGE, SMALL, Settings, estimate, heap_needed
 from kraft_runbook.errors import Refused
 from kraft_runbook.explain import explain

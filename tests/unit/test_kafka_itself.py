@@ -14,14 +14,14 @@ import pytest
 from observations import SPEC
 from secured import LOGIN, secured
 
+from kraft_runbook.cluster.controller_settings import ENFORCED, Enforced
 from kraft_runbook.cluster.mode_settings import LEFT_OUT, LeftOut, Mode
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Listener, SecurityProtocol
-from kraft_runbook.configuration import broker_properties, controller_properties
-from kraft_runbook.controller_settings import ENFORCED, Enforced
 
 ROOT = Path(__file__).resolve().parents[2]
 MODES: tuple[Mode, ...] = (*BrokerMode, *ControllerMode)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from observations import SPEC
 
+from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.configuration import broker_properties
 from kraft_runbook.listener_threads import ACLS, CONFIGS, EXTENDED_ACLS, TOKENS, missing_threads
 from lab.broker_state import _starting, last_words, listeners, since_start
 

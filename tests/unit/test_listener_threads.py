@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from observations import SPEC, WHY, broker, config, observation, on_host
 
+from kraft_runbook.cluster.node_properties import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER
 from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
-from kraft_runbook.configuration import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER
 from kraft_runbook.listener_threads import deaf, expected
 from kraft_runbook.phases import Phase
 

@@ -9,10 +9,10 @@ from kraft_runbook.checks.model import SAMPLE, Finding, Severity, settle, unknow
 from kraft_runbook.checks.registry import UNTIL_FINALIZED, Needs, check
 from kraft_runbook.checks.software import host_part
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
+from kraft_runbook.cluster.node_properties import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.configuration import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, broker_properties, controller_properties
 from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.phases import Phase
 

@@ -1,4 +1,4 @@
-"""The playbooks as functions. Every variable that a playbook gets follows from the cluster file, through ``kraft_runbook.configuration``.
+"""The playbooks as functions. Every variable that a playbook gets follows from the cluster file, through ``kraft_runbook.cluster.node_properties``.
 
 Each function may be called again at any time, also while an earlier call's ansible still runs: the playbooks act on what
 they see on the host, under a lock there. Errors are StepFailed, with the task, the host, the message and the way out.
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kraft_runbook.cluster.mode_settings import ZOOKEEPER_KEYS
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, HostState, Unread
 from kraft_runbook.cluster.properties_text import render_properties, render_secrets
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.configuration import broker_properties, controller_properties
 from kraft_runbook.controller_files import controller_log4j
 from kraft_runbook.copy_tuning import SMALL, Size
 from kraft_runbook.errors import Refused, RunbookError, StepFailed

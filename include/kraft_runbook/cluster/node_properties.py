@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kraft_runbook.cluster.broker_calls import enabled_for_calls
+from kraft_runbook.cluster.controller_settings import carried
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.mode_settings import fitting, of_zookeeper_alone
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.controller_settings import carried
 
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 KRAFT_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
