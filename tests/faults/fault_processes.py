@@ -17,6 +17,8 @@ from typing import NamedTuple, TypeVar
 from lab.airflow_standalone import COMPONENTS, Airflow
 
 READ_ONLY = "gather_host_facts"
+JOB = "parity/spark/job.py"
+"""How the path of a Spark job's Python ends."""
 T = TypeVar("T")
 
 
@@ -39,7 +41,7 @@ class Process:
 
     def runs_job(self) -> bool:
         """Whether this is the Python that a Spark job of this project's is written in; not the shell or the JVM that was told to start it."""
-        return "python" in Path(self.words[0]).name and any(word.endswith("parity_job.py") for word in self.words[1:3])
+        return "python" in Path(self.words[0]).name and any(word.endswith(JOB) for word in self.words[1:3])
 
     def what_runs(self) -> str:
         """The main class of a JVM, or the script, and what follows it."""

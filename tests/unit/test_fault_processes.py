@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fault_processes import Process, spark_processes, until_gone
+from fault_processes import JOB, Process, spark_processes, until_gone
+
+from lab import ROOT
 
 
 @contextmanager
@@ -33,7 +35,9 @@ def test_a_jvm_of_airflows_tasks_is_found_while_it_runs_and_no_other(tmp_path: P
 
 
 def test_the_python_of_a_spark_job_is_found_and_neither_its_shell_nor_another_python(tmp_path: Path) -> None:
-    job = tmp_path / "parity_job.py"
+    assert (ROOT / "include" / "kraft_runbook" / JOB).is_file()
+    job = tmp_path / JOB
+    job.parent.mkdir(parents=True)
     job.write_text("import time; time.sleep(60)")
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, str(job)], env=environment) as ours, subprocess.Popen(["sleep", "60", str(job)], env=environment) as other:

@@ -1,6 +1,6 @@
 """The comparison as a Spark job, for spark-submit (and Airflow's SparkSubmitOperator) or plain Python.
 
-``parity_job.py --cluster NAME --clusters-dir DIR --output FILE [--baseline FILE] [--save-baseline FILE]``
+``job.py --cluster NAME --clusters-dir DIR --output FILE [--baseline FILE] [--save-baseline FILE]``
 
 Exit codes: 0 MATCH, 1 MISMATCH, 2 INCONCLUSIVE, 3 an error, said on standard error with its way out. The report is written whole or not at all.
 """
