@@ -35,6 +35,10 @@ class Unreachable(RunbookError):
     """A server, metrics endpoint or host that did not answer."""
 
 
+class TimedOut(Unreachable):
+    """A server that took all the time it was given: it neither refused nor answered."""
+
+
 class Refused(RunbookError):
     """A step that may not run now. Nothing was changed."""
 

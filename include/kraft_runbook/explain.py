@@ -86,7 +86,7 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
         because=reading.reasons,
         means=_means(seen, reading.phase),
         waits_for=_waits(seen, earlier or seen, spec, reading.phase),
-        forward=_forward(seen, spec, reading.phase),
+        forward=_forward(seen, earlier or seen, spec, reading.phase),
         back=rollback.steps,
         rollback=rollback,
         problems=tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in blocking) + tuple(_may_be_cut_off(seen, reading.phase)),
@@ -113,6 +113,8 @@ def _not_looked_at(phase: Phase, seen: ClusterObservation) -> str:
 
 
 def _means(seen: ClusterObservation, phase: Phase) -> str:
+    if may_have_died_in_the_copy(seen):
+        return "No quorum of controllers leads, and nothing shows that the copy of the metadata was completed: no topic, config, ACL or leader can change."
     if _leaderless(seen, phase):
         return "The metadata was copied, but no quorum of controllers leads: no topic, config, ACL or leader can change until one does."
     left = _left_behind(seen, phase)
@@ -131,7 +133,10 @@ def _left_behind(seen: ClusterObservation, phase: Phase) -> str:
 
 def _leaderless(seen: ClusterObservation, phase: Phase) -> str | None:
     """What shows that KRaft holds the office and no quorum leads."""
-    hidden = phase is Phase.UNKNOWN and silent_controllers(seen)  # those that hang are why the phase can't be told
+    hang, down = len(silent_controllers(seen)), sum(c.running is False for c in seen.controllers.values())
+    leads = any(was_read(c.metrics) and c.metrics.active for c in seen.controllers.values())
+    # Those that hang are why the phase can't be told, where they leave no majority.
+    hidden = phase is Phase.UNKNOWN and hang and 2 * (hang + down) >= len(seen.controllers) and not leads
     return quorum_is_lost(seen) if phase in DUAL_WRITING or hidden or may_have_died_in_the_copy(seen) else None
 
 
@@ -159,7 +164,7 @@ def _waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterS
     lost = _leaderless(seen, phase)
     if lost:
         return (_without_a_leader(seen, lost),)
-    silent = name_silent(seen)
+    silent = name_silent(seen, earlier)
     if silent and phase is not Phase.UNKNOWN:
         return (f"{silent} to answer: the port accepts connections, and nothing comes back", *_waits_of(seen, earlier, spec, phase))
     return _waits_of(seen, earlier, spec, phase)
@@ -199,15 +204,20 @@ def _missing(*progress: Progress) -> tuple[str, ...]:
     return tuple(p.waiting_for.removeprefix("waiting for ") for p in progress if not p.done)
 
 
-def _forward(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
+def _forward(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
     if _nothing_runs(seen):
         controllers, brokers = ", ".join(map(str, spec.controller_ids)), ", ".join(map(str, spec.broker_ids))
         return (
             f"nothing of the cluster runs: start ZooKeeper first, then controller {controllers} where it was provisioned, then broker {brokers}, each with the "
-            "configuration that it has. A broker that ends again with 'node already exists' came before its old session had ended "
+            "configuration that it has; after finalization leave ZooKeeper out. A broker that ends again with 'node already exists' came before its old session had ended "
             "(zookeeper.session.timeout.ms, 18 s by default): start it once more. The phase lies on their disks, and shows once they run",
         )
-    if may_have_died_in_the_copy(seen):
+    if phase in (Phase.PRE_MIGRATION, Phase.HYBRID) and _unflagged(seen):
+        return (
+            f"restart controller {_unflagged(seen)} with the migration flag before it is elected, and no other controller before that: each restart may bring "
+            "an election (docs/finalization.md)",
+        )
+    if may_have_died_in_the_copy(seen) and _down(seen):
         return (
             "nothing shows that the copy was completed: the controllers may have died in it. Look for 'Aborting the metadata migration' in their logs, mend what it "
             f"names, then start controller {_down(seen)}: it copies anew, and dies anew of what was not mended",
@@ -215,8 +225,11 @@ def _forward(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple
     if _leaderless(seen, phase):
         return (f"{_bring_back_a_leader(seen, spec)}. No step goes on before a quorum leads",)
     ended = ", ".join(str(b.id) for b in seen.brokers.values() if b.running is False)
+    left = _left_behind(seen, phase)
+    if left:
+        return (f"restart broker {left} in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart in migration mode before that",)
     if ended and phase is Phase.FINALIZED:
-        return (f"start broker {ended} with the configuration that it has, its log says why it ended",)
+        return (f"start broker {ended} in KRaft mode, its log says why it ended",)
     if ended and forward_from(phase):
         return (f"start broker {ended} first, its log says why it ended: no other broker is restarted while one is down",)
     if phase is Phase.PRE_MIGRATION and _down(seen):
@@ -228,7 +241,7 @@ def _forward(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple
         )
     if phase is Phase.FINALIZED and _down(seen):
         return (f"start controller {_down(seen)} with the configuration that it has, its log says why it ended",)
-    silent = name_silent(seen)
+    silent = name_silent(seen, earlier)
     if silent and phase is not Phase.UNKNOWN:
         return (
             f"look at {silent} first: its process hangs or is starved. End it and start it again if it does not come back; no other node is restarted before",
@@ -236,9 +249,6 @@ def _forward(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple
     not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if phase is Phase.DUAL_WRITE and not_yet:
         return (f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",)
-    left = _left_behind(seen, phase)
-    if left:
-        return (f"restart broker {left} in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart in migration mode before that",)
     return tuple(f"{edge.step.value}: {edge.does}" + ("" if edge.reversible else " (can not be undone)") for edge in forward_from(phase))
 
 

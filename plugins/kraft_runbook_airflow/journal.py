@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import socket
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -91,22 +92,25 @@ def told_to_a_person(context: Any, cluster: str) -> Iterator[None]:
         raise AirflowFailException(error.problem) from None
 
 
-FULL_OR_BROKEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+NOT_WRITABLE = NO_ROOM | {errno.EROFS}
 """What the kernel says of a disk on which nothing can be written."""
 
 
 @contextmanager
 def disk_in_words() -> Iterator[None]:
-    """Raise StepFailed, with the way out, where this host's disk took a file no more: what was done by then is found done by the next try."""
+    """Raise StepFailed, with the way out, where this host's disk takes no file any more. The kernel names the file only where it was opened."""
     try:
         yield
     except OSError as error:
-        if error.errno not in FULL_OR_BROKEN:
+        if error.errno not in NOT_WRITABLE:
             raise
-        where = error.filename or f"the state directory ({evidence_directory(os.environ).parent})"
+        log.warning("Where it came from:", exc_info=True)
+        places = f"this task writes below {evidence_directory(os.environ)}, the state directory, and {tempfile.gettempdir()}"
+        mend = "make room there" if error.errno in NO_ROOM else "let it be mounted for writing"
         raise StepFailed(
-            f"{socket.gethostname()} could not write {where}: {error.strerror}",
-            way_out="make room there, then clear this task: it looks at the cluster first, and what is done by now is left alone",
+            f"{socket.gethostname()} could not write {error.filename or 'a file'}: {error.strerror}{'' if error.filename else f' ({places})'}",
+            way_out=f"{mend}, then clear this task: it looks at the cluster first, and what is done by now is left alone",
         ) from error
 
 

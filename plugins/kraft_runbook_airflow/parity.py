@@ -26,7 +26,7 @@ from kraft_runbook.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.signatures import concluded
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, clusters_directory, is_dry_run, state_directory
-from kraft_runbook_airflow.journal import record, records_of, require_shared_state, run_file_name, told_to_a_person
+from kraft_runbook_airflow.journal import NOT_WRITABLE, record, records_of, require_shared_state, run_file_name, told_to_a_person
 from kraft_runbook_airflow.spark_submit import ends_with_this_process
 from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
@@ -98,6 +98,8 @@ class ParityOperator(SparkSubmitOperator):
         except AirflowException as error:  # a verdict other than MATCH is an exit code too: the report decides
             failure = error
         except OSError as error:
+            if error.errno in NOT_WRITABLE:
+                raise
             raise StepFailed(
                 f"the parity job could not be started: {error}",
                 way_out="let spark-submit (pyspark brings it) and java be on the PATH of this worker, or name another binary in the extra 'spark-binary' of "

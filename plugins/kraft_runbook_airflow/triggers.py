@@ -149,9 +149,13 @@ class HealthWatchTrigger(BaseTrigger):
             return
         on_disk = DiskWatch(spec)
         try:
-            yield TriggerEvent({"broken": await self._watch(spec, on_disk)})
+            with disk_in_words():
+                broken = await self._watch(spec, on_disk)
+        except RunbookError as error:
+            broken = str(error)
         finally:
             on_disk.stop()
+        yield TriggerEvent({"broken": broken})
 
     async def _watch(self, spec: ClusterSpec, on_disk: DiskWatch) -> str | None:
         """What broke, as soon as it did; None when the time is over."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSecretsBackendAccessDenied
 
 from kraft_runbook.cluster.spec_parts import SecretRef
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
 from kraft_runbook.phases import Phase
 from kraft_runbook_airflow import environment, journal, operators, parity, report, soak, triggers
@@ -126,14 +127,26 @@ def full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_full_disk_is_named_with_the_way_out(state: Path) -> None:
-    with (
-        pytest.raises(AirflowFailException, match=r"could not write the state directory \(.*state\): No space left on device"),
-        told_to_a_person(CONTEXT, "lab"),
-    ):
-        full()
-    with pytest.raises(FileNotFoundError), disk_in_words():
-        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+@pytest.mark.parametrize(
+    ("number", "file", "says", "mend"),
+    [
+        (errno.ENOSPC, None, "could not write a file: No space left on device (this task writes below", "make room there"),
+        (errno.ENOSPC, "/srv/proof", "could not write /srv/proof: No space left on device", "make room there"),
+        (errno.EROFS, "/srv/proof", "could not write /srv/proof: Read-only file system", "let it be mounted for writing"),
+    ],
+)
+def test_a_disk_that_takes_no_file_is_named_with_the_way_out(state: Path, number: int, file: str | None, says: str, mend: str) -> None:
+    with pytest.raises(StepFailed) as told, disk_in_words():
+        raise OSError(number, os.strerror(number), file)
+    assert says in told.value.problem and mend in told.value.way_out
+    assert (str(state) in told.value.problem) is (file is None)
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.EIO])
+def test_what_says_nothing_of_a_disk_stays_what_it_is(number: int) -> None:
+    with pytest.raises(OSError, match=os.strerror(number)) as raised, disk_in_words():
+        raise OSError(number, os.strerror(number))
+    assert raised.value.errno == number
 
 
 def test_what_a_full_disk_keeps_out_of_the_evidence_is_still_said(state: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,10 +16,12 @@ class Unread:
     """A part that could not be read, or was not asked for. Never equal to anything that was read.
 
     ``out_of_time``: the look ended before it was read, which says nothing of the cluster; another look may read it.
+    ``timed_out``: whoever was asked took all the time it was given, and neither refused nor answered.
     """
 
     reason: str
     out_of_time: bool = False
+    timed_out: bool = False
 
 
 T = TypeVar("T")
@@ -245,6 +247,8 @@ class ControllerState:
     running: bool | Unread
     mode: ControllerMode | Unread
     metrics: ControllerMetrics | Unread
+    silent: bool = False
+    """As of a broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +331,8 @@ class BrokerState:
     metrics: BrokerMetrics | Unread
     software_version: str | Unread = Unread("not asked for")
     advertised_cluster_id: str | Unread = Unread("not asked for")
+    silent: bool = False
+    """Its port accepts connections, and neither its ApiVersions nor its metrics came within the time that a source has: it hangs, or is starved."""
 
 
 @dataclass(frozen=True, slots=True)

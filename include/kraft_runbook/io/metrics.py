@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.observation import BrokerMetrics, ControllerMetrics, ZkMigrationState
 from kraft_runbook.cluster.spec_parts import MetricsSource
-from kraft_runbook.errors import Unreachable
+from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.io.secrets import Secrets
 
 KINDS = ("KafkaController", "ReplicaManager", "LogManager")
@@ -149,7 +149,8 @@ def _send(url: str, call: Callable[[], httpx.Response]) -> httpx.Response:
     except httpx.HTTPStatusError as error:
         raise Unreachable(f"the metrics at {url} answered HTTP {error.response.status_code}", way_out=_WAY_OUT) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise Unreachable(f"the metrics at {url} could not be read: {type(error).__name__}: {error}", way_out=_WAY_OUT) from None
+        kind = TimedOut if isinstance(error, httpx.TimeoutException) else Unreachable
+        raise kind(f"the metrics at {url} could not be read: {type(error).__name__}: {error}", way_out=_WAY_OUT) from None
     return answer
 
 

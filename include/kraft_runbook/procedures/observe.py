@@ -34,7 +34,7 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.errors import RunbookError
+from kraft_runbook.errors import RunbookError, TimedOut
 from kraft_runbook.io.kafka.metadata_quorum import ClusterRecords, broker_mode, controller_mode, describe_quorum, read_cluster_records
 from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views, topics_seen_by
 from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, broker_metrics, controller_metrics
@@ -151,7 +151,7 @@ def _get(future: Future[T], deadline: _Deadline, what: str) -> T | Unread:
             if deadline.at == at:
                 return Unread(f"{what} was not read in the {at - deadline.began:.0f} s that a look has", out_of_time=True)
         except RunbookError as error:
-            return Unread(error.problem)
+            return _unread(error)
 
 
 # -- one node -----------------------------------------------------------------------------------------------------------
@@ -184,7 +184,16 @@ def _try(read: Callable[[], T]) -> T | Unread:
     try:
         return read()
     except RunbookError as error:
-        return Unread(error.problem)
+        return _unread(error)
+
+
+def _unread(error: RunbookError) -> Unread:
+    return Unread(error.problem, timed_out=isinstance(error, TimedOut))
+
+
+def _is_silent(running: bool | Unread, mode: object, gauges: object) -> bool:
+    """Whether a node hangs: the kernel accepts for a process that does not, and both of what it was asked took all their time."""
+    return running is True and all(isinstance(part, Unread) and part.timed_out for part in (mode, gauges))
 
 
 def _look_at_broker(spec: ClusterSpec, broker: Broker, secrets: Secrets, deadline: _Deadline) -> _Look:
@@ -197,9 +206,8 @@ def _look_at_broker(spec: ClusterSpec, broker: Broker, secrets: Secrets, deadlin
     def answered(partitions: int) -> None:
         deadline.grow(partitions * len(spec.brokers) * SECONDS_A_PARTITION)
 
-    left = max(
-        0.5, min(SOURCE_SECONDS, deadline.at - time.monotonic() - 0.5)
-    )  # one that hangs has had its time above, and is to be told from what was not asked
+    # A broker that hangs has had its time above, and is to be told from one that was not asked. Where answers are large, the deadline moves.
+    left = SOURCE_SECONDS if deadline.own else max(0.5, min(SOURCE_SECONDS, deadline.at - time.monotonic() - 0.5))
     return _Look(running, mode, _try(lambda: topics_seen_by(spec, broker, secrets=secrets, timeout=left, answered=answered)))
 
 
@@ -225,7 +233,8 @@ def _broker_state(broker_id: int, look: _Look | Unread, gauges: NodeMetrics | Un
     elif gauges.software_version:
         version = gauges.software_version
     cluster_id = look.view.state.cluster_id if was_read(look.view) else look.view
-    return BrokerState(broker_id, look.running, mode, metrics, version, cluster_id)
+    silent = _is_silent(look.running, look.mode, gauges) and not was_read(look.view)
+    return BrokerState(broker_id, look.running, mode, metrics, version, cluster_id, silent)
 
 
 def _controller_state(controller_id: int, look: ControllerState | Unread, gauges: NodeMetrics | Unread) -> ControllerState:
@@ -234,7 +243,7 @@ def _controller_state(controller_id: int, look: ControllerState | Unread, gauges
     metrics = _try(partial(controller_metrics, gauges)) if was_read(gauges) else gauges
     if look.running is False and not was_read(metrics):
         metrics = Unread(f"controller {controller_id} does not run")
-    return ControllerState(controller_id, look.running, look.mode, metrics)
+    return ControllerState(controller_id, look.running, look.mode, metrics, _is_silent(look.running, look.mode, gauges))
 
 
 # -- the whole ------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ kafka-python's connection manager is used directly, and here only: its admin cli
 from __future__ import annotations
 
 import logging
+import time
 from types import TracebackType
 from typing import Any
 
@@ -15,7 +16,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_message import ApiMessage
 
 from kraft_runbook.cluster.spec_parts import ClientSecurity
-from kraft_runbook.errors import Unreachable
+from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.io.secrets import Secrets
 
 MAX_REPLY_BYTES = 128 * 1024 * 1024
@@ -65,25 +66,30 @@ class KafkaConnection:
 
     def send(self, request: Any, *, timeout: float | None = None) -> Any:
         """The answer to one request. Raises Unreachable, which names the node, when there is none in time."""
-        seconds = timeout or self._timeout
+        seconds, began = timeout or self._timeout, time.monotonic()
         try:
             # No refresh of metadata on errors: a controller has none to give, and the library would try for ever.
             connection = self._manager.get_connection(NODE, timeout_ms=int(seconds * 1000), refresh_metadata_on_err=False)
         except kafka_errors.KafkaError as error:
-            raise self.unreachable(_reason(error)) from None
+            late = time.monotonic() - began >= 0.9 * seconds
+            raise (self.timed_out if late else self.unreachable)(_reason(error)) from None
         future = connection.send_request(request, request_timeout_ms=int(seconds * 1000))
         self._net.poll(timeout_ms=int(seconds * 1000), future=future)
         if not future.is_done:
-            raise self.unreachable(f"no answer in {seconds:g} s")
+            raise self.timed_out(f"no answer in {seconds:g} s")
         if future.failed():
-            raise self.unreachable(_reason(future.exception)) from None
+            late = isinstance(future.exception, (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError))
+            raise (self.timed_out if late else self.unreachable)(_reason(future.exception)) from None
         return future.value
 
     def unreachable(self, why: str) -> Unreachable:
-        return Unreachable(
-            f"{self.who} did not answer: {why}",
-            way_out="check that it runs, that its address and listener in the cluster file are right, and that this tool's identity may use it",
-        )
+        return Unreachable(f"{self.who} did not answer: {why}", way_out=_WAY_OUT)
+
+    def timed_out(self, why: str) -> TimedOut:
+        return TimedOut(f"{self.who} did not answer: {why}", way_out=_WAY_OUT)
+
+
+_WAY_OUT = "check that it runs, that its address and listener in the cluster file are right, and that this tool's identity may use it"
 
 
 def _reason(error: BaseException) -> str:
