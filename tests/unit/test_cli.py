@@ -167,7 +167,7 @@ def test_json_of_what_was_not_read_is_an_object_with_its_reason(run: Run) -> Non
     code, out, _ = run("observe", "--cluster", "lab", "--json", seen=part(zookeeper=WHY)(observation(Z)))
     assert code == 2
     found = json.loads(out)
-    assert found["observation"]["zookeeper"] == {"reason": "a test did not read it", "out_of_time": False}
+    assert found["observation"]["zookeeper"] == {"reason": "a test did not read it", "out_of_time": False, "timed_out": False}
     assert found["phase"]["phase"] == "UNKNOWN"
     jsonschema.validate(found, json.loads((DOCS / "schemas" / "observe.json").read_text()))
 
