@@ -113,7 +113,7 @@ def test_what_cannot_be_restored_is_an_error_with_the_log_s_words_and_is_not_mad
 
 
 MAKER = """
-import signal, sys
+import signal, sys, time
 from pathlib import Path
 import kept_states
 from labs import describe_new_lab
@@ -125,7 +125,8 @@ def half_way(lab, topics):
         sys.exit(3)
     lifecycle.up(lab.spec, only=["zookeeper"])
     print(lab.directory, flush=True)
-    signal.pause()
+    while True:  # a signal that comes right before signal.pause() would leave it waiting for another one
+        time.sleep(0.1)
 
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 kept_states.HOME = Path(sys.argv[1])
