@@ -172,8 +172,8 @@ def _waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterS
 
 def _without_a_leader(seen: ClusterObservation, lost: str) -> str:
     silent = ", ".join(map(str, silent_controllers(seen)))
-    if _down(seen) or silent:
-        missing = [f"controller {_down(seen)} does not run"] * bool(_down(seen)) + [f"controller {silent} runs and does not answer"] * bool(silent)
+    found = ((_down(seen), "does not run"), (silent, "runs and does not answer"))
+    if missing := [f"controller {who} {what}" for who, what in found if who]:
         return f"a majority of the controllers: {', '.join(missing)}; {lost}"
     return f"a leader of the controllers: {lost}"
 

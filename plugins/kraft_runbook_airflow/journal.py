@@ -84,11 +84,8 @@ def told_to_a_person(context: Any, cluster: str) -> Iterator[None]:
             yield
     except RunbookError as error:
         log.error("%s", error)
-        try:
-            with disk_in_words():
-                record(context, cluster, "refused" if isinstance(error, Refused) else "failed", {"error": str(error)})
-        except RunbookError as unwritten:
-            log.error("That is not in the evidence: %s", unwritten.problem)
+        with said_where_unwritten(log):
+            record(context, cluster, "refused" if isinstance(error, Refused) else "failed", {"error": str(error)})
         raise AirflowFailException(error.problem) from None
 
 
@@ -112,6 +109,16 @@ def disk_in_words() -> Iterator[None]:
             f"{socket.gethostname()} could not write {error.filename or 'a file'}: {error.strerror}{'' if error.filename else f' ({places})'}",
             way_out=f"{mend}, then clear this task: it looks at the cluster first, and what is done by now is left alone",
         ) from error
+
+
+@contextmanager
+def said_where_unwritten(told: Any) -> Iterator[None]:
+    """For a record of an error: where it can't be written, that is said beside the error, and does not take its place."""
+    try:
+        with disk_in_words():
+            yield
+    except RunbookError as unwritten:
+        told.error("That is not in the evidence: %s", unwritten.problem)
 
 
 def require_mirrored(context: Any) -> None:

@@ -21,7 +21,7 @@ from kraft_runbook.phases import detect_phase
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.disk_watch import DiskWatch
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, state_directory
-from kraft_runbook_airflow.journal import disk_in_words, record_for, require_shared
+from kraft_runbook_airflow.journal import disk_in_words, record_for, require_shared, said_where_unwritten
 from kraft_runbook_airflow.waiting import Wait
 from kraft_runbook_airflow.way_back_facts import named_as_gone
 
@@ -87,11 +87,8 @@ class ClusterConditionTrigger(BaseTrigger):
             while not await asyncio.to_thread(wait.look):
                 await asyncio.sleep(spec.deadlines.poll)
         except RunbookError as error:
-            try:
-                with disk_in_words():
-                    await self._record("gave_up", condition, began, str(error))
-            except RunbookError as unwritten:
-                self.log.error("That is not in the evidence: %s", unwritten.problem)
+            with said_where_unwritten(self.log):
+                await self._record("gave_up", condition, began, str(error))
             raise
         if first and wait.first_held is not None:
             await self._record("reached", first[0], began, "", seconds=wait.first_held)

@@ -290,11 +290,11 @@ def controllers_reach_brokers_and_zookeeper(seen: ClusterObservation, spec: Clus
         if isinstance(missing, Unread):
             unread.append(f"controller {controller.id}: {missing.reason}")
             continue
-        lost = servers.intersection(missing or ())
-        serves = 2 * len(servers - lost) > len(servers)
-        spare += [f"controller {controller.id}'s host does not reach {', '.join(sorted(lost))}"] * bool(lost and serves)
-        needed = [address for address in missing or () if not (serves and address in lost)]
-        if needed:
+        lost = servers.intersection(missing)
+        not_needed = lost if 2 * len(servers - lost) > len(servers) else frozenset()
+        if not_needed:
+            spare.append(f"controller {controller.id}'s host does not reach {', '.join(sorted(not_needed))}")
+        if needed := [address for address in missing if address not in not_needed]:
             wrong.append(f"controller {controller.id}'s host does not reach {', '.join(needed)}")
     reached = f"all reach the brokers and a majority of ZooKeeper's servers; {'; '.join(spare)}" if spare else "all do"
     return settle(wrong, unread, reached)
