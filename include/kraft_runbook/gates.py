@@ -7,8 +7,6 @@ person is shown is ``kraft_runbook.gate_page``.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -19,6 +17,7 @@ from kraft_runbook.checks.model import CheckResult
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.phases import Phase, RollbackPlan, Step, already_past, detect_phase
+from kraft_runbook.runbook.digests import digest_of, sha256_of
 
 
 class Gate(StrEnum):
@@ -181,22 +180,12 @@ def make_proof(
     return replace(proof, digest=digest_of(proof.to_dict()))
 
 
-def digest_of(proof: Mapping[str, Any]) -> str:
-    """SHA-256 over the proof's canonical JSON, its own digest left out."""
-    body = {k: v for k, v in proof.items() if k != "digest"}
-    return _sha256(json.loads(json.dumps(body, default=str)))
-
-
 def digest_of_file(spec: ClusterSpec) -> str:
     """SHA-256 over what a cluster file says, its variables filled in. It holds no secret: the file only names them.
 
     Comments and the order of keys don't count. Everything else does: which edit is harmless is for a person to say, by signing anew.
     """
-    return _sha256(spec.model_dump(mode="json"))
-
-
-def _sha256(plain: Any) -> str:
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return sha256_of(spec.model_dump(mode="json"))
 
 
 def state_of(seen: ClusterObservation) -> dict[str, Any]:

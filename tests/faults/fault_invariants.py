@@ -14,8 +14,8 @@ from fault_processes import Mutator
 
 from kraft_runbook.checks.model import Severity, Verdict
 from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.gates import digest_of
 from kraft_runbook.phases import TRANSITIONS, Step
+from kraft_runbook.runbook.digests import digest_of
 
 FORWARD_GATES: Mapping[str, str] = {
     Step.PROVISION_CONTROLLERS: "start",

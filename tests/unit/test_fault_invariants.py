@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from kraft_runbook.evidence.record import EvidenceRecord, make_record
 from kraft_runbook.explain import explain
-from kraft_runbook.gates import digest_of
 from kraft_runbook.phases import Phase
+from kraft_runbook.runbook.digests import digest_of
 
 BEGAN = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 Body = dict[str, Any]

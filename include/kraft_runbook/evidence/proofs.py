@@ -8,8 +8,8 @@ from datetime import datetime
 
 from kraft_runbook.evidence.body import Body, moment, number, part, parts, text, whole
 from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.gates import digest_of
 from kraft_runbook.parity.parity_report import KindCount, ParityReport
+from kraft_runbook.runbook.digests import digest_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 
-from kraft_runbook.checks.liveness import CURE
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
@@ -13,6 +12,7 @@ from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_migration
+from kraft_runbook.parity.standstill import CURE
 
 STANDSTILL = 3.0
 """Seconds in which /migration must move: a NoOpRecord comes twice a second (measured)."""
