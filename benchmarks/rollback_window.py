@@ -29,7 +29,6 @@ from kafka.protocol.admin import CreateTopicsRequest
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
-from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import RunbookError, StepFailed, Unreachable
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.kafka.connection import KafkaConnection
@@ -37,8 +36,9 @@ from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.handover import await_election, leave_office, read_office
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.leaving import fence_plan
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.controller_threads import cut_off
+from kraft_runbook.migration.leaving import fence_plan
+from kraft_runbook.migration.phases import Phase
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.procedures.observe import accepts, observe
 from lab import ROOT, lifecycle, supervision

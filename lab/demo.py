@@ -24,7 +24,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.store import append_record, run_name
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import observe
 from lab import lifecycle
 from lab.airflow_standalone import USER, Airflow, AirflowClient

@@ -13,8 +13,8 @@ import yaml
 from benchmarks.scale.tree import Shape
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.copy_tuning import heap_needed
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.migration.copy_tuning import heap_needed
 
 NAME = "scale"
 VERSION = "3.9.2"

@@ -1,6 +1,6 @@
 """What makes a controller's configuration one of migration mode (KIP-866).
 
-Says the same as ``kraft_runbook.controller_files.lacking_migration_mode``; a test compares the two.
+Says the same as ``kraft_runbook.migration.controller_files.lacking_migration_mode``; a test compares the two.
 """
 
 from __future__ import annotations

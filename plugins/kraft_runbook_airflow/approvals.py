@@ -14,9 +14,9 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.gates import Gate, Proof
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.signatures import Standing, proven_again, refusal, standing
+from kraft_runbook.migration.gates import Gate, Proof
+from kraft_runbook.migration.signatures import Standing, proven_again, refusal, standing
 from kraft_runbook_airflow.environment import state_directory
 from kraft_runbook_airflow.journal import record, records_of
 

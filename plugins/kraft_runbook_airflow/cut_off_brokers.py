@@ -14,11 +14,11 @@ from typing import Any
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.conditions import Condition
-from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
-from kraft_runbook.phases import Phase, Step, detect_phase
+from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration.controller_threads import cut_off
+from kraft_runbook.migration.phases import Phase, Step, detect_phase
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run

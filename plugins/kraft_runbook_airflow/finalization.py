@@ -6,11 +6,11 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.phases import Phase, PhaseReading, Step, detect_phase
+from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration.phases import Phase, PhaseReading, Step, detect_phase
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
 from kraft_runbook_airflow.journal import record

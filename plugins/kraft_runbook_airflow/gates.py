@@ -13,22 +13,22 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from airflow.triggers.base import StartTriggerArgs
 
-from kraft_runbook.checks import Verdict, run_checks
-from kraft_runbook.checks.liveness import CODE, LIVENESS_SECONDS, dual_write_liveness
-from kraft_runbook.checks.model import CheckResult
-from kraft_runbook.checks.registry import DUAL_WRITING
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.gate_page import render_in_full, render_page, what_happens_next
-from kraft_runbook.gates import NEEDS_PARITY, Gate, Proof, is_behind, make_proof
+from kraft_runbook.migration.checks import Verdict, run_checks
+from kraft_runbook.migration.checks.liveness import CODE, LIVENESS_SECONDS, dual_write_liveness
+from kraft_runbook.migration.checks.registry import DUAL_WRITING
+from kraft_runbook.migration.gate_page import render_in_full, render_page, what_happens_next
+from kraft_runbook.migration.gates import NEEDS_PARITY, Gate, Proof, is_behind, make_proof
+from kraft_runbook.migration.phases import RollbackPlan, detect_phase
+from kraft_runbook.migration.signatures import APPROVE_TASKS, standing, too_old
+from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.parity.final_proof import what_lies_behind
-from kraft_runbook.phases import RollbackPlan, detect_phase
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook.signatures import APPROVE_TASKS, standing, too_old
-from kraft_runbook.way_back import quorum_is_lost, way_back
+from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook_airflow.answers import AnswerTrigger, require_same
 from kraft_runbook_airflow.approvals import asked_signatures, load_proof, require_approval, store_proof, triggered_by
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run

@@ -8,17 +8,17 @@ from typing import Any
 
 from airflow.sdk import BaseOperator
 
-from kraft_runbook.checks import CheckResult, ChecksReport, Verdict, run_checks
-from kraft_runbook.checks.registry import DUAL_WRITING
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, SecretMissing, Unreachable
-from kraft_runbook.gates import GATE_BEFORE
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.lost_disk import why_not_anew
-from kraft_runbook.phases import BEYOND_HYBRID, Phase, PhaseReading, Step, already_past, detect_phase, require
+from kraft_runbook.migration.checks import CheckResult, ChecksReport, Verdict, run_checks
+from kraft_runbook.migration.checks.registry import DUAL_WRITING
+from kraft_runbook.migration.gates import GATE_BEFORE
+from kraft_runbook.migration.lost_disk import why_not_anew
+from kraft_runbook.migration.phases import BEYOND_HYBRID, Phase, PhaseReading, Step, already_past, detect_phase, require
 from kraft_runbook.procedures.copy_size import provisioning_size
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.settled import observe_settled

@@ -17,14 +17,14 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.gates import ParitySummary
 from kraft_runbook.io.secrets import connection_variable, references
+from kraft_runbook.migration.gates import ParitySummary
+from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.migration.signatures import concluded
 from kraft_runbook.parity.comparison import ParityReport
 from kraft_runbook.parity.report_file import read_report
 from kraft_runbook.parity.spark.settings import SETTINGS
-from kraft_runbook.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook.signatures import concluded
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, clusters_directory, is_dry_run, state_directory
 from kraft_runbook_airflow.journal import NOT_WRITABLE, record, records_of, require_shared_state, run_file_name, told_to_a_person
 from kraft_runbook_airflow.spark_submit import ends_with_this_process

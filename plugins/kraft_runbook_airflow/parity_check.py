@@ -8,10 +8,10 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.migration.phases import Phase, PhaseReading
 from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.recheck import recheck, save_proven
 from kraft_runbook.parity.report_file import read_report, write_report
-from kraft_runbook.phases import Phase, PhaseReading
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, state_directory
 from kraft_runbook_airflow.parity import ParityOperator, report_file
 

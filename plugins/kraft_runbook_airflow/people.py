@@ -13,7 +13,7 @@ from airflow.sdk.execution_time.hitl import HITLUser
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Approvals
 from kraft_runbook.errors import Refused
-from kraft_runbook.gates import Proof
+from kraft_runbook.migration.gates import Proof
 
 
 def assigned_users(approvals: Approvals, *, excluded: str | None) -> list[HITLUser] | None:

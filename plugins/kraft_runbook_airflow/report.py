@@ -9,11 +9,11 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.copy_account import copy_account
 from kraft_runbook.errors import Refused
-from kraft_runbook.phases import Phase, RollbackPlan, detect_phase
+from kraft_runbook.migration.copy_account import copy_account
+from kraft_runbook.migration.phases import Phase, RollbackPlan, detect_phase
+from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook.way_back import way_back
 from kraft_runbook_airflow.claims import give_back
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
 from kraft_runbook_airflow.journal import record, records_of, require_mirrored

@@ -8,26 +8,26 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.checks.registry import DUAL_WRITING
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import Refused
-from kraft_runbook.gates import GATE_BEFORE, Gate
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.leaving import Departure, FencePlan, fence_plan, gone_risk, why_no_fence
-from kraft_runbook.never_copied import may_have_died_in_the_copy, why_not_proven
+from kraft_runbook.migration.checks.registry import DUAL_WRITING
+from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration.gates import GATE_BEFORE, Gate
+from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, gone_risk, why_no_fence
+from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, why_not_proven
+from kraft_runbook.migration.phases import Phase, PhaseReading, Step, detect_phase, require
+from kraft_runbook.migration.signatures import concluded
+from kraft_runbook.migration.way_back import quorum_is_lost, render_estimate, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
-from kraft_runbook.phases import Phase, PhaseReading, Step, detect_phase, require
 from kraft_runbook.procedures import quorum_playbooks
 from kraft_runbook.procedures.known_controller import knows_controller
 from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.quorum_logs import read_logs
 from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook.signatures import concluded
-from kraft_runbook.way_back import quorum_is_lost, render_estimate, way_back
 from kraft_runbook_airflow.approvals import begins, require_confirmation
 from kraft_runbook_airflow.claims import claim_cluster
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run

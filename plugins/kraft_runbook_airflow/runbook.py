@@ -12,11 +12,11 @@ from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.conditions import Condition
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.gates import Gate
-from kraft_runbook.phases import Phase, Step
-from kraft_runbook.signatures import APPROVE_TASKS
+from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration.gates import Gate
+from kraft_runbook.migration.phases import Phase, Step
+from kraft_runbook.migration.signatures import APPROVE_TASKS
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.environment import clusters_directory
 from kraft_runbook_airflow.finalization import FinalizeActiveController, FinalizeController, ForgetZookeeperSecrets

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from kraft_runbook.checks import CheckResult
-from kraft_runbook.checks.liveness import CODE
-from kraft_runbook.checks.registry import CHECKS, Needs
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.checks import CheckResult
+from kraft_runbook.migration.checks.liveness import CODE
+from kraft_runbook.migration.checks.registry import CHECKS, Needs
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook_airflow.environment import airflow_secrets

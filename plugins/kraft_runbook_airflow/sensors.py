@@ -8,8 +8,8 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator
 from airflow.triggers.base import StartTriggerArgs
 
-from kraft_runbook.conditions import Condition
-from kraft_runbook.phases import BEYOND_HYBRID, Phase, Step
+from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration.phases import BEYOND_HYBRID, Phase, Step
 
 
 class ClusterSensor(BaseSensorOperator):

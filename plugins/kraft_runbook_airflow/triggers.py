@@ -10,14 +10,14 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from kraft_runbook.checks import CheckResult, Verdict, run_checks
-from kraft_runbook.checks.liveness import dual_write_liveness
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.conditions import Condition
-from kraft_runbook.copy_account import copied
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.phases import detect_phase
+from kraft_runbook.migration.checks import CheckResult, Verdict, run_checks
+from kraft_runbook.migration.checks.liveness import dual_write_liveness
+from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration.copy_account import copied
+from kraft_runbook.migration.phases import detect_phase
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.disk_watch import DiskWatch
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, state_directory

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from kraft_runbook.checks.liveness import LIVENESS_SECONDS
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.conditions import Condition, Progress, evaluate
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS
+from kraft_runbook.migration.conditions import Condition, Progress, evaluate
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.environment import airflow_secrets
 

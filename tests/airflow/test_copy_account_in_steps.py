@@ -19,12 +19,12 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, CopySpan, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.conditions import Condition
-from kraft_runbook.copy_tuning import LARGE, SMALL, Size
 from kraft_runbook.evidence.store import append_record, read_records
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
+from kraft_runbook.migration.phases import Phase
 from kraft_runbook.procedures import copy_size
 from kraft_runbook_airflow import operators, report, triggers, waiting
 from kraft_runbook_airflow.journal import run_file_name

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from airflow.sdk import DAG
 
-from kraft_runbook.conditions import Condition
-from kraft_runbook.gates import Gate
-from kraft_runbook.signatures import APPROVE_TASKS
+from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration.gates import Gate
+from kraft_runbook.migration.signatures import APPROVE_TASKS
 from kraft_runbook_airflow.gates import ApprovalGate
 from lab.demo_report import FORWARD
 

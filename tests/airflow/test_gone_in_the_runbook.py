@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.conditions import Condition
-from kraft_runbook.phases import Phase, Step
+from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration.phases import Phase, Step
 from kraft_runbook_airflow import cut_off_brokers, operators, parity, report, rollback, second_look, waiting
 from kraft_runbook_airflow.report import ClosingReport
 from kraft_runbook_airflow.rollback import LeaveKraft, PlanRollback, ProveBeforeLeaving, RestartBrokerBack, RestoreQuorum, SetControllerAside, VerifyRollback

@@ -12,10 +12,10 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kraft_runbook.metadata.canonical_rows import Kind
+from kraft_runbook.migration.phases import Phase, PhaseReading
 from kraft_runbook.parity.comparison import Obstacle, ParityReport, make_report
 from kraft_runbook.parity.dual_write import NoProof
 from kraft_runbook.parity.report_file import read_report, write_report
-from kraft_runbook.phases import Phase, PhaseReading
 from kraft_runbook_airflow import parity, parity_check
 from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.parity_check import ParityCheck

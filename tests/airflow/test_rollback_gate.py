@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation, Consequence, Found
-from kraft_runbook.gates import Gate
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.gates import Gate
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures.observe import Scope
-from kraft_runbook.way_back import way_back
 from kraft_runbook_airflow import gates, second_look
 from tests.unit.observations import SPEC, WHY, dual_writing, observation, tree, with_quorum
 

@@ -8,8 +8,8 @@ import pytest
 from airflow.sdk import DAG
 from test_dags import ROOT, dags_of
 
-from kraft_runbook.gates import Gate
-from kraft_runbook.phases import Phase, Step
+from kraft_runbook.migration.gates import Gate
+from kraft_runbook.migration.phases import Phase, Step
 from kraft_runbook_airflow.gates import ApprovalGate
 from kraft_runbook_airflow.operators import not_asked_for
 from kraft_runbook_airflow.parity import COMPARABLE

@@ -20,7 +20,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, was_re
 from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.zookeeper.servers import server_mode
-from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 from lab import ROOT, lifecycle
 from lab.layout import ZookeeperServer, zookeeper_servers

@@ -12,10 +12,10 @@ from fault_processes import soon
 from fault_scene import Injector, Scene, Undo
 
 from kraft_runbook.cluster.observation import was_read
-from kraft_runbook.conditions import Condition, evaluate
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.migration.conditions import Condition, evaluate
 from kraft_runbook.procedures.observe import observe
 from lab.layout import ZOOKEEPER
 

@@ -12,9 +12,9 @@ from typing import Any
 from fault_parity import behind_left_kraft, behind_the_gate
 from fault_processes import Mutator
 
-from kraft_runbook.checks.model import Severity, Verdict
 from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.phases import TRANSITIONS, Step
+from kraft_runbook.migration.phases import TRANSITIONS, Step
+from kraft_runbook.runbook.check_results import Severity, Verdict
 from kraft_runbook.runbook.digests import digest_of
 
 FORWARD_GATES: Mapping[str, str] = {

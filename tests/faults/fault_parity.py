@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from kraft_runbook.gates import NEEDS_PARITY, Gate
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.gates import NEEDS_PARITY, Gate
+from kraft_runbook.migration.phases import Phase
 
 Body = Mapping[str, Any]
 LEAVING_PARITY = "parity_before_leaving"

@@ -13,15 +13,15 @@ from kazoo.client import KazooClient
 from labs import Lab
 from watched import Watched, watching
 
-from kraft_runbook.checks import run_checks
-from kraft_runbook.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
-from kraft_runbook.checks.model import CheckResult, Verdict
-from kraft_runbook.checks.registry import CHECKS, SOAK, Needs
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
-from kraft_runbook.conditions import Condition, evaluate
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
-from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.migration.checks import run_checks
+from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
+from kraft_runbook.migration.checks.registry import CHECKS, SOAK, Needs
+from kraft_runbook.migration.conditions import Condition, evaluate
+from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.runbook.check_results import CheckResult, Verdict
 
 TOPIC = "without-state"
 PARTITIONS = 12

@@ -17,12 +17,12 @@ from kazoo.client import KazooClient
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_acl
 from labs import Lab
 
-from kraft_runbook.controller_threads import cut_off
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
-from kraft_runbook.leaving import Departure, FencePlan, fence_plan
-from kraft_runbook.never_copied import why_not_proven
+from kraft_runbook.migration.controller_threads import cut_off
+from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan
+from kraft_runbook.migration.never_copied import why_not_proven
 from kraft_runbook.parity.final_proof import FinalProof
 from kraft_runbook.procedures import leave_kraft as departure
 from kraft_runbook.procedures.leave_kraft import leave_kraft

@@ -12,10 +12,10 @@ from fault_threads import end_thread_of
 from kazoo.client import KazooClient
 from labs import Lab
 
-from kraft_runbook.checks import Verdict, run_checks
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
-from kraft_runbook.conditions import Condition, evaluate
-from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.migration.checks import Verdict, run_checks
+from kraft_runbook.migration.conditions import Condition, evaluate
+from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 from lab.layout import layout
 from lab.supervision import processes

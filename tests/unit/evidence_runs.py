@@ -8,13 +8,13 @@ from typing import Any
 
 from observations import SPEC, observation
 
-from kraft_runbook.checks import CheckResult, Severity, Verdict
 from kraft_runbook.evidence.record import EvidenceRecord, make_record
-from kraft_runbook.gates import Gate, ParitySummary, make_proof
 from kraft_runbook.metadata.canonical_rows import Kind
+from kraft_runbook.migration.checks import CheckResult, Severity, Verdict
+from kraft_runbook.migration.gates import Gate, ParitySummary, make_proof
+from kraft_runbook.migration.phases import Phase, rollback_plan
 from kraft_runbook.parity import parity_report
 from kraft_runbook.parity.parity_report import KindCount, Obstacle, ParityReport
-from kraft_runbook.phases import Phase, rollback_plan
 
 START = datetime(2026, 3, 4, 9, 58, 12, tzinfo=UTC)
 STOP, GO = "Stop the service if its process is older than its files", "Start the service if it does not run, and wait for its port"

@@ -9,7 +9,7 @@ from observations import SPEC
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.leaving import FencePlan
+from kraft_runbook.migration.leaving import FencePlan
 from kraft_runbook.procedures import leave_kraft as departure
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 

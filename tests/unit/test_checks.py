@@ -32,11 +32,6 @@ from observations import (
 )
 from secured import secured
 
-from kraft_runbook.checks import CHECKS, CheckResult, ChecksReport, Severity, Verdict, render_catalogue, run_checks
-from kraft_runbook.checks.hosts import differing_keys
-from kraft_runbook.checks.liveness import dual_write_liveness
-from kraft_runbook.checks.registry import Needs
-from kraft_runbook.checks.software import java_release
 from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_properties
 from kraft_runbook.cluster.observation import (
     BrokerMetrics,
@@ -56,9 +51,14 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecurityProtocol
-from kraft_runbook.controller_files import lacking_migration_mode
-from kraft_runbook.copy_tuning import LARGE, Settings, estimate, heap_needed
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.checks import CHECKS, CheckResult, ChecksReport, Severity, Verdict, render_catalogue, run_checks
+from kraft_runbook.migration.checks.hosts import differing_keys
+from kraft_runbook.migration.checks.liveness import dual_write_liveness
+from kraft_runbook.migration.checks.registry import Needs
+from kraft_runbook.migration.checks.software import java_release
+from kraft_runbook.migration.controller_files import lacking_migration_mode
+from kraft_runbook.migration.copy_tuning import LARGE, Settings, estimate, heap_needed
+from kraft_runbook.migration.phases import Phase
 
 Z, P, H, D, F = Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED
 NO_ZOOKEEPER, NO_TREE, NO_QUORUM, NO_HOSTS = part(zookeeper=WHY), zookeeper(tree=WHY), part(quorum=WHY), part(hosts=WHY)

@@ -16,7 +16,7 @@ from kraft_runbook.cli import app
 from kraft_runbook.cli.outputs import OUTPUTS, schema
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Unread, ZkMigrationState
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.phases import Phase
 from kraft_runbook.procedures import observe as observing
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -6,8 +6,8 @@ import pytest
 from observations import SPEC, WHY, Spoil, a_controller, apart, both, broker, gauges, later, observation, part, registration, topics, with_quorum, zookeeper
 
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, ControllerZnode, MigrationZnode, Voter, ZkMigrationState
-from kraft_runbook.conditions import Condition, Progress, evaluate
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.conditions import Condition, Progress, evaluate
+from kraft_runbook.migration.phases import Phase
 
 P, H, D, F = Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED
 

@@ -21,8 +21,8 @@ from kraft_runbook.cluster.properties_text import parse_properties, render_prope
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import OWNED_PROPERTIES, ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecretRef
-from kraft_runbook.controller_files import controller_log4j, lacking_migration_mode, settled_size, size_in_file
-from kraft_runbook.copy_tuning import LARGE, SIZES, SMALL, TUNED_PROPERTIES, Size
+from kraft_runbook.migration.controller_files import controller_log4j, lacking_migration_mode, settled_size, size_in_file
+from kraft_runbook.migration.copy_tuning import LARGE, SIZES, SMALL, TUNED_PROPERTIES, Size
 
 Z, H, K = (broker_properties(SPEC, SPEC.broker(1), mode) for mode in (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT))
 C, N = (controller_properties(SPEC, SPEC.controller(102), mode) for mode in (ControllerMode.MIGRATION, ControllerMode.KRAFT))

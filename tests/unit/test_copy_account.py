@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from evidence_runs import Run, forward
 from observations import SPEC, WHY, observation, part, with_quorum
 
-from kraft_runbook.checks import run_checks
 from kraft_runbook.cluster.observation import CopySpan
-from kraft_runbook.copy_account import copied, copy_account
-from kraft_runbook.gates import Gate, make_proof
-from kraft_runbook.phases import Phase, rollback_plan
+from kraft_runbook.migration.checks import run_checks
+from kraft_runbook.migration.copy_account import copied, copy_account
+from kraft_runbook.migration.gates import Gate, make_proof
+from kraft_runbook.migration.phases import Phase, rollback_plan
 
 BEGAN = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)
 SPAN = CopySpan(BEGAN, BEGAN + timedelta(seconds=36.9), 260_000)

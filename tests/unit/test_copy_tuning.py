@@ -12,7 +12,21 @@ from hypothesis import strategies as st
 from kafka_jars import kafka_jar
 from observations import SPEC
 
-from kraft_runbook.copy_tuning import COPIES, HEAPS, LARGE, SIZES, SMALL, Settings, estimate, heap_mib, heap_needed, quieted, render_measurements, size_of, tune
+from kraft_runbook.migration.copy_tuning import (
+    COPIES,
+    HEAPS,
+    LARGE,
+    SIZES,
+    SMALL,
+    Settings,
+    estimate,
+    heap_mib,
+    heap_needed,
+    quieted,
+    render_measurements,
+    size_of,
+    tune,
+)
 from lab.installation import java
 
 ROOT = Path(__file__).resolve().parents[2]

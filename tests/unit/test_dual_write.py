@@ -14,9 +14,9 @@ from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
+from kraft_runbook.migration.phases import Phase
 from kraft_runbook.parity import dual_write
 from kraft_runbook.parity.dual_write import NoProof, await_movement, read_migration, require_movement
-from kraft_runbook.phases import Phase
 
 
 class Migration:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from observations import NOW, SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part, topics, with_quorum
 
-from kraft_runbook.checks.model import CheckResult, Severity, Verdict
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, ZkMigrationState
-from kraft_runbook.explain import explain
-from kraft_runbook.gate_page import render_page
-from kraft_runbook.gates import GATE_BEFORE, GUARDED_STEP, Gate, Proof, is_behind, make_proof
-from kraft_runbook.phases import BEYOND_HYBRID, TRANSITIONS, Phase, Step, already_past, back_from, forward_from, rollback_plan
-from kraft_runbook.plan import make_plan
+from kraft_runbook.migration.explain import explain
+from kraft_runbook.migration.gate_page import render_page
+from kraft_runbook.migration.gates import GATE_BEFORE, GUARDED_STEP, Gate, Proof, is_behind, make_proof
+from kraft_runbook.migration.phases import BEYOND_HYBRID, TRANSITIONS, Phase, Step, already_past, back_from, forward_from, rollback_plan
+from kraft_runbook.migration.plan import make_plan
+from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 
 BROKERS, CONTROLLERS = (1, 2, 3), (101, 102, 103)
 KNOWN = [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED]

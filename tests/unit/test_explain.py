@@ -7,11 +7,11 @@ from observations import SPEC, WHY, Spoil, a_controller, apart, both, broker, la
 
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, MigrationZnode, Unread, ZkMigrationState, unread_parts
-from kraft_runbook.copy_tuning import LARGE, SMALL, Settings, estimate, heap_needed
 from kraft_runbook.errors import Refused
-from kraft_runbook.explain import explain
-from kraft_runbook.phases import Phase, Step
-from kraft_runbook.plan import make_plan
+from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Settings, estimate, heap_needed
+from kraft_runbook.migration.explain import explain
+from kraft_runbook.migration.phases import Phase, Step
+from kraft_runbook.migration.plan import make_plan
 
 
 @pytest.mark.parametrize(

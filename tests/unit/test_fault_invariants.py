@@ -15,8 +15,8 @@ from observations import SPEC, observation
 from pydantic import ValidationError
 
 from kraft_runbook.evidence.record import EvidenceRecord, make_record
-from kraft_runbook.explain import explain
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.explain import explain
+from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.digests import digest_of
 
 BEGAN = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)

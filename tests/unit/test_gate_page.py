@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from observations import SPEC, broker, observation
 
-from kraft_runbook.checks import run_checks
-from kraft_runbook.checks.model import CheckResult, Severity, Verdict
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.gate_page import render_in_full, render_page, what_happens_next
-from kraft_runbook.gates import Gate, ParitySummary, make_proof
-from kraft_runbook.phases import Phase
-from kraft_runbook.way_back import way_back
+from kraft_runbook.migration.checks import run_checks
+from kraft_runbook.migration.gate_page import render_in_full, render_page, what_happens_next
+from kraft_runbook.migration.gates import Gate, ParitySummary, make_proof
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.way_back import way_back
+from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 FINE = CheckResult("KRB-TEST-001", "all is well", Severity.BLOCKING, Verdict.PASS, "the evidence of it")

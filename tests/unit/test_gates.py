@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import SPEC, broker, controller, observation
 
-from kraft_runbook.checks import run_checks
-from kraft_runbook.checks.model import CheckResult, Severity, Verdict
 from kraft_runbook.cluster.observation import BrokerMode, ControllerState, ControllerZnode, Unread, ZkMigrationState, was_read
 from kraft_runbook.cluster.spec_parts import Approvals
 from kraft_runbook.evidence.record import make_record
-from kraft_runbook.gates import Gate, ParitySummary, Proof, digest_of_file, is_behind, make_proof
-from kraft_runbook.phases import Phase, RollbackPlan, detect_phase, rollback_plan
+from kraft_runbook.migration.checks import run_checks
+from kraft_runbook.migration.gates import Gate, ParitySummary, Proof, digest_of_file, is_behind, make_proof
+from kraft_runbook.migration.phases import Phase, RollbackPlan, detect_phase, rollback_plan
+from kraft_runbook.migration.signatures import By, changes_since, concluded, proven_again, refusal, standing, too_old
+from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.digests import digest_of
-from kraft_runbook.signatures import By, changes_since, concluded, proven_again, refusal, standing, too_old
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)

@@ -9,10 +9,10 @@ from observations import SPEC, observation
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerState, ControllerZnode, Unread
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.leaving import counted_as_down, why_no_fence
-from kraft_runbook.phases import Phase, Step, detect_phase, require
+from kraft_runbook.migration.leaving import counted_as_down, why_no_fence
+from kraft_runbook.migration.phases import Phase, Step, detect_phase, require
+from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures import observe as observing
-from kraft_runbook.way_back import way_back
 
 SILENT = Unread("192.0.2.1:9093 did not answer in 2 s")
 

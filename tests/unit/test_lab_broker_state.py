@@ -7,7 +7,7 @@ from observations import SPEC
 
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.listener_threads import ACLS, CONFIGS, EXTENDED_ACLS, TOKENS, missing_threads
+from kraft_runbook.migration.listener_threads import ACLS, CONFIGS, EXTENDED_ACLS, TOKENS, missing_threads
 from lab.broker_state import _starting, last_words, listeners, since_start
 
 DEAF = "[2026-11-23 05:32:11,103] ERROR [/config/changes-event-process-thread]: Error due to (kafka.common.ZkNodeChangeNotificationListener$ChangeEventProcessThread)\n"

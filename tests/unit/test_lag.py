@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import SPEC, WHY, Spoil, apart, gauges, observation, part, topics, with_quorum, zookeeper
 
-from kraft_runbook.checks import CHECKS, Verdict
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Voter
-from kraft_runbook.conditions import Condition, evaluate
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.checks import CHECKS, Verdict
+from kraft_runbook.migration.conditions import Condition, evaluate
+from kraft_runbook.migration.phases import Phase
 
 H, D = Phase.HYBRID, Phase.DUAL_WRITE
 NAMES = st.frozensets(st.integers(0, 400).map("churn-{}".format), max_size=20)

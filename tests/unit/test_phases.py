@@ -9,7 +9,7 @@ from observations import WHY, Spoil, a_controller, both, broker, gauges, observa
 
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, ControllerZnode, Unread, ZkMigrationState
 from kraft_runbook.errors import Refused
-from kraft_runbook.phases import TRANSITIONS, Phase, PhaseReading, Step, already_past, back_from, detect_phase, forward_from, require, rollback_plan
+from kraft_runbook.migration.phases import TRANSITIONS, Phase, PhaseReading, Step, already_past, back_from, detect_phase, forward_from, require, rollback_plan
 
 KNOWN = tuple(p for p in Phase if p is not Phase.UNKNOWN)
 

@@ -9,10 +9,10 @@ import pytest
 from observations import SPEC, WHY, a_controller, broker, observation, on_host, part, zookeeper
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode, MigrationZnode, Unread
-from kraft_runbook.conditions import Condition, evaluate
-from kraft_runbook.leaving import FencePlan, fence_plan
-from kraft_runbook.phases import Phase
-from kraft_runbook.way_back import quorum_is_lost, way_back
+from kraft_runbook.migration.conditions import Condition, evaluate
+from kraft_runbook.migration.leaving import FencePlan, fence_plan
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 
 Spoil = Callable[[ClusterObservation], ClusterObservation]
 

@@ -17,20 +17,20 @@ from typing import Annotated
 
 import typer
 
-from kraft_runbook.checks import Verdict, render_catalogue, run_checks
-from kraft_runbook.checks.liveness import LIVENESS_SECONDS
-from kraft_runbook.checks.registry import DUAL_WRITING
 from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import ClusterObservation, unread_parts, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.explain import explain
 from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.migration.checks import Verdict, render_catalogue, run_checks
+from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS
+from kraft_runbook.migration.checks.registry import DUAL_WRITING
+from kraft_runbook.migration.explain import explain
+from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
-from kraft_runbook.phases import Phase, detect_phase
-from kraft_runbook.plan import make_plan
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.settled import observe_settled
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from kraft_runbook.checks import CHECKS, CheckResult, Verdict
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.evidence.run_report import RunReport
-from kraft_runbook.explain import Explanation
+from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
+from kraft_runbook.migration.explain import Explanation
+from kraft_runbook.migration.phases import Phase, PhaseReading
+from kraft_runbook.migration.plan import Plan
 from kraft_runbook.parity.parity_report import ParityReport
-from kraft_runbook.phases import Phase, PhaseReading
-from kraft_runbook.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -395,9 +395,9 @@ class HostState:
     unreachable_addresses: tuple[str, ...] | Unread = Unread("not examined")
     """Of the addresses that this node must reach (controllers: ZooKeeper and the brokers' listener), those that it can't."""
     listener_threads: tuple[str, ...] | Unread = Unread("not examined")
-    """The threads through which a ZooKeeper-based broker hears of changes in ZooKeeper, by the same names (``kraft_runbook.listener_threads``)."""
+    """The threads through which a ZooKeeper-based broker hears of changes in ZooKeeper, by the same names (``kraft_runbook.migration.listener_threads``)."""
     controller_threads: tuple[str, ...] | Unread = Unread("not examined")
-    """The threads through which a ZooKeeper-based broker speaks to its controller, by the names that Linux shows (``kraft_runbook.controller_threads``)."""
+    """The threads through which a ZooKeeper-based broker speaks to its controller, by the names that Linux shows (``kraft_runbook.migration.controller_threads``)."""
     secrets_keys: tuple[str, ...] | Unread | None = Unread("not examined")
     """The names of the properties in the host's secrets file, never a value; None where there is no such file."""
     secrets_readable: str | Unread | None = Unread("not examined")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.controller_files import settled_size
-from kraft_runbook.copy_forecast import files_of
-from kraft_runbook.copy_tuning import Size, size_of
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.migration.controller_files import settled_size
+from kraft_runbook.migration.copy_forecast import files_of
+from kraft_runbook.migration.copy_tuning import Size, size_of
 from kraft_runbook.procedures.observe import Scope, observe
 
 

@@ -23,8 +23,8 @@ from kraft_runbook.io.kafka.metadata_quorum import QuorumConnection, describe_qu
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.handover import NothingDeleted, await_election, leave_office, read_office, require_deletable
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.leaving import Departure, FencePlan
-from kraft_runbook.never_copied import why_not_proven
+from kraft_runbook.migration.leaving import Departure, FencePlan
+from kraft_runbook.migration.never_copied import why_not_proven
 from kraft_runbook.parity.final_proof import FinalProof
 from kraft_runbook.parity.state_versions import Behind
 from kraft_runbook.procedures.known_controller import await_known

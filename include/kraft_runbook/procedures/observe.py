@@ -41,7 +41,7 @@ from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, broker_metrics,
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.read_state import read_zookeeper
 from kraft_runbook.io.zookeeper.read_tree import read_tree
-from kraft_runbook.leaving import counted_as_down
+from kraft_runbook.migration.leaving import counted_as_down
 from kraft_runbook.parity.decoding import decoding_of, password_secrets
 
 SOURCE_SECONDS = 4.0

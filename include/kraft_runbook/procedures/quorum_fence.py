@@ -14,7 +14,7 @@ from kraft_runbook.io.hosts.ansible_runs import RunReport, Tell, private_directo
 from kraft_runbook.io.hosts.playbooks import AGAIN, Guard, guarded_controllers, host_name, node_variables, playbook_directory
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.leaving import FencePlan
+from kraft_runbook.migration.leaving import FencePlan
 from kraft_runbook.procedures.observe import accepts
 
 PATIENCE = 120.0

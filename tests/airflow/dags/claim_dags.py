@@ -5,7 +5,7 @@ import os
 from airflow.sdk import DAG, Param
 
 from kraft_runbook.cluster.cluster_file import load_cluster
-from kraft_runbook.conditions import Condition
+from kraft_runbook.migration.conditions import Condition
 from kraft_runbook_airflow.environment import clusters_directory
 from kraft_runbook_airflow.operators import ClaimOperator
 from kraft_runbook_airflow.sensors import ClusterSensor

@@ -11,7 +11,6 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kraft_runbook.checks.model import CheckResult, Severity, Verdict
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     BrokerState,
@@ -24,7 +23,8 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
     ZookeeperState,
 )
-from kraft_runbook.phases import RollbackPlan, detect_phase, rollback_plan
+from kraft_runbook.migration.phases import RollbackPlan, detect_phase, rollback_plan
+from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook_airflow import gates
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import scene
 
-from kraft_runbook.checks import CheckResult, ChecksReport, Severity, Verdict
+from kraft_runbook.migration.checks import CheckResult, ChecksReport, Severity, Verdict
 from kraft_runbook_airflow import soak, triggers
 from kraft_runbook_airflow.triggers import HealthWatchTrigger
 

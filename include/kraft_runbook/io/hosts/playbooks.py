@@ -23,12 +23,12 @@ from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, HostSt
 from kraft_runbook.cluster.properties_text import render_properties, render_secrets
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.controller_files import controller_log4j
-from kraft_runbook.copy_tuning import SMALL, Size
 from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.io.hosts.ansible_runs import HostReport, RunReport, Tell, run_ansible
 from kraft_runbook.io.kafka.metadata_quorum import controller_mode
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.migration.controller_files import controller_log4j
+from kraft_runbook.migration.copy_tuning import SMALL, Size
 
 N = TypeVar("N", Broker, Controller, Broker | Controller)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample, unknown
-from kraft_runbook.checks.registry import UNTIL_FINALIZED, Needs, check
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Found, Unread, ZookeeperTree, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.checks.registry import UNTIL_FINALIZED, Needs, check
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, unknown
 
 MIN_ISR = "min.insync.replicas"
 

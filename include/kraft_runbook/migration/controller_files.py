@@ -8,7 +8,7 @@ from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_pro
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Controller
-from kraft_runbook.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
+from kraft_runbook.migration.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
 
 
 def controller_log4j(spec: ClusterSpec, mode: ControllerMode, size: Size = SMALL) -> dict[str, str]:

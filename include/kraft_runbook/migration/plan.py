@@ -10,11 +10,11 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.copy_forecast import COPY_AHEAD, copy_tuning
-from kraft_runbook.copy_tuning import SMALL, CopyTuning, Size
 from kraft_runbook.errors import Refused
-from kraft_runbook.phases import Phase, RollbackPlan, Step, detect_phase, forward_from, rollback_plan, transition
-from kraft_runbook.way_back import way_back
+from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
+from kraft_runbook.migration.copy_tuning import SMALL, CopyTuning, Size
+from kraft_runbook.migration.phases import Phase, RollbackPlan, Step, detect_phase, forward_from, rollback_plan, transition
+from kraft_runbook.migration.way_back import way_back
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Gates: what is proven before a person decides, and what that person signs.
 
 A proof is a record of what was observed, with a digest over all of it. The signature is a person's approval *of that
-digest*. Just before the step that the gate guards, both are looked at again (``kraft_runbook.signatures``). What the
-person is shown is ``kraft_runbook.gate_page``.
+digest*. Just before the step that the gate guards, both are looked at again (``kraft_runbook.migration.signatures``). What the
+person is shown is ``kraft_runbook.migration.gate_page``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from kraft_runbook.checks.model import CheckResult
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.phases import Phase, RollbackPlan, Step, already_past, detect_phase
+from kraft_runbook.migration.phases import Phase, RollbackPlan, Step, already_past, detect_phase
+from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.digests import digest_of, sha256_of
 
 

@@ -5,12 +5,12 @@ No single metric says that the copy is done and alive; all of these together do 
 
 from __future__ import annotations
 
-from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample, settle, unknown
-from kraft_runbook.checks.registry import DUAL_WRITING, SOAK, check
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerState, Unread, ZkMigrationState, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.conditions import one_controller
-from kraft_runbook.lag import topics_apart, unwritten, voters_behind
+from kraft_runbook.migration.checks.registry import DUAL_WRITING, SOAK, check
+from kraft_runbook.migration.conditions import one_controller
+from kraft_runbook.migration.lag import topics_apart, unwritten, voters_behind
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 
 BLOCKING = Severity.BLOCKING
 COPIED = {"dual_write", "finalize", SOAK}

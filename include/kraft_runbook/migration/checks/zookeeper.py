@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample, settle, unknown
-from kraft_runbook.checks.registry import ANY_PHASE, BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
-from kraft_runbook.checks.software import host_part
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, MigrationZnode, Unread, ZookeeperTree, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.checks.registry import ANY_PHASE, BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
+from kraft_runbook.migration.checks.software import host_part
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 

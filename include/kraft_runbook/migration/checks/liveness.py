@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kraft_runbook.checks.model import CheckResult, Severity, Verdict
 from kraft_runbook.cluster.observation import ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.parity.standstill import CURE, STANDSTILL_SECONDS
+from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 
 CODE = "KRB-DW-001"
 TITLE = "ZooKeeper is still being written (dual write is alive)"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraft_runbook.checks.model import Finding, Severity, failed, passed, sample, settle, unknown
-from kraft_runbook.checks.registry import BEFORE_THE_COPY, ROLLBACK, UNTIL_FINALIZED, Needs, check
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Consequence, ControllerMode, Unread, ZookeeperTree, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
+from kraft_runbook.migration.checks.registry import BEFORE_THE_COPY, ROLLBACK, UNTIL_FINALIZED, Needs, check
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 

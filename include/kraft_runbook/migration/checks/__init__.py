@@ -1,21 +1,21 @@
 """One function a check. Importing this package fills the list in ``registry.CHECKS``."""
 
-from kraft_runbook.checks import (
+from kraft_runbook.migration.checks import (
     broker_calls,
     copy,
     finalization,
     hosts,
     identity,
     listeners,
-    migration,
     producers,
+    safe_gate,
     settings,
     software,
     znodes,
     zookeeper,
 )
-from kraft_runbook.checks.model import CheckResult, ChecksReport, Severity, Verdict
-from kraft_runbook.checks.registry import CHECKS, render_catalogue, run_checks
+from kraft_runbook.migration.checks.registry import CHECKS, render_catalogue, run_checks
+from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Severity, Verdict
 
 __all__ = [
     "CHECKS",
@@ -29,7 +29,7 @@ __all__ = [
     "hosts",
     "identity",
     "listeners",
-    "migration",
+    "safe_gate",
     "producers",
     "render_catalogue",
     "run_checks",

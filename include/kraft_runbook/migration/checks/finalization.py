@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kraft_runbook.checks.hosts import capped, differing_keys
-from kraft_runbook.checks.model import Finding, Severity, failed, settle
-from kraft_runbook.checks.registry import ANY_PHASE, DURING_MIGRATION, Needs, check
-from kraft_runbook.checks.software import host_part
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.controller_files import lacking_migration_mode, size_in_file
-from kraft_runbook.copy_tuning import SMALL
+from kraft_runbook.migration.checks.hosts import capped, differing_keys
+from kraft_runbook.migration.checks.registry import ANY_PHASE, DURING_MIGRATION, Needs, check
+from kraft_runbook.migration.checks.software import host_part
+from kraft_runbook.migration.controller_files import lacking_migration_mode, size_in_file
+from kraft_runbook.migration.copy_tuning import SMALL
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, settle
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 

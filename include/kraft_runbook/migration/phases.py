@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kraft_runbook.birth import born_in_kraft, held_by_zookeeper, log_says_none
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, ZookeeperState, was_read
 from kraft_runbook.errors import Refused
+from kraft_runbook.migration.birth import born_in_kraft, held_by_zookeeper, log_says_none
 
 
 class Phase(StrEnum):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle, unknown
-from kraft_runbook.checks.registry import ANY_PHASE, BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.checks.registry import ANY_PHASE, BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraft_runbook.birth import born_in_kraft
-from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle, unknown
-from kraft_runbook.checks.registry import ANY_PHASE, BEFORE_THE_COPY, DURING_MIGRATION, UNTIL_FINALIZED, check
 from kraft_runbook.cluster.observation import ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.migration.birth import born_in_kraft
+from kraft_runbook.migration.checks.registry import ANY_PHASE, BEFORE_THE_COPY, DURING_MIGRATION, UNTIL_FINALIZED, check
+from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 

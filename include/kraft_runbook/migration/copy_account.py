@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kraft_runbook.checks.copy import EXPECTED_COPY
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
-from kraft_runbook.conditions import Condition
-from kraft_runbook.copy_tuning import duration
 from kraft_runbook.evidence.body import Body, moment, number, part, parts, text, whole
-from kraft_runbook.gates import Gate
+from kraft_runbook.migration.checks.copy import EXPECTED_COPY
+from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration.copy_tuning import duration
+from kraft_runbook.migration.gates import Gate
 
 
 def copied(seen: ClusterObservation) -> dict[str, Any]:

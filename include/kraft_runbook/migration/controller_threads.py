@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
-from kraft_runbook.thread_names import CUTS
+from kraft_runbook.migration.thread_names import CUTS
 
 PREFIX = "zk-broker-"
 """How the names of these threads begin."""

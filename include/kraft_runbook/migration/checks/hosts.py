@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kraft_runbook.checks.model import SAMPLE, Finding, Severity, settle, unknown
-from kraft_runbook.checks.registry import UNTIL_FINALIZED, Needs, check
-from kraft_runbook.checks.software import host_part
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.controller_threads import cut_off
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.checks.registry import UNTIL_FINALIZED, Needs, check
+from kraft_runbook.migration.checks.software import host_part
+from kraft_runbook.migration.controller_threads import cut_off
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, settle, unknown
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 

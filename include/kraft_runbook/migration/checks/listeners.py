@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kraft_runbook.checks.model import Finding, Severity, settle, unknown
-from kraft_runbook.checks.registry import UNTIL_FINALIZED, Needs, check
 from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.listener_threads import deaf
+from kraft_runbook.migration.checks.registry import UNTIL_FINALIZED, Needs, check
+from kraft_runbook.migration.listener_threads import deaf
+from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
 
 
 @check(

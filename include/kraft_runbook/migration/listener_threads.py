@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from kraft_runbook.cluster.node_properties import ZOOKEEPER_AUTHORIZER
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
-from kraft_runbook.thread_names import CUTS
+from kraft_runbook.migration.thread_names import CUTS
 
 _THREAD = "{}-event-process-thread"
 CONFIGS, ACLS, EXTENDED_ACLS, TOKENS = "/config/changes", "/kafka-acl-changes", "/kafka-acl-extended-changes", "/delegation_token/token_changes"

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kraft_runbook.birth import log_says_none
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     ClusterObservation,
@@ -22,9 +21,10 @@ from kraft_runbook.cluster.observation import (
     was_read,
 )
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.lag import topics_apart, unaware_brokers, unwritten, voters_behind
-from kraft_runbook.never_copied import may_have_died_in_the_copy as no_copy_shown
-from kraft_runbook.phases import Phase, detect_phase
+from kraft_runbook.migration.birth import log_says_none
+from kraft_runbook.migration.lag import topics_apart, unaware_brokers, unwritten, voters_behind
+from kraft_runbook.migration.never_copied import may_have_died_in_the_copy as no_copy_shown
+from kraft_runbook.migration.phases import Phase, detect_phase
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kraft_runbook.checks.hosts import capped
-from kraft_runbook.checks.model import Finding, Severity, failed, passed, settle
-from kraft_runbook.checks.registry import BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
-from kraft_runbook.checks.software import host_part
 from kraft_runbook.cluster.controller_settings import BY_KEY, ENFORCED, ZOOKEEPER_PREFIX, decided_for_controllers, declared, shown_values, values_by_broker
 from kraft_runbook.cluster.mode_settings import left_out, of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import controller_properties
@@ -15,8 +11,12 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
-from kraft_runbook.copy_tuning import TUNED_PROPERTIES
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.checks.hosts import capped
+from kraft_runbook.migration.checks.registry import BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
+from kraft_runbook.migration.checks.software import host_part
+from kraft_runbook.migration.copy_tuning import TUNED_PROPERTIES
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 

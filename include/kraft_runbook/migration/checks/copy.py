@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kraft_runbook.checks.model import Finding, Severity, failed, passed, unknown
-from kraft_runbook.checks.registry import Needs, check
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.copy_forecast import COPY_AHEAD, copy_tuning
-from kraft_runbook.copy_tuning import duration
+from kraft_runbook.migration.checks.registry import Needs, check
+from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
+from kraft_runbook.migration.copy_tuning import duration
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
 
 EXPECTED_COPY = "KRB-PRE-054"
 """The check whose evidence says the expected length, for those who quote it."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kraft_runbook.checks.model import Finding, Severity, failed, passed
-from kraft_runbook.checks.registry import UNTIL_FINALIZED, check
 from kraft_runbook.cluster.broker_calls import Properties, lacking, left_to_the_jvm
 from kraft_runbook.cluster.controller_settings import declared
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Listener
+from kraft_runbook.migration.checks.registry import UNTIL_FINALIZED, check
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed
 
 
 @check(

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.conditions import one_controller
-from kraft_runbook.leaving import gone_risk, why_no_fence
-from kraft_runbook.never_copied import may_have_died_in_the_copy
-from kraft_runbook.phases import Phase, RollbackPlan, Step, detect_phase, rollback_plan, transition
+from kraft_runbook.migration.conditions import one_controller
+from kraft_runbook.migration.leaving import gone_risk, why_no_fence
+from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
+from kraft_runbook.migration.phases import Phase, RollbackPlan, Step, detect_phase, rollback_plan, transition
 
 BROKER_SECONDS = 20.0
 """About what one broker's restart takes until it is in every ISR (measured on a lab of 501 partitions; grows with the partitions)."""

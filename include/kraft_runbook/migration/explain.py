@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kraft_runbook.checks.liveness import dual_write_liveness
-from kraft_runbook.checks.model import Verdict
-from kraft_runbook.checks.registry import DUAL_WRITING, SOAK, Check, Needs, applicable
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, unread_parts, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
-from kraft_runbook.never_copied import may_have_died_in_the_copy
-from kraft_runbook.phases import Phase, RollbackPlan, detect_phase, forward_from
-from kraft_runbook.silent_nodes import name_silent, silent_controllers
-from kraft_runbook.way_back import quorum_is_lost, render_estimate, way_back
+from kraft_runbook.migration.checks.liveness import dual_write_liveness
+from kraft_runbook.migration.checks.registry import DUAL_WRITING, SOAK, Check, Needs, applicable
+from kraft_runbook.migration.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
+from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
+from kraft_runbook.migration.phases import Phase, RollbackPlan, detect_phase, forward_from
+from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
+from kraft_runbook.migration.way_back import quorum_is_lost, render_estimate, way_back
+from kraft_runbook.runbook.check_results import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _leaderless(seen: ClusterObservation, phase: Phase) -> str | None:
 
 
 def _may_be_cut_off(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
-    """After KRaft was left: what a broker leads that lost a thread to its controller stays out of sync (``kraft_runbook.controller_threads``)."""
+    """After KRaft was left: what a broker leads that lost a thread to its controller stays out of sync (``kraft_runbook.migration.controller_threads``)."""
     left = seen.brokers_in(BrokerMode.HYBRID) if phase is Phase.ZOOKEEPER else ()
     if left and was_read(seen.topics) and any(seen.topics.out_of_sync_by_broker.values()):
         yield (

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 
-from kraft_runbook.checks.model import CheckResult, Severity, Verdict
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.copy_forecast import COPY_AHEAD, copy_tuning
-from kraft_runbook.gates import Gate, Proof
-from kraft_runbook.phases import detect_phase
-from kraft_runbook.way_back import BROKER_SECONDS, CONTROLLER_SECONDS, render_estimate
+from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
+from kraft_runbook.migration.gates import Gate, Proof
+from kraft_runbook.migration.phases import detect_phase
+from kraft_runbook.migration.way_back import BROKER_SECONDS, CONTROLLER_SECONDS, render_estimate
+from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 
 MEANING: Mapping[Gate, str] = {
     Gate.START: "Approving starts the migration. The way back stays open.",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from inspect import cleandoc
 
-from kraft_runbook.checks.model import CheckResult, ChecksReport, Finding, Severity, Verdict
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.phases import Phase
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Finding, Severity, Verdict
 
 CheckFunction = Callable[..., Finding]
 
