@@ -16,9 +16,9 @@ from airflow.triggers.base import StartTriggerArgs
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.migration.checks import Verdict, run_checks
+from kraft_runbook.migration.checks import Verdict
+from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.liveness import CODE, LIVENESS_SECONDS, dual_write_liveness
-from kraft_runbook.migration.checks.registry import DUAL_WRITING
 from kraft_runbook.migration.gate_page import render_in_full, render_page, what_happens_next
 from kraft_runbook.migration.gates import NEEDS_PARITY, Gate, Proof, is_behind, make_proof
 from kraft_runbook.migration.phases import RollbackPlan, detect_phase
@@ -119,7 +119,7 @@ def examine(
 
 def _judge(spec: ClusterSpec, gate: Gate, seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
     phase = detect_phase(seen).phase
-    found = run_checks(seen, spec, phase, gate=gate.value, earlier=earlier).results
+    found = CHECKS.run(seen, spec, phase, gate=gate.value, earlier=earlier).results
     if earlier is not None and (gate in NEEDS_PARITY or (phase in DUAL_WRITING and not quorum_is_lost(seen))):
         return (*found, dual_write_liveness(earlier, seen))
     return found

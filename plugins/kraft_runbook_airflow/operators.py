@@ -14,8 +14,8 @@ from kraft_runbook.errors import Refused, SecretMissing, Unreachable
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.migration.checks import CheckResult, ChecksReport, Verdict, run_checks
-from kraft_runbook.migration.checks.registry import DUAL_WRITING
+from kraft_runbook.migration.checks import CheckResult, ChecksReport, Verdict
+from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.gates import GATE_BEFORE
 from kraft_runbook.migration.lost_disk import why_not_anew
 from kraft_runbook.migration.phases import BEYOND_HYBRID, Phase, PhaseReading, Step, already_past, detect_phase, require
@@ -82,7 +82,7 @@ class PreflightOperator(ClusterOperator):
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
-            return run_checks(seen, spec, detect_phase(seen).phase, earlier=earlier).results
+            return CHECKS.run(seen, spec, detect_phase(seen).phase, earlier=earlier).results
 
         seen, checks = look_and_judge(
             spec, judge, tell=self.log.info, apart=spec.deadlines.poll, gone=said_to_be_gone(context, spec), scope=Scope.FULL, with_hosts=True

@@ -13,7 +13,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.migration.checks.registry import DUAL_WRITING
+from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.conditions import Condition
 from kraft_runbook.migration.gates import GATE_BEFORE, Gate
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, gone_risk, why_no_fence

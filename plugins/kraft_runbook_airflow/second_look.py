@@ -9,10 +9,11 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks import CheckResult
+from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import CODE
-from kraft_runbook.migration.checks.registry import CHECKS, Needs
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook_airflow.environment import airflow_secrets
 
 Checks = tuple[CheckResult, ...]

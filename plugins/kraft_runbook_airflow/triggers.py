@@ -13,7 +13,8 @@ from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.migration.checks import CheckResult, Verdict, run_checks
+from kraft_runbook.migration.checks import CheckResult, Verdict
+from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.conditions import Condition
 from kraft_runbook.migration.copy_account import copied
@@ -162,7 +163,7 @@ class HealthWatchTrigger(BaseTrigger):
         while time.time() < self.until:
             await asyncio.sleep(min(3.0, max(0.0, self.until - time.time())) + 0.1)
             before, seen = seen, await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
-            results = [*run_checks(seen, spec, detect_phase(seen).phase, gate="soak", earlier=before).results, dual_write_liveness(earlier, seen)]
+            results = [*CHECKS.run(seen, spec, detect_phase(seen).phase, gate="soak", earlier=before).results, dual_write_liveness(earlier, seen)]
             if (seen.observed_at - earlier.observed_at).total_seconds() > 2:
                 earlier = seen
             bad = {r.code: bad.get(r.code, 0) + 1 for r in results if r.blocks}

@@ -8,10 +8,10 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks import Verdict, run_checks
+from kraft_runbook.migration.checks import Verdict
+from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.finalization import ON_DISK
 from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
-from kraft_runbook.migration.checks.registry import DUAL_WRITING
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.way_back import quorum_is_lost, render_estimate, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
@@ -35,7 +35,7 @@ class WayBackWatch(ClusterOperator):
         time.sleep(LIVENESS_SECONDS)
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, with_hosts=True)
         phase = detect_phase(seen).phase
-        results = [each for each in run_checks(seen, spec, phase, earlier=earlier).results if each.code in THREATS]
+        results = [each for each in CHECKS.run(seen, spec, phase, earlier=earlier).results if each.code in THREATS]
         stopped = None
         if phase in DUAL_WRITING:
             alive = dual_write_liveness(earlier, seen)

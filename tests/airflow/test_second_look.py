@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode
-from kraft_runbook.migration.checks import run_checks
+from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook_airflow import second_look
@@ -20,7 +20,7 @@ N = SPEC.deadlines.healthy_in_a_row
 
 
 def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> Checks:
-    return run_checks(seen, SPEC, Phase.HYBRID, gate="dual_write", earlier=earlier).results
+    return CHECKS.run(seen, SPEC, Phase.HYBRID, gate="dual_write", earlier=earlier).results
 
 
 class Looks:

@@ -15,13 +15,13 @@ from watched import Watched, watching
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
-from kraft_runbook.migration.checks import run_checks
+from kraft_runbook.migration.checks.catalogue import CHECKS, SOAK
 from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
-from kraft_runbook.migration.checks.registry import CHECKS, SOAK, Needs
 from kraft_runbook.migration.conditions import Condition, evaluate
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
+from kraft_runbook.runbook.checklist import Needs
 
 TOPIC = "without-state"
 PARTITIONS = 12
@@ -88,7 +88,7 @@ def nothing_is_refused_while_controllers_and_brokers_start(start: Watched) -> No
 def judge(lab: Lab, earlier: ClusterObservation, seen: ClusterObservation) -> dict[str, str]:
     """What blocks at the gates behind the copy, and what the waits would wait for."""
     phase = detect_phase(seen).phase
-    gates = [r for gate in ("dual_write", SOAK) for r in run_checks(seen, lab.spec, phase, gate=gate, earlier=earlier).results]
+    gates = [r for gate in ("dual_write", SOAK) for r in CHECKS.run(seen, lab.spec, phase, gate=gate, earlier=earlier).results]
     found = {r.code: r.evidence for r in gates if r.blocks and CHECKS[r.code].needs is Needs.LIVE}
     waits = [(Condition.METADATA_COPIED, None), (Condition.QUORUM_WHOLE, None), *((Condition.BROKER_IN_SYNC, i) for i in lab.spec.broker_ids)]
     for condition, node_id in waits:

@@ -13,7 +13,8 @@ from kazoo.client import KazooClient
 from labs import Lab
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
-from kraft_runbook.migration.checks import Verdict, run_checks
+from kraft_runbook.migration.checks import Verdict
+from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.conditions import Condition, evaluate
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
@@ -49,7 +50,7 @@ def test_a_live_look_takes_less_than_a_second(own_lab: Lab) -> None:
 
 def test_preflight_of_a_fresh_lab_passes_with_hosts(own_lab: Lab) -> None:
     seen = look(own_lab, Scope.FULL, with_hosts=True)
-    report = run_checks(seen, own_lab.spec, Phase.ZOOKEEPER)
+    report = CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER)
     assert report.verdict is Verdict.PASS, report.render_text()
 
 
@@ -71,7 +72,7 @@ def test_a_missing_state_znode_and_a_client_of_zookeeper_are_found(own_lab: Lab)
         client.close()
     assert was_read(seen.zookeeper) and was_read(seen.zookeeper.tree)
     assert seen.zookeeper.tree.partitions_without_state == (f"{topic}-0",)
-    assert [r.code for r in run_checks(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").results if r.verdict is Verdict.FAIL] == [
+    assert [r.code for r in CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").results if r.verdict is Verdict.FAIL] == [
         "KRB-PRE-014",
         "KRB-PRE-034",
     ]
@@ -92,7 +93,7 @@ def test_a_quota_and_a_password_that_would_end_every_controller_block_preflight_
     finally:
         client.stop()
         client.close()
-    told = {r.code: r.evidence for r in run_checks(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").blocking if r.verdict is Verdict.FAIL}
+    told = {r.code: r.evidence for r in CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").blocking if r.verdict is Verdict.FAIL}
     assert told.keys() == {"KRB-PRE-027", "KRB-PRE-060", "KRB-PRE-061", "KRB-PRE-062"}
     assert told["KRB-PRE-060"] == f"every controller ends in the copy: 1: {path} (consumer_byte_rate is not a number)"
     assert told["KRB-PRE-061"] == f"a broker would not come up: 1: {path} (consumer_byte_rate is not a number)"
@@ -108,7 +109,7 @@ def test_a_broker_whose_listener_died_blocks_preflight_with_the_way_out(own_lab:
 
 
 def answer_064(lab: Lab) -> tuple[bool, str, str]:
-    (found,) = [r for r in run_checks(look(lab, with_hosts=True), lab.spec, Phase.ZOOKEEPER).results if r.code == "KRB-PRE-064"]
+    (found,) = [r for r in CHECKS.run(look(lab, with_hosts=True), lab.spec, Phase.ZOOKEEPER).results if r.code == "KRB-PRE-064"]
     return found.passed, found.evidence, found.fix
 
 

@@ -14,7 +14,7 @@ from kraft_runbook.cluster.node_properties import broker_properties, controller_
 from kraft_runbook.cluster.observation import BrokerMode, BrokerZnode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import ClusterFileError
-from kraft_runbook.migration.checks import run_checks
+from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.procedures.observe import accepts
 
@@ -46,7 +46,7 @@ def test_a_live_endpoint_is_compared_as_kafka_registers_it() -> None:
     seen = observation(Phase.ZOOKEEPER, spec)
     brokers = {b.id: BrokerZnode(b.id, tuple(f"{each.name}://{b.advertised(each)}" for each in b.listeners), b.rack) for b in spec.brokers}
     seen = replace(seen, zookeeper=replace(seen.zookeeper, brokers=brokers))  # type: ignore[type-var]
-    (result,) = [each for each in run_checks(seen, spec, Phase.ZOOKEEPER).results if each.code == "KRB-PRE-008"]
+    (result,) = [each for each in CHECKS.run(seen, spec, Phase.ZOOKEEPER).results if each.code == "KRB-PRE-008"]
     assert result.passed, result.evidence
 
 

@@ -10,7 +10,8 @@ from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecurityProtocol
-from kraft_runbook.migration.checks import Verdict, run_checks
+from kraft_runbook.migration.checks import Verdict
+from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.phases import Phase
 
 SSL, SASL_PLAINTEXT, SASL_SSL = SecurityProtocol.SSL, SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL
@@ -20,7 +21,7 @@ ENABLED = "listener.name.internal.sasl.enabled.mechanisms"
 
 def said(spec: ClusterSpec) -> dict[str, str]:
     """The two checks that do not pass, with their evidence."""
-    report = run_checks(observation(Phase.ZOOKEEPER, spec), spec, Phase.ZOOKEEPER, gate="start")
+    report = CHECKS.run(observation(Phase.ZOOKEEPER, spec), spec, Phase.ZOOKEEPER, gate="start")
     return {r.code: r.evidence for r in report.results if r.verdict is not Verdict.PASS and r.code in ("KRB-PRE-078", "KRB-PRE-079")}
 
 

@@ -51,14 +51,13 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecurityProtocol
-from kraft_runbook.migration.checks import CHECKS, CheckResult, ChecksReport, Severity, Verdict, render_catalogue, run_checks
-from kraft_runbook.migration.checks.hosts import differing_keys
+from kraft_runbook.migration.checks import CHECKS, CheckResult, ChecksReport, Severity, Verdict, render_catalogue
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
-from kraft_runbook.migration.checks.registry import Needs
-from kraft_runbook.migration.checks.software import java_release
 from kraft_runbook.migration.controller_files import lacking_migration_mode
 from kraft_runbook.migration.copy_tuning import LARGE, Settings, estimate, heap_needed
 from kraft_runbook.migration.phases import Phase
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.cluster_checks import differing_keys, java_release
 
 Z, P, H, D, F = Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED
 NO_ZOOKEEPER, NO_TREE, NO_QUORUM, NO_HOSTS = part(zookeeper=WHY), zookeeper(tree=WHY), part(quorum=WHY), part(hosts=WHY)
@@ -427,7 +426,7 @@ NEVER_UNKNOWN = {"KRB-PRE-017", "KRB-PRE-073", "KRB-PRE-075", "KRB-PRE-078", "KR
 
 
 def answer(code: str, seen: ClusterObservation, phase: Phase, gate: str | None, spec: ClusterSpec = SPEC) -> CheckResult:
-    (result,) = [r for r in run_checks(seen, spec, phase, gate=gate, earlier=seen).results if r.code == code]
+    (result,) = [r for r in CHECKS.run(seen, spec, phase, gate=gate, earlier=seen).results if r.code == code]
     return result
 
 
@@ -440,7 +439,7 @@ def test_every_check_has_a_failure_and_an_unknown_in_these_tables() -> None:
     ("phase", "gate"), [(Z, None), (Z, "start"), (P, None), (H, None), (H, "dual_write"), (D, None), (D, "finalize"), (D, "soak"), (H, "soak")]
 )
 def test_a_healthy_cluster_passes_every_check_that_applies(phase: Phase, gate: str | None) -> None:
-    report = run_checks(observation(phase), SPEC, phase, gate=gate, earlier=observation(phase))
+    report = CHECKS.run(observation(phase), SPEC, phase, gate=gate, earlier=observation(phase))
     assert [r for r in report.results if not r.passed] == []
     assert len(report.results) > 10
     assert report.verdict is Verdict.PASS
@@ -491,13 +490,13 @@ def test_with_everything_unread_no_check_passes_but_those_of_the_file() -> None:
         seen = broker(i, running=WHY, mode=WHY, metrics=WHY, software_version=WHY, advertised_cluster_id=WHY)(seen)
     for i in (101, 102, 103):
         seen = a_controller(i, running=WHY, mode=WHY, metrics=WHY)(seen)
-    passing = {r.code for phase in Phase for gate in (None, "dual_write", "finalize") for r in run_checks(seen, SPEC, phase, gate=gate).results if r.passed}
+    passing = {r.code for phase in Phase for gate in (None, "dual_write", "finalize") for r in CHECKS.run(seen, SPEC, phase, gate=gate).results if r.passed}
     assert passing == NEVER_UNKNOWN
 
 
 def test_the_soak_needs_neither_a_deep_read_nor_hosts() -> None:
     seen = both(NO_TREE, NO_HOSTS, zookeeper(connections=WHY))(observation(D))
-    report = run_checks(seen, SPEC, D, gate="soak", earlier=seen)
+    report = CHECKS.run(seen, SPEC, D, gate="soak", earlier=seen)
     assert report.verdict is Verdict.PASS
     assert all(CHECKS[r.code].needs is Needs.LIVE for r in report.results)
 

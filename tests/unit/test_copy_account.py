@@ -8,7 +8,7 @@ from evidence_runs import Run, forward
 from observations import SPEC, WHY, observation, part, with_quorum
 
 from kraft_runbook.cluster.observation import CopySpan
-from kraft_runbook.migration.checks import run_checks
+from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.copy_account import copied, copy_account
 from kraft_runbook.migration.gates import Gate, make_proof
 from kraft_runbook.migration.phases import Phase, rollback_plan
@@ -21,7 +21,7 @@ def run(*, span: CopySpan | None, start_gate: bool = True) -> Run:
     found = Run()
     if start_gate:
         seen = observation(Phase.ZOOKEEPER)
-        checks = run_checks(seen, SPEC, Phase.ZOOKEEPER, gate="start").results
+        checks = CHECKS.run(seen, SPEC, Phase.ZOOKEEPER, gate="start").results
         proof = make_proof(Gate.START, seen, SPEC, checks=checks, parity=None, rollback=rollback_plan(Phase.ZOOKEEPER), made_at=BEGAN)
         found.write("gate_start.prove", "proven", {"gate": "start", "digest": proof.digest, "proof": proof.to_dict()})
     wait = {"condition": "metadata_copied", "node_id": None, "seconds": 51.2, "error": ""}

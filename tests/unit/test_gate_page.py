@@ -9,7 +9,7 @@ import pytest
 from observations import SPEC, broker, observation
 
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.migration.checks import run_checks
+from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.gate_page import render_in_full, render_page, what_happens_next
 from kraft_runbook.migration.gates import Gate, ParitySummary, make_proof
 from kraft_runbook.migration.phases import Phase
@@ -71,7 +71,7 @@ def test_it_holds_as_long_as_the_parity_report_does():
 
 def test_the_start_gate_says_which_nodes_and_how_long_the_copy_takes():
     seen = observation(Phase.ZOOKEEPER)
-    checks = run_checks(seen, SPEC, Phase.ZOOKEEPER, gate="start").results
+    checks = CHECKS.run(seen, SPEC, Phase.ZOOKEEPER, gate="start").results
     page = render_page(proof(Gate.START, seen, checks))
     assert "1. Provision controller 101, 102, 103" in page
     assert "2. Restart broker 1, 2, 3 in migration mode, one by one." in page

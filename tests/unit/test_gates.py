@@ -13,7 +13,7 @@ from observations import SPEC, broker, controller, observation
 from kraft_runbook.cluster.observation import BrokerMode, ControllerState, ControllerZnode, Unread, ZkMigrationState, was_read
 from kraft_runbook.cluster.spec_parts import Approvals
 from kraft_runbook.evidence.record import make_record
-from kraft_runbook.migration.checks import run_checks
+from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.gates import Gate, ParitySummary, Proof, digest_of_file, is_behind, make_proof
 from kraft_runbook.migration.phases import Phase, RollbackPlan, detect_phase, rollback_plan
 from kraft_runbook.migration.signatures import By, changes_since, concluded, proven_again, refusal, standing, too_old
@@ -284,15 +284,15 @@ def test_a_controller_that_dies_after_the_copy_can_be_signed_for_by_a_run_that_f
     down = Unread("it does not run")
     lost = replace(seen, controllers={**seen.controllers, 103: ControllerState(103, False, down, down)})
     made_anew = replace(lost, hosts={**lost.hosts, 103: replace(lost.hosts[103], config=None, formatted_cluster_id=None, has_metadata_log=False)})
-    well = {each.code for each in run_checks(seen, SPEC, seen_phase(seen), gate="start", earlier=seen).blocking}
+    well = {each.code for each in CHECKS.run(seen, SPEC, seen_phase(seen), gate="start", earlier=seen).blocking}
     for each in (lost, made_anew):
         assert not is_behind(Gate.START, each)
-        assert {c.code for c in run_checks(each, SPEC, seen_phase(each), gate="start", earlier=each).blocking} <= well
+        assert {c.code for c in CHECKS.run(each, SPEC, seen_phase(each), gate="start", earlier=each).blocking} <= well
         proof = proof_of(each, Gate.START)
         assert "0 of 1 approvals" in why(proof, Journal(proof).prove(passed=True), each, confirming=False, node=103)
         assert why(proof, signed(proof, "ann").confirm(), each, confirming=False, node=103) is None
     for gate in ("dual_write", "finalize"):
-        assert "KRB-PRE-006" in {c.code for c in run_checks(lost, SPEC, seen_phase(lost), gate=gate, earlier=lost).blocking}
+        assert "KRB-PRE-006" in {c.code for c in CHECKS.run(lost, SPEC, seen_phase(lost), gate=gate, earlier=lost).blocking}
 
 
 def seen_phase(seen):

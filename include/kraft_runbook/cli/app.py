@@ -24,9 +24,9 @@ from kraft_runbook.cluster.observation import ClusterObservation, unread_parts, 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.migration.checks import Verdict, render_catalogue, run_checks
+from kraft_runbook.migration.checks import Verdict, render_catalogue
+from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS
-from kraft_runbook.migration.checks.registry import DUAL_WRITING
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.plan import make_plan
@@ -86,7 +86,7 @@ def preflight_command(
     earlier = _look(spec)
     seen = _look(spec, after=earlier, scope=Scope.FULL, with_hosts=True)
     phase = detect_phase(seen).phase
-    report = run_checks(seen, spec, phase, gate=gate, earlier=earlier)
+    report = CHECKS.run(seen, spec, phase, gate=gate, earlier=earlier)
     typer.echo(
         to_json("preflight", PreflightOutput(spec.name, phase, report.verdict, report.results))
         if as_json

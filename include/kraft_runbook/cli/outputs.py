@@ -97,8 +97,17 @@ def checks_output() -> ChecksOutput:
     """The list of checks as a value."""
     return ChecksOutput(
         tuple(
-            CheckEntry(c.code, c.title, c.severity.value, tuple(p.value for p in Phase if p in c.phases), tuple(sorted(c.gates)), c.needs.value, c.why, c.fix)
-            for _, c in sorted(CHECKS.items())
+            CheckEntry(
+                c.code,
+                c.title,
+                c.severity.value,
+                tuple(p.value for p in Phase if c.stages is None or p in c.stages),
+                tuple(sorted(c.gates)),
+                c.needs.value,
+                c.why,
+                c.fix,
+            )
+            for c in CHECKS.values()
         )
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from typing_extensions import TypeIs
 
@@ -452,3 +452,11 @@ def unread_parts(seen: ClusterObservation) -> tuple[str, ...]:
                 f"controller {controller.id}: {part.reason}" for part in (controller.running, controller.mode, controller.metrics) if isinstance(part, Unread)
             ]
     return tuple(dict.fromkeys(found))
+
+
+def host_part(seen: ClusterObservation, node_id: int, name: str) -> Any:
+    """A part of a node's host state; Unread where the hosts, this host or this part were not read."""
+    if not was_read(seen.hosts):
+        return seen.hosts
+    host: HostState | None = seen.hosts.get(node_id)
+    return Unread(f"node {node_id}'s host was not examined") if host is None else getattr(host, name)

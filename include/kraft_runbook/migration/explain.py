@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, unread_parts, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING, SOAK
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
-from kraft_runbook.migration.checks.registry import DUAL_WRITING, SOAK, Check, Needs, applicable
 from kraft_runbook.migration.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
 from kraft_runbook.migration.phases import Phase, RollbackPlan, detect_phase, forward_from
 from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
 from kraft_runbook.migration.way_back import quorum_is_lost, render_estimate, way_back
 from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.runbook.checklist import Check, Needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ TOLD_BY_THE_PHASE = frozenset({"KRB-PRE-001", "KRB-PRE-002"})
 def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Explanation:
     """Put an observation into words. A LIVE one is enough. ``earlier``: one some seconds before; dual write and topics under change need it."""
     reading = detect_phase(seen)
-    looked_at = tuple(each for each in applicable(reading.phase, SOAK if reading.phase in DUAL_WRITING else None) if _is_answerable(each, seen, earlier))
+    looked_at = tuple(each for each in CHECKS.applicable(reading.phase, SOAK if reading.phase in DUAL_WRITING else None) if _is_answerable(each, seen, earlier))
     blocking = [result for result in (each.run(seen, spec, earlier) for each in looked_at if each.code not in TOLD_BY_THE_PHASE) if result.blocks]
     stopped = None
     if earlier is not None and reading.phase in DUAL_WRITING and not quorum_is_lost(seen):
@@ -107,7 +108,7 @@ def _asked_for(seen: ClusterObservation) -> frozenset[Needs]:
 
 def _not_looked_at(phase: Phase, seen: ClusterObservation) -> str:
     """One line: which checks were left out, and what shows them."""
-    left = [each.needs for each in applicable(phase, None) if each.needs not in _asked_for(seen)]
+    left = [each.needs for each in CHECKS.applicable(phase, None) if each.needs not in _asked_for(seen)]
     parts = [f"{what} ({left.count(needs)} checks)" for needs, what in ((Needs.TREE, "each topic's znodes"), (Needs.HOSTS, "the hosts")) if needs in left]
     return f"Not looked at: {' and '.join(parts)}; kraft-runbook preflight does." if parts else ""
 

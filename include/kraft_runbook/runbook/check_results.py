@@ -103,7 +103,7 @@ def _cell(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check function returns; the registry adds code, title, severity and the default fix."""
+    """What a check function returns; the list adds code, title, severity and the default fix."""
 
     verdict: Verdict
     evidence: str

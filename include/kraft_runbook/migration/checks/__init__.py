@@ -1,4 +1,4 @@
-"""One function a check. Importing this package fills the list in ``registry.CHECKS``."""
+"""One function a check. Importing this package fills the list in ``catalogue.CHECKS``."""
 
 from kraft_runbook.migration.checks import (
     broker_calls,
@@ -14,7 +14,7 @@ from kraft_runbook.migration.checks import (
     znodes,
     zookeeper,
 )
-from kraft_runbook.migration.checks.registry import CHECKS, render_catalogue, run_checks
+from kraft_runbook.migration.checks.catalogue import CHECKS, render_catalogue
 from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Severity, Verdict
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "safe_gate",
     "producers",
     "render_catalogue",
-    "run_checks",
     "settings",
     "software",
     "znodes",

@@ -10,7 +10,7 @@ from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Listener
-from kraft_runbook.migration.checks.registry import UNTIL_FINALIZED, check
+from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed
 
 
@@ -20,7 +20,7 @@ from kraft_runbook.runbook.check_results import Finding, Severity, failed, passe
     fix="write what is named under controller_properties, or under controllers[].properties where it differs by host; under 'secrets' what is secret "
     "(ssl.truststore.password, ssl.keystore.password, ssl.key.password, the jaas.config with a user and password): they are given to the controllers too. "
     "Put the stores on the controllers' hosts",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
 )
 def controllers_can_log_in_to_brokers(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every controller has what it needs to log in to the brokers' inter-broker listener.
@@ -38,7 +38,7 @@ def controllers_can_log_in_to_brokers(seen: ClusterObservation, spec: ClusterSpe
     severity=Severity.WARNING,
     fix="see that the controllers' services start with the same JVM options as the brokers' (KAFKA_OPTS) and that their JVM trusts the brokers' certificates; or "
     "write what is named under controller_properties",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
 )
 def nothing_of_the_login_is_left_to_the_jvm(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """What the controllers log in to brokers with stands in their properties.

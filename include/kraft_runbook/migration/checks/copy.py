@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.registry import Needs, check
+from kraft_runbook.migration.checks.catalogue import check
 from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.migration.copy_tuning import duration
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
+from kraft_runbook.runbook.checklist import Needs
 
 EXPECTED_COPY = "KRB-PRE-054"
 """The check whose evidence says the expected length, for those who quote it."""
@@ -20,7 +21,7 @@ _PACKET = (
 )
 
 
-@check(EXPECTED_COPY, severity=Severity.WARNING, fix=_RAISE, phases=COPY_AHEAD)
+@check(EXPECTED_COPY, severity=Severity.WARNING, fix=_RAISE, stages=COPY_AHEAD)
 def the_copy_fits_its_deadline(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The metadata's copy is expected to end within half of its deadline.
 
@@ -36,7 +37,7 @@ def the_copy_fits_its_deadline(seen: ClusterObservation, spec: ClusterSpec) -> F
     return passed(told) if tuning.expected.beyond is None else unknown(told, _RAISE)
 
 
-@check("KRB-PRE-055", severity=Severity.WARNING, fix=_HEAP, phases=COPY_AHEAD)
+@check("KRB-PRE-055", severity=Severity.WARNING, fix=_HEAP, stages=COPY_AHEAD)
 def the_controllers_heap_fits_the_copy(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The controllers' heap is large enough for the copy and for telling the brokers.
 
@@ -52,7 +53,7 @@ def the_controllers_heap_fits_the_copy(seen: ClusterObservation, spec: ClusterSp
     return passed(tuning.render_heap()) if enough else failed(tuning.render_heap())
 
 
-@check("KRB-PRE-056", severity=Severity.BLOCKING, fix=_PACKET, phases=COPY_AHEAD, needs=Needs.TREE)
+@check("KRB-PRE-056", severity=Severity.BLOCKING, fix=_PACKET, stages=COPY_AHEAD, needs=Needs.TREE)
 def the_list_of_topics_fits_into_a_packet(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The controllers can take the list of all topics from ZooKeeper in one packet.
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, host_part, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.hosts import capped, differing_keys
-from kraft_runbook.migration.checks.registry import ANY_PHASE, DURING_MIGRATION, Needs, check
-from kraft_runbook.migration.checks.software import host_part
+from kraft_runbook.migration.checks.catalogue import DURING_MIGRATION, check
 from kraft_runbook.migration.controller_files import lacking_migration_mode, size_in_file
 from kraft_runbook.migration.copy_tuning import SMALL
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, settle
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.cluster_checks import capped, differing_keys
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -27,7 +27,7 @@ ON_DISK = ("KRB-PRE-047",)
     "KRB-PRE-047",
     severity=BLOCKING,
     fix="put back what is named before anybody restarts that controller: the first time it leads without it, the migration is final",
-    phases=DURING_MIGRATION,
+    stages=DURING_MIGRATION,
     needs=Needs.HOSTS,
 )
 def controller_files_are_in_migration_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -62,7 +62,7 @@ def _another_zookeeper(config: Mapping[str, str], spec: ClusterSpec) -> Iterator
     "KRB-PRE-053",
     severity=WARNING,
     fix="bring the cluster file's properties in line with what lies on the host, or correct the host's file; finalization writes the file whole",
-    phases=DURING_MIGRATION,
+    stages=DURING_MIGRATION,
     needs=Needs.HOSTS,
 )
 def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -89,7 +89,7 @@ def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec
     severity=BLOCKING,
     fix="restart that controller with zookeeper.metadata.migration.enable=true before it is elected, and restart no other controller before that: the first "
     "time it leads, the migration is final",
-    phases=DURING_MIGRATION,
+    stages=DURING_MIGRATION,
 )
 def no_controller_runs_without_the_flag(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No controller runs without the migration flag before finalization.
@@ -108,7 +108,6 @@ def no_controller_runs_without_the_flag(seen: ClusterObservation, spec: ClusterS
     fix="restart each broker that is left in KRaft mode now, one by one (docs/finalization.md): it is the only way left. Putting the migration flag back does not "
     "help, the state stays final and ZooKeeper is never written again; do not restart a broker in migration mode, it may not be able to register; do not go back "
     "to ZooKeeper, it lacks every change made since",
-    phases=ANY_PHASE,
 )
 def no_broker_was_left_behind(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No broker is in migration mode once the migration is final.

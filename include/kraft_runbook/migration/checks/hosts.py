@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
-from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
-from kraft_runbook.cluster.node_properties import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, broker_properties, controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
-from kraft_runbook.cluster.sensitive import is_sensitive
+from kraft_runbook.cluster.node_properties import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, controller_properties
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread, host_part, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.registry import UNTIL_FINALIZED, Needs, check
-from kraft_runbook.migration.checks.software import host_part
+from kraft_runbook.migration.checks.catalogue import CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.migration.phases import Phase
-from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, settle, unknown
+from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
-CLOCK_SKEW_SECONDS = 1.0
-FREE_BYTES = 1024**3
-"""Room for the metadata log, its snapshots (142 MB at a million partitions, measured) and logs."""
-AS_RENDERED = (
-    "bring the cluster file's properties in line with what lies on the host (kraft-runbook plan shows both), or correct the host's file and restart the broker"
-)
+CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-040", "KRB-PRE-042", "KRB-PRE-045", "KRB-PRE-046")))
+
 POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
-
-
-@check("KRB-PRE-040", severity=WARNING, fix="synchronize the host's clock (chrony, ntpd)", needs=Needs.HOSTS)
-def clocks_agree(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """The hosts' clocks agree within a second.
-
-    Token expiry, retention and the evidence of this run are read by clock.
-    """
-    wrong, unread = [], []
-    for node_id in _nodes(spec):
-        skew = host_part(seen, node_id, "clock_skew_seconds")
-        if isinstance(skew, Unread):
-            unread.append(f"node {node_id}: {skew.reason}")
-        elif isinstance(skew, int | float) and abs(skew) > CLOCK_SKEW_SECONDS:
-            wrong.append(f"node {node_id} is off by {skew:.1f} s")
-    return settle(wrong, unread, f"within {CLOCK_SKEW_SECONDS:g} s")
 
 
 @check(
     "KRB-PRE-041",
     severity=BLOCKING,
     fix="free the port, or give the controller another one in the cluster file",
-    phases={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
+    stages={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
     needs=Needs.HOSTS,
 )
 def controller_ports_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -68,22 +46,6 @@ def controller_ports_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Fi
         if state.running is True and isinstance(ports, Unread):
             wrong.append(f"{controller.address}, declared for controller {controller.id}, is in use by something that is no Kafka controller")
     return settle(wrong, unread, "free, or used by the controllers themselves")
-
-
-@check("KRB-PRE-042", severity=BLOCKING, fix="make room on that file system", needs=Needs.HOSTS)
-def disks_have_room(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every log directory's file system has 1 GiB free.
-
-    The metadata log of a million partitions and its snapshot take a quarter of that.
-    """
-    wrong, unread = [], []
-    for node_id in _nodes(spec):
-        free = host_part(seen, node_id, "free_bytes")
-        if isinstance(free, Unread):
-            unread.append(f"node {node_id}: {free.reason}")
-        elif isinstance(free, Mapping):
-            wrong += [f"node {node_id} has {n // 2**20} MiB free at {path}" for path, n in sorted(free.items()) if n < FREE_BYTES]
-    return settle(wrong, unread, "at least 1 GiB everywhere")
 
 
 @check("KRB-PRE-043", severity=BLOCKING, fix="set the directory aside (it belongs to another cluster), or correct the controller's log_dir", needs=Needs.HOSTS)
@@ -108,7 +70,7 @@ def controllers_are_not_formatted_for_another_cluster(seen: ClusterObservation, 
     "KRB-PRE-044",
     severity=BLOCKING,
     fix="set the controllers' data directories aside (mv) before the next try; they are formatted anew",
-    phases={Phase.ZOOKEEPER},
+    stages={Phase.ZOOKEEPER},
     needs=Needs.HOSTS,
 )
 def no_metadata_log_of_a_former_try(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -126,98 +88,11 @@ def no_metadata_log_of_a_former_try(seen: ClusterObservation, spec: ClusterSpec)
     return settle(wrong, unread, "none")
 
 
-@check("KRB-PRE-045", severity=BLOCKING, fix="define the service on the host (docs/hosts.md), under the name that the cluster file gives", needs=Needs.HOSTS)
-def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every node's service is defined on its host.
-
-    The runbook starts and stops services; it does not define them.
-    """
-    wrong, unread = [], []
-    for node_id in _nodes(spec):
-        there = host_part(seen, node_id, "service_defined")
-        if isinstance(there, Unread):
-            unread.append(f"node {node_id}: {there.reason}")
-        elif not there:
-            service = spec.broker(node_id).service if node_id in spec.broker_ids else spec.controller(node_id).service
-            wrong.append(f"node {node_id} has no service {service}")
-    return settle(wrong, unread, "all are")
-
-
-@check(
-    "KRB-PRE-046",
-    severity=BLOCKING,
-    fix=AS_RENDERED,
-    needs=Needs.HOSTS,
-)
-def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every broker's configuration file is what the cluster file renders for its mode.
-
-    Files are written whole: a property that the cluster file does not know would be dropped at the next restart. Values of secrets are not compared.
-    """
-    wrong, unread = [], []
-    bound: dict[tuple[str, str], None] = {}  # a set that keeps its order
-    for broker in spec.brokers:
-        mode = seen.brokers[broker.id].mode
-        config = host_part(seen, broker.id, "config")
-        if not was_read(mode):
-            unread.append(f"broker {broker.id}'s mode: {mode.reason}")
-        elif isinstance(config, Unread):
-            unread.append(f"broker {broker.id}: {config.reason}")
-        elif config is None:
-            wrong.append(f"broker {broker.id} has no file {broker.config_file}")
-        elif isinstance(config, Mapping):
-            # What KRaft mode reads no more costs no restart: a broker rendered by an older version of this tool still has some of it.
-            held = {key: value for key, value in config.items() if not (mode is BrokerMode.KRAFT and of_zookeeper_alone(key))}
-            rendered = broker_properties(spec, broker, mode)
-            differences = differing_keys(held, rendered)
-            if differences:
-                wrong.append(f"broker {broker.id} ({mode}): {capped(differences)}")
-                bound |= dict.fromkeys(bound_elsewhere(held.get("listeners", ""), rendered["listeners"]).items())
-    found = settle(wrong, unread, "all are")
-    return replace(found, fix=f"{_bind(bound)}; for all else: {AS_RENDERED}") if bound else found
-
-
-def _bind(bound: Iterable[tuple[str, str]]) -> str:
-    keys = ", ".join(f"bind_host: '{host}' at {name}" for name, host in bound)
-    return f"listeners: write under brokers[].listeners[] of the cluster file the address that the broker binds to, as its file has it ({keys}; empty: every address)"
-
-
-def bound_elsewhere(on_disk: str, rendered: str) -> dict[str, str]:
-    """The host of each listener in the file, by its name, where another is rendered for it; none where the two differ in more than hosts."""
-    there, here = _listeners(on_disk), _listeners(rendered)
-    if [(name, port) for name, _, port in there] != [(name, port) for name, _, port in here]:
-        return {}
-    return {name: host for (name, host, _), (_, other, _) in zip(there, here, strict=True) if host != other}
-
-
-def _listeners(text: str) -> list[tuple[str, str, str]]:
-    """Name, host (bare) and port of each."""
-    found = []
-    for each in text.split(","):
-        name, _, place = each.strip().partition("://")
-        host, _, port = place.rpartition(":")
-        found.append((name, host.removeprefix("[").removesuffix("]"), port))
-    return found
-
-
-def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> tuple[str, ...]:
-    """What differs, by key, with values where they may be shown: ``a (file: 1, rendered: 2)``, ``b (only in the file)``."""
-    found = []
-    for key in sorted(on_disk.keys() | rendered.keys()):
-        if key not in rendered:
-            found.append(f"{key} (only in the file)")
-        elif key not in on_disk:
-            found.append(f"{key} (not in the file)")
-        elif not is_sensitive(key) and on_disk[key] != rendered[key]:
-            found.append(f"{key} (file: {on_disk[key]}, rendered: {rendered[key]})")
-    return tuple(found)
-
-
 @check(
     "KRB-PRE-049",
     severity=BLOCKING,
     fix="set 'authorizer: true' in the cluster file, so that controllers and KRaft brokers get StandardAuthorizer; replace a foreign authorizer first",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def the_authorizer_is_kept(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -247,7 +122,7 @@ def the_authorizer_is_kept(seen: ClusterObservation, spec: ClusterSpec) -> Findi
     severity=BLOCKING,
     fix="put the policy under broker_properties, from where the controllers get it, what it reads itself under controller_properties, and its class on the "
     "controllers' class path: in KRaft the controllers enforce it",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def policies_are_carried_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -274,7 +149,7 @@ def policies_are_carried_over(seen: ClusterObservation, spec: ClusterSpec) -> Fi
     "KRB-PRE-051",
     severity=BLOCKING,
     fix="open the way from the controller's host, or correct the advertised listener: the controllers send every broker its metadata",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def controllers_reach_brokers_and_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -304,7 +179,7 @@ def controllers_reach_brokers_and_zookeeper(seen: ClusterObservation, spec: Clus
     "KRB-PRE-052",
     severity=BLOCKING,
     fix="restart these brokers in ZooKeeper mode before controllers are formatted: they would shut themselves down when a fresh quorum answers",
-    phases={Phase.ZOOKEEPER},
+    stages={Phase.ZOOKEEPER},
 )
 def no_broker_is_left_in_migration_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No broker still runs in migration mode when no controller runs.
@@ -320,7 +195,7 @@ def no_broker_is_left_in_migration_mode(seen: ClusterObservation, spec: ClusterS
     "KRB-PRE-057",
     severity=BLOCKING,
     fix="restart the broker with the configuration that it has: nothing else brings the thread back, and what it leads may stay out of sync until then",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def no_broker_is_cut_off(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -334,12 +209,3 @@ def no_broker_is_cut_off(seen: ClusterObservation, spec: ClusterSpec) -> Finding
     found = cut_off(seen, seen.hosts)
     wrong = [f"broker {broker} lacks {missing} of them" for broker, missing in found.items() if was_read(missing)]
     return settle(wrong, [f"broker {broker}: {each.reason}" for broker, each in found.items() if isinstance(each, Unread)], "none is missing")
-
-
-def _nodes(spec: ClusterSpec) -> Iterable[int]:
-    return (*spec.broker_ids, *spec.controller_ids)
-
-
-def capped(items: tuple[str, ...]) -> str:
-    """The first few items and how many more there are."""
-    return ", ".join(items[: 2 * SAMPLE]) + (f" and {len(items) - 2 * SAMPLE} more" if len(items) > 2 * SAMPLE else "")

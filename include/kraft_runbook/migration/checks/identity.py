@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from kraft_runbook.cluster.observation import ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.birth import born_in_kraft
-from kraft_runbook.migration.checks.registry import ANY_PHASE, BEFORE_THE_COPY, DURING_MIGRATION, UNTIL_FINALIZED, check
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, DURING_MIGRATION, UNTIL_FINALIZED, check
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+CHECKS.take(CLUSTER_CHECKS["KRB-PRE-004"], CLUSTER_CHECKS["KRB-PRE-009"])
 
 
 @check("KRB-PRE-001", severity=BLOCKING, fix="make readable what is named, or resolve the contradiction; kraft-runbook explain says more")
@@ -46,7 +49,7 @@ def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> 
     "KRB-PRE-003",
     severity=BLOCKING,
     fix="point the cluster file at the cluster it names, or correct cluster_id there (zookeeper-shell: get /cluster/id)",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
 )
 def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """ZooKeeper, every broker and the cluster file name the same cluster id.
@@ -66,20 +69,6 @@ def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec)
         elif broker.advertised_cluster_id != stored:
             wrong.append(f"broker {broker.id} says {broker.advertised_cluster_id}, ZooKeeper {stored}")
     return settle(wrong, unread, f"all name {stored}")
-
-
-@check(
-    "KRB-PRE-004", severity=BLOCKING, fix="start the broker, or take it out of the cluster file if it is gone for good (KRB-PRE-028 then tells of its replicas)"
-)
-def every_declared_broker_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every broker of the cluster file runs and answers.
-
-    The migration waits for every broker that is live or in an assignment; a roll with one broker down can make partitions unavailable.
-    """
-    wrong = [f"broker {b.id} does not run ({spec.broker_address(spec.broker(b.id))} refuses connections)" for b in seen.brokers.values() if b.running is False]
-    unread = [f"broker {b.id}: {b.running.reason}" for b in seen.brokers.values() if not was_read(b.running)]
-    unread += [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if b.running is True and not was_read(b.mode)]
-    return settle(wrong, unread, f"{len(seen.brokers)} of {len(seen.brokers)} run")
 
 
 @check(
@@ -105,7 +94,7 @@ def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     severity=BLOCKING,
     fix="start the controller; where its disk was lost, clear its provision task in the run of the migration (docs/rollback.md); without a majority nothing can "
     "be changed, and with one down the next failure stops the cluster",
-    phases=DURING_MIGRATION,
+    stages=DURING_MIGRATION,
     not_at={"start"},
 )
 def every_controller_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -123,7 +112,7 @@ def every_controller_runs(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     return settle(wrong, unread, f"{total - len(down)} of {total} run" + (f"; controller {_ids(down)} is provisioned in this phase" if down else ""))
 
 
-@check("KRB-PRE-007", severity=BLOCKING, fix="give the controllers ids that no broker has, for example from 1000 on", phases=UNTIL_FINALIZED)
+@check("KRB-PRE-007", severity=BLOCKING, fix="give the controllers ids that no broker has, for example from 1000 on", stages=UNTIL_FINALIZED)
 def controller_ids_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No controller has the id of a broker.
 
@@ -139,7 +128,7 @@ def controller_ids_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Find
     "KRB-PRE-008",
     severity=BLOCKING,
     fix="correct the listeners in the cluster file, or the broker's advertised.listeners; the controllers reach brokers by them",
-    phases=BEFORE_THE_COPY,
+    stages=BEFORE_THE_COPY,
 )
 def brokers_advertise_what_is_declared(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker advertises the listeners and the rack that the cluster file declares.
@@ -165,22 +154,6 @@ def _endpoint_differences(spec: ClusterSpec, broker_id: int, endpoints: tuple[st
     for name in sorted(live.keys() | declared.keys()):
         if live.get(name) != declared.get(name):
             yield f"broker {broker_id} listener {name}: live {live.get(name, 'none')}, declared {declared.get(name, 'none')}"
-
-
-@check(
-    "KRB-PRE-009",
-    severity=BLOCKING,
-    fix="make the endpoint answer (see 'metrics' and 'metrics_port' in the cluster file); every gate depends on these gauges",
-    phases=ANY_PHASE,
-)
-def metrics_can_be_read(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """The metrics of every running node can be read.
-
-    The migration's progress is visible in the controllers' gauges only.
-    """
-    unread = [f"broker {b.id}: {b.metrics.reason}" for b in seen.brokers.values() if b.running is not False and not was_read(b.metrics)]
-    unread += [f"controller {c.id}: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
-    return settle([], unread, "all answered")
 
 
 def _ids(ids: object) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.registry import UNTIL_FINALIZED, Needs, check
+from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
 from kraft_runbook.migration.listener_threads import deaf
 from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
+from kraft_runbook.runbook.checklist import Needs
 
 
 @check(
@@ -16,7 +17,7 @@ from kraft_runbook.runbook.check_results import Finding, Severity, settle, unkno
         "restart the broker now, out of turn, with the configuration that it has: nothing else starts the thread again; "
         "look in its log for 'event-process-thread]: Error due to' first, and mend that cause (an OutOfMemoryError wants more heap)"
     ),
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def every_broker_hears_of_changes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Found, Unread, ZookeeperTree, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.registry import UNTIL_FINALIZED, Needs, check
+from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, unknown
+from kraft_runbook.runbook.checklist import Needs
 
 MIN_ISR = "min.insync.replicas"
 
@@ -20,7 +21,7 @@ MIN_ISR = "min.insync.replicas"
         "lower min.insync.replicas of these topics below their replication factor while the brokers are rolled (kafka-configs --alter --entity-type topics), "
         "or give them another replica (kafka-reassign-partitions)"
     ),
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def a_restart_leaves_enough_replicas(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -38,7 +39,7 @@ def a_restart_leaves_enough_replicas(seen: ClusterObservation, spec: ClusterSpec
     "KRB-PRE-066",
     severity=Severity.WARNING,
     fix="give these topics another replica (kafka-reassign-partitions), or lower their min.insync.replicas; or tell who uses them what will happen",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def every_topic_outlives_a_restart(seen: ClusterObservation, spec: ClusterSpec) -> Finding:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerState, Unread, ZkMigrationState, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.registry import DUAL_WRITING, SOAK, check
+from kraft_runbook.migration.checks.catalogue import DUAL_WRITING, SOAK, check
 from kraft_runbook.migration.conditions import one_controller
 from kraft_runbook.migration.lag import topics_apart, unwritten, voters_behind
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
@@ -103,7 +103,7 @@ def no_topic_is_on_one_side_alone(seen: ClusterObservation, spec: ClusterSpec, e
     severity=BLOCKING,
     fix="delete them and set none before the migration is final: kafka-configs --alter --entity-type TYPE --entity-name NAME --delete-config KEYS (--describe shows "
     "the keys); set them again after finalization",
-    phases=DUAL_WRITING,
+    stages=DUAL_WRITING,
 )
 def nothing_is_configured_that_zookeeper_can_t_hold(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No client metrics and no group has a config while ZooKeeper is written.

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from kraft_runbook.cluster.controller_settings import BY_KEY, ENFORCED, ZOOKEEPER_PREFIX, decided_for_controllers, declared, shown_values, values_by_broker
 from kraft_runbook.cluster.mode_settings import left_out, of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, host_part
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
-from kraft_runbook.migration.checks.hosts import capped
-from kraft_runbook.migration.checks.registry import BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
-from kraft_runbook.migration.checks.software import host_part
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, UNTIL_FINALIZED, check
 from kraft_runbook.migration.copy_tuning import TUNED_PROPERTIES
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.cluster_checks import capped
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -42,7 +42,7 @@ def _of_broker(seen: ClusterObservation, spec: ClusterSpec, broker: Broker) -> t
     severity=BLOCKING,
     fix="give every broker the same value, or say under controller_properties (or under each controllers[].properties) what the controllers are to have: "
     "that comes first",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def brokers_agree_on_what_controllers_enforce(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -80,7 +80,7 @@ def _is_zookeepers(key: str) -> bool:
     fix="name password.encoder.secret under 'secrets', as the brokers have it; controllers that run without it: end this try "
     "with zk_to_kraft_rollback, then provision them anew. Once dual write has put "
     "clear text into ZooKeeper, the secret added later stops it (StringIndexOutOfBoundsException in EncryptingPasswordEncoder) until each such znode is encoded again",
-    phases=BEFORE_THE_COPY,
+    stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
 def controllers_encode_passwords_as_brokers_do(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -95,7 +95,7 @@ def controllers_encode_passwords_as_brokers_do(seen: ClusterObservation, spec: C
     "KRB-PRE-072",
     severity=BLOCKING,
     fix="set zookeeper.set.acl under zookeeper.properties; controllers that run without it: end this try with zk_to_kraft_rollback, then provision them anew",
-    phases=BEFORE_THE_COPY,
+    stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
 def controllers_protect_znodes_as_brokers_do(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -135,7 +135,7 @@ def _has(properties: Mapping[str, str], key: str, set_to: str | None) -> bool:
     "KRB-PRE-073",
     severity=WARNING,
     fix="read what follows from each before the roll into KRaft mode; the cluster file may keep the property, since the way back needs it",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
 )
 def nothing_is_lost_in_kraft_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every declared property is valid in every mode that the migration passes.
@@ -164,7 +164,7 @@ def _dropped(spec: ClusterSpec) -> Iterator[str]:
     "KRB-PRE-074",
     severity=BLOCKING,
     fix="move the ACLs into the brokers' own ZooKeeper and remove authorizer.zookeeper.url first: the copy reads ACLs below zookeeper.connect alone",
-    phases=BEFORE_THE_COPY,
+    stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
 def acls_are_where_the_copy_reads_them(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -187,7 +187,7 @@ def acls_are_where_the_copy_reads_them(seen: ClusterObservation, spec: ClusterSp
     "KRB-PRE-075",
     severity=WARNING,
     fix="put each class's jar into kafka.home/libs of every controller's host, and what the class itself reads under controller_properties",
-    phases=BEFORE_THE_COPY,
+    stages=BEFORE_THE_COPY,
 )
 def controllers_can_load_the_brokers_classes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The controllers load no class that only the brokers' hosts may have.
@@ -206,7 +206,7 @@ def controllers_can_load_the_brokers_classes(seen: ClusterObservation, spec: Clu
     severity=BLOCKING,
     fix="give the secrets file to the user that runs Kafka (chown, mode 0600) and let that user pass through its directory; the next step does the first by itself "
     "where Ansible is root",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def kafka_can_read_its_secrets(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -228,7 +228,7 @@ def kafka_can_read_its_secrets(seen: ClusterObservation, spec: ClusterSpec) -> F
     "KRB-PRE-077",
     severity=WARNING,
     fix="clear finalize_controllers.zookeeper_secrets of the run that finalized, or take the lines out by hand: nothing reads them any more, and no restart is needed",
-    phases={Phase.FINALIZED},
+    stages={Phase.FINALIZED},
     needs=Needs.HOSTS,
 )
 def zookeepers_secrets_have_left_the_hosts(seen: ClusterObservation, spec: ClusterSpec) -> Finding:

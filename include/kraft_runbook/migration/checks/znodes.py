@@ -8,8 +8,9 @@ from kraft_runbook.cluster.node_properties import broker_properties, controller_
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Consequence, ControllerMode, Unread, ZookeeperTree, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
-from kraft_runbook.migration.checks.registry import BEFORE_THE_COPY, ROLLBACK, UNTIL_FINALIZED, Needs, check
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, ROLLBACK, UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.runbook.checklist import Needs
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -28,7 +29,7 @@ def _tree(seen: ClusterObservation) -> ZookeeperTree | Unread:
     return seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
 
 
-@check("KRB-PRE-060", severity=BLOCKING, fix=SET_RIGHT, phases=BEFORE_THE_COPY, needs=Needs.TREE)
+@check("KRB-PRE-060", severity=BLOCKING, fix=SET_RIGHT, stages=BEFORE_THE_COPY, needs=Needs.TREE)
 def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Kafka's copy can take every znode over as it stands.
 
@@ -45,7 +46,7 @@ def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSp
     return failed("; ".join(wrong)) if wrong else passed("nothing was found that would stop it")
 
 
-@check("KRB-PRE-061", severity=BLOCKING, fix=SET_RIGHT, phases=UNTIL_FINALIZED, needs=Needs.TREE)
+@check("KRB-PRE-061", severity=BLOCKING, fix=SET_RIGHT, stages=UNTIL_FINALIZED, needs=Needs.TREE)
 def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """A broker that restarts can take every config, quota, credential and ACL as it stands.
 
@@ -66,7 +67,7 @@ def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: Cl
         "name is wrong (an IPv6 address below /config/ips), or no controller leads, then delete the znode itself: zookeeper-shell, deleteall PATH below the chroot; "
         "then clear this gate's 'prove' task"
     ),
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     gates={ROLLBACK},
     needs=Needs.TREE,
 )
@@ -109,7 +110,7 @@ DEFAULT_CIPHER = "AES/CBC/PKCS5Padding"
         "name under 'secrets' in the cluster file the password.encoder.secret that the brokers have now; restart a broker whose passwords still carry the old one "
         "with both secrets in its file; set others again, or delete them (kafka-configs --entity-type brokers)"
     ),
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def controllers_decode_every_stored_password(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -143,7 +144,7 @@ def _capped(items: Sequence[str]) -> list[str]:
     return [sample(items)] if items else []
 
 
-@check("KRB-PRE-063", severity=WARNING, fix="set it right, or delete it, with kafka-configs", phases=BEFORE_THE_COPY, needs=Needs.TREE)
+@check("KRB-PRE-063", severity=WARNING, fix="set it right, or delete it, with kafka-configs", stages=BEFORE_THE_COPY, needs=Needs.TREE)
 def nothing_in_zookeeper_is_only_for_show(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every config in ZooKeeper is one that Kafka 3.9 knows and takes.
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, MigrationZnode, Unread, ZookeeperTree, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, MigrationZnode, Unread, ZookeeperTree, host_part, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.registry import ANY_PHASE, BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
-from kraft_runbook.migration.checks.software import host_part
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+CHECKS.take(CLUSTER_CHECKS["KRB-PRE-029"])
 
 
 def _tree(seen: ClusterObservation) -> ZookeeperTree | Unread:
@@ -21,7 +24,7 @@ def _tree(seen: ClusterObservation) -> ZookeeperTree | Unread:
     "KRB-PRE-014",
     severity=BLOCKING,
     fix="restart the partitions' leaders so that the controller writes their state, or delete the topics; while KRaft leads, create the missing znodes (their versions begin at 0, behind the partitions' epochs: leave_kraft mends that, Kafka's own way back does not)",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def every_partition_has_a_state_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -41,7 +44,7 @@ def every_partition_has_a_state_znode(seen: ClusterObservation, spec: ClusterSpe
     "KRB-PRE-021",
     severity=BLOCKING,
     fix="make sure that no controller of the former try runs, set their data directories aside, restart brokers that are still in migration mode, then delete /migration with zookeeper-shell",
-    phases={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
+    stages={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
 )
 def no_former_migration_is_recorded(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No /migration is left of a former try.
@@ -70,7 +73,7 @@ def _is_alive(seen: ClusterObservation, found: MigrationZnode) -> bool:
     "KRB-PRE-022",
     severity=BLOCKING,
     fix="with no controller running: delete /controller with zookeeper-shell, so that a broker is elected; wait until every broker knows it",
-    phases={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
+    stages={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
 )
 def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Before the copy, /controller names a live broker.
@@ -95,7 +98,7 @@ def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> F
     "KRB-PRE-023",
     severity=BLOCKING,
     fix="wait until the deletions are done, or start the brokers that hold the replicas",
-    phases=BEFORE_THE_COPY,
+    stages=BEFORE_THE_COPY,
     twice=True,
 )
 def no_topic_deletion_stays_pending(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
@@ -116,7 +119,7 @@ def no_topic_deletion_stays_pending(seen: ClusterObservation, spec: ClusterSpec,
     "KRB-PRE-024",
     severity=BLOCKING,
     fix="let the reassignment finish, or cancel it (kafka-reassign-partitions --cancel), then delete the znode if it stays",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
 )
 def no_reassignment_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """/admin/reassign_partitions does not exist.
@@ -132,7 +135,7 @@ def no_reassignment_znode(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     "KRB-PRE-025",
     severity=BLOCKING,
     fix="let the reassignments finish (kafka-reassign-partitions --list), or cancel them",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def no_partition_is_being_reassigned(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -146,7 +149,7 @@ def no_partition_is_being_reassigned(seen: ClusterObservation, spec: ClusterSpec
     return failed(f"topics being reassigned: {sample(tree.reassigning)}") if tree.reassigning else passed("none")
 
 
-@check("KRB-PRE-020", severity=WARNING, fix="wait until the election is over; the controller then removes the znode", phases=BEFORE_THE_COPY)
+@check("KRB-PRE-020", severity=WARNING, fix="wait until the election is over; the controller then removes the znode", stages=BEFORE_THE_COPY)
 def no_preferred_election_is_pending(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No preferred leader election is pending.
 
@@ -161,7 +164,7 @@ def no_preferred_election_is_pending(seen: ClusterObservation, spec: ClusterSpec
     "KRB-PRE-026",
     severity=BLOCKING,
     fix="restart the ZooKeeper controller (delete /controller) on inter.broker.protocol.version 2.8 or later: it gives every topic an id",
-    phases=BEFORE_THE_COPY,
+    stages=BEFORE_THE_COPY,
     needs=Needs.TREE,
 )
 def every_topic_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -179,7 +182,7 @@ def every_topic_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     "KRB-PRE-027",
     severity=BLOCKING,
     fix="look at the znode with zookeeper-shell; correct it or delete the entity with Kafka's own tools",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def every_znode_can_be_parsed(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -197,7 +200,7 @@ def every_znode_can_be_parsed(seen: ClusterObservation, spec: ClusterSpec) -> Fi
     "KRB-PRE-028",
     severity=BLOCKING,
     fix="reassign the replicas to brokers that exist (kafka-reassign-partitions), or bring the broker back",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def no_replica_is_assigned_to_a_ghost(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -216,37 +219,11 @@ def no_replica_is_assigned_to_a_ghost(seen: ClusterObservation, spec: ClusterSpe
     )
 
 
-@check("KRB-PRE-029", severity=BLOCKING, fix="bring the replicas back into sync first: each restart takes one more of them away", phases=ANY_PHASE)
-def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No partition is under-replicated or offline.
-
-    Counted by the brokers' own gauges and by their Metadata.
-    """
-    wrong, unread = [], []
-    if was_read(seen.topics):
-        if seen.topics.offline_count:
-            wrong.append(f"offline: {sample(seen.topics.offline, seen.topics.offline_count)}")
-        if seen.topics.under_replicated_count:
-            wrong.append(f"under-replicated: {sample(seen.topics.under_replicated, seen.topics.under_replicated_count)}")
-    else:
-        unread.append(seen.topics.reason)
-    for broker in seen.brokers.values():
-        if not was_read(broker.metrics):
-            unread.append(f"broker {broker.id}: {broker.metrics.reason}")
-            continue
-        if broker.metrics.under_replicated_partitions:
-            wrong.append(f"broker {broker.id} leads {broker.metrics.under_replicated_partitions} under-replicated partitions")
-        if broker.metrics.offline_log_dirs:
-            wrong.append(f"broker {broker.id} has {broker.metrics.offline_log_dirs} offline log directories")
-    fine = f"{seen.topics.partition_count} partitions are in sync" if was_read(seen.topics) else ""
-    return settle(wrong, unread, fine)
-
-
 @check(
     "KRB-PRE-031",
     severity=BLOCKING,
     fix="name password.encoder.secret under 'secrets' in the cluster file, with the value that the brokers have, so that the controllers get it",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def controllers_can_decode_stored_passwords(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -272,7 +249,7 @@ def controllers_can_decode_stored_passwords(seen: ClusterObservation, spec: Clus
     "KRB-PRE-032",
     severity=BLOCKING,
     fix="delete these entities' configs with kafka-configs, and set them again once the migration is final",
-    phases=BEFORE_THE_COPY,
+    stages=BEFORE_THE_COPY,
     needs=Needs.TREE,
 )
 def every_config_kind_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -291,7 +268,7 @@ def every_config_kind_can_be_migrated(seen: ClusterObservation, spec: ClusterSpe
     "KRB-PRE-033",
     severity=BLOCKING,
     fix="move these consumers to the broker-based protocol (bootstrap.servers): ZooKeeper is going away, and their offsets with it",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def no_consumer_coordinates_through_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -311,7 +288,7 @@ def no_consumer_coordinates_through_zookeeper(seen: ClusterObservation, spec: Cl
     severity=WARNING,
     fix="find the other clients (four-letter word cons) and move tools that use --zookeeper to --bootstrap-server; other systems need ZooKeeper kept for them",
     needs=Needs.TREE,
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
 )
 def nothing_else_uses_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """ZooKeeper has no clients besides the brokers, the controllers and this tool.
@@ -332,7 +309,7 @@ def nothing_else_uses_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> 
     "KRB-PRE-035",
     severity=BLOCKING,
     fix="put zookeeper.set.acl: true and the brokers' ZooKeeper identity under zookeeper.properties in the cluster file: controllers must be allowed to write the same znodes",
-    phases=UNTIL_FINALIZED,
+    stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def controllers_may_write_restricted_znodes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:

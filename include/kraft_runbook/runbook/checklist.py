@@ -1,0 +1,141 @@
+"""The checks of one operation, and how they are run. A check is a function of an observation; its docstring is its documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from inspect import cleandoc
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Finding, Severity, Verdict
+
+CheckFunction = Callable[..., Finding]
+
+READ_IT = "make readable what is named, and look again"
+"""The way out of an UNKNOWN whose check gives no better one."""
+
+
+class Needs(Enum):
+    """How much of an observation a check needs: any, one of scope FULL, or one made with hosts."""
+
+    LIVE = "any observation"
+    TREE = "an observation of scope FULL"
+    HOSTS = "an observation made with hosts"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One entry of a list. It applies in ``stages`` (None: in each); where ``gates`` names any, at those gates only."""
+
+    code: str
+    title: str
+    severity: Severity
+    stages: frozenset[str] | None
+    gates: frozenset[str]
+    needs: Needs
+    fix: str
+    why: str
+    function: CheckFunction
+    not_at: frozenset[str] = frozenset()
+    """The gates where it does not apply, of a check that names no gates."""
+    twice: bool = False
+    """Whether it judges by two looks: its function also takes the earlier one, None where there is none."""
+
+    def run(self, seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None) -> CheckResult:
+        finding = self.function(seen, spec, earlier) if self.twice else self.function(seen, spec)
+        usual = {Verdict.PASS: "", Verdict.FAIL: self.fix, Verdict.UNKNOWN: READ_IT}[finding.verdict]
+        fix = usual if finding.fix is None else finding.fix
+        return CheckResult(self.code, self.title, self.severity, finding.verdict, finding.evidence, fix)
+
+
+class Checklist(Mapping[str, Check]):
+    """Checks by their codes, in the order of the codes.
+
+    ``light``: gates at which only checks that any observation answers are run, every few seconds. ``only_named``: gates at which only the checks that
+    name them are run: what keeps a cluster from going on must not keep it from going back.
+    """
+
+    def __init__(self, *, light: Collection[str] = (), only_named: Collection[str] = ()) -> None:
+        self._checks: dict[str, Check] = {}
+        self._light = frozenset(light)
+        self._only_named = frozenset(only_named)
+
+    def __getitem__(self, code: str) -> Check:
+        return self._checks[code]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._checks))
+
+    def __len__(self) -> int:
+        return len(self._checks)
+
+    def check(
+        self,
+        code: str,
+        *,
+        severity: Severity,
+        fix: str,
+        stages: Iterable[str] | None = None,
+        gates: Iterable[str] = (),
+        not_at: Iterable[str] = (),
+        needs: Needs = Needs.LIVE,
+        twice: bool = False,
+    ) -> Callable[[CheckFunction], CheckFunction]:
+        """Add a check. Its docstring's first line is its title, the rest says why. Codes are stable: never reuse one."""
+
+        def register(function: CheckFunction) -> CheckFunction:
+            title, _, why = cleandoc(function.__doc__ or "").partition("\n")
+            if not title.endswith("."):
+                raise ValueError(f"{code}: the docstring's first line is the check's title and ends with a full stop")
+            where = None if stages is None else frozenset(stages)
+            self._add(Check(code, title[:-1], severity, where, frozenset(gates), needs, fix, " ".join(why.split()), function, frozenset(not_at), twice))
+            return function
+
+        return register
+
+    def take(self, *checks: Check, stages: Iterable[str] | None = None) -> None:
+        """Add checks of another list, by the same codes, to be run in ``stages`` of this operation."""
+        where = None if stages is None else frozenset(stages)
+        for each in checks:
+            self._add(replace(each, stages=where))
+
+    def _add(self, check: Check) -> None:
+        if check.code in self._checks:
+            raise ValueError(f"{check.code} is already the code of {self._checks[check.code].function.__name__}")
+        self._checks[check.code] = check
+
+    def applicable(self, stage: str, gate: str | None) -> tuple[Check, ...]:
+        """The checks that apply in the stage, and at the gate where one is named, in the order of their codes."""
+        return tuple(each for each in self.values() if self._applies(each, stage, gate))
+
+    def _applies(self, check: Check, stage: str, gate: str | None) -> bool:
+        if gate in self._light and check.needs is not Needs.LIVE:
+            return False
+        if check.stages is not None and stage not in check.stages:
+            return False
+        if gate in self._only_named:
+            return gate in check.gates
+        return gate not in check.not_at and (not check.gates or gate in check.gates)
+
+    def run(
+        self, seen: ClusterObservation, spec: ClusterSpec, stage: str, *, gate: str | None = None, earlier: ClusterObservation | None = None
+    ) -> ChecksReport:
+        """Run every check that applies in the stage, and at the gate where one is named.
+
+        Checks of topics' znodes need an observation of scope FULL, checks of hosts one made with hosts; without them they are UNKNOWN, and left out at a
+        light gate. ``earlier``: the look before, a second or more ago, for those that judge by two.
+        """
+        return ChecksReport(tuple(each.run(seen, spec, earlier) for each in self.applicable(stage, gate)))
+
+    def render(self, stages: Iterable[str]) -> Iterator[str]:
+        """A section of Markdown for each check, line by line. ``stages``: in the order in which they are to be named."""
+        order = tuple(stages)
+        for code, each in self.items():
+            where = "every phase" if each.stages is None else ", ".join(stage for stage in order if stage in each.stages)
+            gates = f" · gates: {', '.join(sorted(each.gates))}" if each.gates else ""
+            gates += f" · not at gate: {', '.join(sorted(each.not_at))}" if each.not_at else ""
+            yield from (f"## {code}: {each.title}", "", f"{each.severity} · {where}{gates} · needs {each.needs.value}", "")
+            yield from (each.why, "") if each.why else ()
+            yield from (f"**What to do:** {each.fix}", "")

@@ -1,0 +1,291 @@
+"""What must hold of any cluster, whatever is to be done to it. Each operation takes of these checks what it needs, for its own stages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
+from kraft_runbook.cluster.node_properties import broker_properties
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, host_part, was_read
+from kraft_runbook.cluster.sensitive import is_sensitive
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
+from kraft_runbook.runbook.checklist import Checklist, Needs
+
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+CLUSTER_CHECKS = Checklist()
+"""Checks without a stage: an operation's own list takes them (``Checklist.take``)."""
+
+check = CLUSTER_CHECKS.check
+
+CLOCK_SKEW_SECONDS = 1.0
+FREE_BYTES = 1024**3
+"""Room for the metadata log, its snapshots (142 MB at a million partitions, measured) and logs."""
+AS_RENDERED = (
+    "bring the cluster file's properties in line with what lies on the host (kraft-runbook plan shows both), or correct the host's file and restart the broker"
+)
+JAVA_WANTED = 17
+"""Kafka 4 brokers and controllers need it (KIP-1013)."""
+JAVA_NEEDED = 11
+"""Kafka 3.9 still starts on Java 8, which is deprecated (KIP-750) and tested by nobody in KRaft migrations any more."""
+
+
+@check(
+    "KRB-PRE-004", severity=BLOCKING, fix="start the broker, or take it out of the cluster file if it is gone for good (KRB-PRE-028 then tells of its replicas)"
+)
+def every_declared_broker_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every broker of the cluster file runs and answers.
+
+    The migration waits for every broker that is live or in an assignment; a roll with one broker down can make partitions unavailable.
+    """
+    wrong = [f"broker {b.id} does not run ({spec.broker_address(spec.broker(b.id))} refuses connections)" for b in seen.brokers.values() if b.running is False]
+    unread = [f"broker {b.id}: {b.running.reason}" for b in seen.brokers.values() if not was_read(b.running)]
+    unread += [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if b.running is True and not was_read(b.mode)]
+    return settle(wrong, unread, f"{len(seen.brokers)} of {len(seen.brokers)} run")
+
+
+@check(
+    "KRB-PRE-009",
+    severity=BLOCKING,
+    fix="make the endpoint answer (see 'metrics' and 'metrics_port' in the cluster file); every gate depends on these gauges",
+)
+def metrics_can_be_read(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The metrics of every running node can be read.
+
+    The migration's progress is visible in the controllers' gauges only.
+    """
+    unread = [f"broker {b.id}: {b.metrics.reason}" for b in seen.brokers.values() if b.running is not False and not was_read(b.metrics)]
+    unread += [f"controller {c.id}: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
+    return settle([], unread, "all answered")
+
+
+@check("KRB-PRE-029", severity=BLOCKING, fix="bring the replicas back into sync first: each restart takes one more of them away")
+def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No partition is under-replicated or offline.
+
+    Counted by the brokers' own gauges and by their Metadata.
+    """
+    wrong, unread = [], []
+    if was_read(seen.topics):
+        if seen.topics.offline_count:
+            wrong.append(f"offline: {sample(seen.topics.offline, seen.topics.offline_count)}")
+        if seen.topics.under_replicated_count:
+            wrong.append(f"under-replicated: {sample(seen.topics.under_replicated, seen.topics.under_replicated_count)}")
+    else:
+        unread.append(seen.topics.reason)
+    for broker in seen.brokers.values():
+        if not was_read(broker.metrics):
+            unread.append(f"broker {broker.id}: {broker.metrics.reason}")
+            continue
+        if broker.metrics.under_replicated_partitions:
+            wrong.append(f"broker {broker.id} leads {broker.metrics.under_replicated_partitions} under-replicated partitions")
+        if broker.metrics.offline_log_dirs:
+            wrong.append(f"broker {broker.id} has {broker.metrics.offline_log_dirs} offline log directories")
+    fine = f"{seen.topics.partition_count} partitions are in sync" if was_read(seen.topics) else ""
+    return settle(wrong, unread, fine)
+
+
+def version_parts(version: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
+
+
+def broker_versions(seen: ClusterObservation) -> tuple[dict[int, str], list[str]]:
+    read = {b.id: b.software_version for b in seen.brokers.values() if was_read(b.software_version)}
+    return read, [f"broker {b.id}'s version: {b.software_version.reason}" for b in seen.brokers.values() if not was_read(b.software_version)]
+
+
+def name_versions(read: dict[int, str]) -> str:
+    return "Kafka " + ", ".join(sorted(set(read.values())))
+
+
+@check(
+    "KRB-PRE-012",
+    severity=BLOCKING,
+    fix="finish the rolling upgrade, and let kafka.version in the cluster file say the version that runs",
+)
+def brokers_run_one_version(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """All brokers run the version that the cluster file declares.
+
+    A migration on top of a half-done upgrade has two causes for every failure.
+    """
+    read, unread = broker_versions(seen)
+    return settle(
+        [f"broker {i} runs Kafka {v}, the cluster file says {spec.kafka.version}" for i, v in read.items() if v != spec.kafka.version],
+        unread,
+        name_versions(read),
+    )
+
+
+@check("KRB-PRE-018", severity=BLOCKING, fix="install the declared Kafka version at kafka.home on the host", needs=Needs.HOSTS)
+def kafka_is_installed_on_every_host(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every host has the declared Kafka at the declared place.
+
+    Controllers are started from it.
+    """
+    wrong, unread = [], []
+    for node_id in (*spec.broker_ids, *spec.controller_ids):
+        there = host_part(seen, node_id, "classpath_ok")
+        if isinstance(there, Unread):
+            unread.append(f"node {node_id}: {there.reason}")
+        elif not there:
+            wrong.append(f"node {node_id} has no Kafka {spec.kafka.version} at {spec.kafka.home}")
+    return settle(wrong, unread, f"Kafka {spec.kafka.version} at {spec.kafka.home}")
+
+
+@check("KRB-PRE-015", severity=BLOCKING, fix=f"install Java {JAVA_WANTED} on the host and let the service use it", needs=Needs.HOSTS)
+def java_is_there_and_not_too_old(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every host has Java 11 or later.
+
+    Kafka 3.9 still starts on Java 8, which is deprecated (KIP-750).
+    """
+    return hosts_with_java(seen, spec, JAVA_NEEDED)
+
+
+def hosts_with_java(seen: ClusterObservation, spec: ClusterSpec, needed: int) -> Finding:
+    wrong, unread, found = [], [], set()
+    for node_id in (*spec.broker_ids, *spec.controller_ids):
+        version = host_part(seen, node_id, "java_version")
+        if isinstance(version, Unread):
+            unread.append(f"node {node_id}: {version.reason}")
+        elif java_release(str(version)) < needed:
+            wrong.append(f"node {node_id} has Java {version}; {needed} or later is needed")
+        else:
+            found.add(str(version))
+    return settle(wrong, unread, f"Java {', '.join(sorted(found))}")
+
+
+def java_release(version: str) -> int:
+    """8 for ``1.8.0_402``, 17 for ``17.0.9``; 0 where no number stands."""
+    numbers = version_parts(version)
+    return 0 if not numbers else numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
+
+
+@check("KRB-PRE-040", severity=WARNING, fix="synchronize the host's clock (chrony, ntpd)", needs=Needs.HOSTS)
+def clocks_agree(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The hosts' clocks agree within a second.
+
+    Token expiry, retention and the evidence of this run are read by clock.
+    """
+    wrong, unread = [], []
+    for node_id in all_nodes(spec):
+        skew = host_part(seen, node_id, "clock_skew_seconds")
+        if isinstance(skew, Unread):
+            unread.append(f"node {node_id}: {skew.reason}")
+        elif isinstance(skew, int | float) and abs(skew) > CLOCK_SKEW_SECONDS:
+            wrong.append(f"node {node_id} is off by {skew:.1f} s")
+    return settle(wrong, unread, f"within {CLOCK_SKEW_SECONDS:g} s")
+
+
+@check("KRB-PRE-042", severity=BLOCKING, fix="make room on that file system", needs=Needs.HOSTS)
+def disks_have_room(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every log directory's file system has 1 GiB free.
+
+    The metadata log of a million partitions and its snapshot take a quarter of that.
+    """
+    wrong, unread = [], []
+    for node_id in all_nodes(spec):
+        free = host_part(seen, node_id, "free_bytes")
+        if isinstance(free, Unread):
+            unread.append(f"node {node_id}: {free.reason}")
+        elif isinstance(free, Mapping):
+            wrong += [f"node {node_id} has {n // 2**20} MiB free at {path}" for path, n in sorted(free.items()) if n < FREE_BYTES]
+    return settle(wrong, unread, "at least 1 GiB everywhere")
+
+
+@check("KRB-PRE-045", severity=BLOCKING, fix="define the service on the host (docs/hosts.md), under the name that the cluster file gives", needs=Needs.HOSTS)
+def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every node's service is defined on its host.
+
+    The runbook starts and stops services; it does not define them.
+    """
+    wrong, unread = [], []
+    for node_id in all_nodes(spec):
+        there = host_part(seen, node_id, "service_defined")
+        if isinstance(there, Unread):
+            unread.append(f"node {node_id}: {there.reason}")
+        elif not there:
+            service = spec.broker(node_id).service if node_id in spec.broker_ids else spec.controller(node_id).service
+            wrong.append(f"node {node_id} has no service {service}")
+    return settle(wrong, unread, "all are")
+
+
+@check(
+    "KRB-PRE-046",
+    severity=BLOCKING,
+    fix=AS_RENDERED,
+    needs=Needs.HOSTS,
+)
+def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every broker's configuration file is what the cluster file renders for its mode.
+
+    Files are written whole: a property that the cluster file does not know would be dropped at the next restart. Values of secrets are not compared.
+    """
+    wrong, unread = [], []
+    bound: dict[tuple[str, str], None] = {}  # a set that keeps its order
+    for broker in spec.brokers:
+        mode = seen.brokers[broker.id].mode
+        config = host_part(seen, broker.id, "config")
+        if not was_read(mode):
+            unread.append(f"broker {broker.id}'s mode: {mode.reason}")
+        elif isinstance(config, Unread):
+            unread.append(f"broker {broker.id}: {config.reason}")
+        elif config is None:
+            wrong.append(f"broker {broker.id} has no file {broker.config_file}")
+        elif isinstance(config, Mapping):
+            # What KRaft mode reads no more costs no restart: a broker rendered by an older version of this tool still has some of it.
+            held = {key: value for key, value in config.items() if not (mode is BrokerMode.KRAFT and of_zookeeper_alone(key))}
+            rendered = broker_properties(spec, broker, mode)
+            differences = differing_keys(held, rendered)
+            if differences:
+                wrong.append(f"broker {broker.id} ({mode}): {capped(differences)}")
+                bound |= dict.fromkeys(bound_elsewhere(held.get("listeners", ""), rendered["listeners"]).items())
+    found = settle(wrong, unread, "all are")
+    return replace(found, fix=f"{_bind(bound)}; for all else: {AS_RENDERED}") if bound else found
+
+
+def _bind(bound: Iterable[tuple[str, str]]) -> str:
+    keys = ", ".join(f"bind_host: '{host}' at {name}" for name, host in bound)
+    return f"listeners: write under brokers[].listeners[] of the cluster file the address that the broker binds to, as its file has it ({keys}; empty: every address)"
+
+
+def bound_elsewhere(on_disk: str, rendered: str) -> dict[str, str]:
+    """The host of each listener in the file, by its name, where another is rendered for it; none where the two differ in more than hosts."""
+    there, here = _listeners(on_disk), _listeners(rendered)
+    if [(name, port) for name, _, port in there] != [(name, port) for name, _, port in here]:
+        return {}
+    return {name: host for (name, host, _), (_, other, _) in zip(there, here, strict=True) if host != other}
+
+
+def _listeners(text: str) -> list[tuple[str, str, str]]:
+    """Name, host (bare) and port of each."""
+    found = []
+    for each in text.split(","):
+        name, _, place = each.strip().partition("://")
+        host, _, port = place.rpartition(":")
+        found.append((name, host.removeprefix("[").removesuffix("]"), port))
+    return found
+
+
+def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> tuple[str, ...]:
+    """What differs, by key, with values where they may be shown: ``a (file: 1, rendered: 2)``, ``b (only in the file)``."""
+    found = []
+    for key in sorted(on_disk.keys() | rendered.keys()):
+        if key not in rendered:
+            found.append(f"{key} (only in the file)")
+        elif key not in on_disk:
+            found.append(f"{key} (not in the file)")
+        elif not is_sensitive(key) and on_disk[key] != rendered[key]:
+            found.append(f"{key} (file: {on_disk[key]}, rendered: {rendered[key]})")
+    return tuple(found)
+
+
+def capped(items: tuple[str, ...]) -> str:
+    """The first few items and how many more there are."""
+    return ", ".join(items[: 2 * SAMPLE]) + (f" and {len(items) - 2 * SAMPLE} more" if len(items) > 2 * SAMPLE else "")
+
+
+def all_nodes(spec: ClusterSpec) -> Iterable[int]:
+    return (*spec.broker_ids, *spec.controller_ids)
