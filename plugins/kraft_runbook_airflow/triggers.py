@@ -124,6 +124,12 @@ class ClusterConditionTrigger(BaseTrigger):
             (state_directory() / "waits" / str(ti.id)).unlink(missing_ok=True)
 
 
+LOOK_EVERY = 3.0
+"""Seconds between two looks of the health watch."""
+OVERTIME = 60.0
+"""Seconds that the watch goes on behind its time for what blocks at its last looks, one thing after another: it does not end well while something does."""
+
+
 class HealthWatchTrigger(BaseTrigger):
     """Watches dual write until a moment; comes back at once with what broke. ``until``: seconds since the epoch.
 
@@ -156,22 +162,22 @@ class HealthWatchTrigger(BaseTrigger):
         yield TriggerEvent({"broken": broken})
 
     async def _watch(self, spec: ClusterSpec, on_disk: DiskWatch) -> str | None:
-        """What broke, as soon as it did; None when the time is over."""
+        """What broke, as soon as it did; None when the time is over and nothing blocked at the last look: what did is looked at until it is certain."""
         bad: dict[str, int] = {}
         earlier = before = seen = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
         on_disk.look(seen)
-        while time.time() < self.until:
-            await asyncio.sleep(min(3.0, max(0.0, self.until - time.time())) + 0.1)
+        while (left := self.until - time.time()) > 0 or bad:
+            await asyncio.sleep((min(LOOK_EVERY, left) if left > 0 else LOOK_EVERY) + 0.1)
             before, seen = seen, await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
             results = [*CHECKS.run(seen, spec, detect_phase(seen).phase, gate="soak", earlier=before).results, dual_write_liveness(earlier, seen)]
             if (seen.observed_at - earlier.observed_at).total_seconds() > 2:
                 earlier = seen
             bad = {r.code: bad.get(r.code, 0) + 1 for r in results if r.blocks}
-            worst = [*(r for r in results if bad.get(r.code, 0) >= 3), *on_disk.look(seen)]
+            enough = 3 if left > -OVERTIME else 1
+            worst = [*(r for r in results if bad.get(r.code, 0) >= enough), *on_disk.look(seen)]
             if worst:
                 return _told(worst)
-            left = self.until - time.time()
-            self.log.info("healthy: %d checks pass, %.0f s left", sum(r.verdict is Verdict.PASS for r in results), max(0.0, left))
+            self.log.info("healthy: %d checks pass, %.0f s left", sum(r.verdict is Verdict.PASS for r in results), max(0.0, self.until - time.time()))
         return _told(await on_disk.last_look(seen))
 
 

@@ -96,6 +96,21 @@ def test_what_is_wrong_for_two_looks_is_no_outage_and_for_three_it_is(watch: Wat
     assert watch.ended_at < 30
 
 
+def test_what_breaks_at_the_very_end_is_looked_at_until_it_is_certain(watch: Watch) -> None:
+    down = broker(2, running=False, mode=Unread("it does not run"))
+    broken = watch(6, spoil=dict.fromkeys(range(2, 30), down))
+    assert broken is not None and "broker 2 does not run" in broken
+    assert watch(6, spoil=dict.fromkeys((2, 3), down)) is None, "two looks are no outage"
+    assert watch.ended_at > 9
+
+
+def test_what_breaks_in_turns_behind_the_end_is_no_good_end(watch: Watch) -> None:
+    turns = broker(2, running=False, mode=Unread("it does not run")), part(topics=Unread("no answer in 2 s"))
+    broken = watch(6, spoil={look: turns[look % 2] for look in range(2, 99)})
+    assert broken is not None
+    assert 60 < watch.ended_at < 75, "in turns nothing is wrong for three looks"
+
+
 def test_what_can_not_be_read_counts_as_broken(watch: Watch) -> None:
     broken = watch(60, spoil=dict.fromkeys(range(3, 30), part(zookeeper=Unread("no answer in 2 s"))))
     assert broken is not None and "no answer in 2 s" in broken

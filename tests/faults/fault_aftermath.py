@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWat
         may_fail=scene.case.expected.may_fail,
         faults=scene.faults,
         starts={service: count - started_before[service] for service, count in started.items()},
-        expected_starts=scene.case.expected.starts,
+        expected_starts=Counter(scene.case.expected.starts) + scene.granted,
         mutators=watch.seen,
         left_behind=list(left_behind(spec, state, scene.temporary)),
         outcome=outcome,

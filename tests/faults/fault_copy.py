@@ -57,8 +57,8 @@ def hold_the_copy(scene: Scene, fault: Fault) -> Undo:
 def kill_in_the_copy(scene: Scene, fault: Fault) -> Undo:
     """The active controller is killed in the middle of its copy; the next one's is not slowed.
 
-    Kafka takes back what lies in the copy's transaction, the last broker's unfencing too, and writes that record no second time: the broker stays
-    fenced until it registers anew. Repaired by starting the controller, and each broker that is fenced, again.
+    Kafka takes back what lies in the copy's transaction. Where the last broker's unfencing lies there too, that record is written no second time: the
+    broker stays fenced until it registers anew. Repaired by starting the controller, and each broker that is fenced, again.
     """
     proxy, spec = _slowed(scene), scene.ground.spec
     met = _in_the_middle(scene)
@@ -71,7 +71,9 @@ def kill_in_the_copy(scene: Scene, fault: Fault) -> Undo:
         scene.start_service(active.service)
         soon(lambda: answer(scene, [active.service]) or None, f"{active.service} answers again", within=120, every=0.5)
         known = read_cluster_records(spec, secrets=scene.ground.lab.secrets).registrations
-        lifecycle.restart(scene.ground.lab.spec, [spec.broker(i).service for i, each in known.items() if each.fenced])
+        fenced = [spec.broker(i).service for i, each in known.items() if each.fenced]
+        scene.granted.update(fenced)
+        lifecycle.restart(scene.ground.lab.spec, fenced)
 
     return undo
 

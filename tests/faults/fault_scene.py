@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,8 @@ class Scene:
     run_id: str = ""
     other_runs: list[tuple[str, str]] = field(default_factory=list)
     repairs: list[Undo] = field(default_factory=list)
+    granted: Counter[str] = field(default_factory=Counter)
+    """Process starts that a repair found to be needed, beside those that the case grants."""
     faults: list[Span] = field(default_factory=list)
     """The faults that are over: undone, or done where nothing undoes them."""
     by_hand: set[str] = field(default_factory=set)
