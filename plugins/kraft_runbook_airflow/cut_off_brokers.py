@@ -16,7 +16,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, wa
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
-from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.migration.phases import Phase, Step, detect_phase
 from kraft_runbook.procedures.observe import observe
@@ -67,21 +67,21 @@ class RestartCutOffBrokers(RestartBrokerBack):
             if node != restarted[-1]:
                 self._in_sync_soon(spec)
         for broker in observe(spec, secrets=airflow_secrets()).brokers_in(BrokerMode.ZOOKEEPER):
-            wait_for(spec, Condition.BROKER_IN_SYNC, deadline=spec.deadlines.in_sync, say=self.log.info, node_id=broker)
+            wait_for(spec, conditions.BROKER_IN_SYNC, deadline=spec.deadlines.in_sync, say=self.log.info, node_id=broker)
         return {"restarted": [*ended, *restarted], "not_looked_at": unread}
 
     def _restart(self, context: Any, spec: ClusterSpec, node: int, why: str) -> None:
         self.node = node  # a try has a process, and with it an operator, of its own
         record(context, self.cluster, "cut_off", {"phase": Phase.ZOOKEEPER.value, "node_id": node, "why": why})
         super().act(context, spec)
-        wait_for(spec, Condition.BROKER_IN_ZOOKEEPER_MODE, deadline=spec.deadlines.registration, say=self.log.info, node_id=node)
+        wait_for(spec, conditions.BROKER_IN_ZOOKEEPER_MODE, deadline=spec.deadlines.registration, say=self.log.info, node_id=node)
 
     def require_others_in_sync(self, seen: ClusterObservation) -> None:
         """No reason to wait here: what a broker that is cut off leads comes back into sync only by its restart."""
 
     def _in_sync_soon(self, spec: ClusterSpec) -> None:
         try:
-            wait_for(spec, Condition.BROKER_IN_SYNC, deadline=min(SOON, spec.deadlines.in_sync), say=self.log.info, node_id=self.node)
+            wait_for(spec, conditions.BROKER_IN_SYNC, deadline=min(SOON, spec.deadlines.in_sync), say=self.log.info, node_id=self.node)
         except StepFailed as behind:
             self.log.warning("%s; the next broker that is cut off may be what it waits for", behind.problem)
 

@@ -9,7 +9,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.phases import Phase, PhaseReading, Step, detect_phase
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
@@ -63,10 +63,10 @@ class FinalizeActiveController(FinalizeController):
             return {"dry_run": True}
         done = []
         while left := _remaining(observe(spec, secrets=airflow_secrets())):
-            seen = wait_for(spec, Condition.QUORUM_WHOLE, deadline=spec.deadlines.quorum, say=self.log.info)
+            seen = wait_for(spec, conditions.QUORUM_WHOLE, deadline=spec.deadlines.quorum, say=self.log.info)
             self.node = min(left, key=lambda i: (_is_active(seen, i), i))
             done.append(super().act(context, spec))
-            wait_for(spec, Condition.CONTROLLER_CAUGHT_UP, node_id=self.node, deadline=spec.deadlines.quorum, say=self.log.info)
+            wait_for(spec, conditions.CONTROLLER_CAUGHT_UP, node_id=self.node, deadline=spec.deadlines.quorum, say=self.log.info)
         if not done:  # another one was elected in the meantime, so that none was left for last
             why = "every controller runs without the migration flag"
             self.log.info("already done: %s", why)

@@ -13,8 +13,8 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
-from kraft_runbook.migration.conditions import Condition
 from kraft_runbook.migration.gates import GATE_BEFORE, Gate
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, gone_risk, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, why_not_proven
@@ -107,7 +107,7 @@ class RestoreQuorum(ClusterOperator):
         gone = said_to_be_gone(context, spec)
         down = [c.id for c in observe(spec, secrets=airflow_secrets(), gone=gone).controllers.values() if c.running is not True and c.id not in gone]
         started = list(quorum_playbooks.start_controllers(spec, down, secrets=airflow_secrets(), tell=self.log.info, gone=gone))
-        wait_for(spec, Condition.QUORUM_LED, deadline=spec.deadlines.quorum, say=self.log.info, gone=gone)
+        wait_for(spec, conditions.QUORUM_LED, deadline=spec.deadlines.quorum, say=self.log.info, gone=gone)
         record(context, self.cluster, "restored", {"phase": detect_phase(seen).phase.value, "why": lost, "started": started})
         return started
 
@@ -202,7 +202,7 @@ class LeaveKraft(RestoreQuorum):
         self._guard(spec, seen, gone)
         begins(context, self.cluster, Gate.ROLLBACK)
         if step is Step.LEAVE_KRAFT:
-            seen = wait_for(spec, Condition.READY_TO_LEAVE, deadline=spec.deadlines.metadata_copy, say=self.log.info, gone=gone)
+            seen = wait_for(spec, conditions.READY_TO_LEAVE, deadline=spec.deadlines.metadata_copy, say=self.log.info, gone=gone)
         departure = leave_kraft(
             spec,
             fence_plan(seen, gone=gone),

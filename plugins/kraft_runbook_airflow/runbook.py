@@ -13,10 +13,11 @@ from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.gates import Gate
 from kraft_runbook.migration.phases import Phase, Step
 from kraft_runbook.migration.signatures import APPROVE_TASKS
+from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.environment import clusters_directory
 from kraft_runbook_airflow.finalization import FinalizeActiveController, FinalizeController, ForgetZookeeperSecrets
@@ -132,13 +133,13 @@ def provision_controllers(cluster: ClusterSpec) -> TaskGroup:
         for controller in cluster.controllers:
             with TaskGroup(f"controller_{controller.id}"):
                 starts.append(ProvisionController(task_id="provision", cluster=cluster.name, node=controller.id))
-        chain(*starts, _wait(cluster, "quorum_ready", Condition.QUORUM_READY, cluster.deadlines.quorum))
+        chain(*starts, _wait(cluster, "quorum_ready", conditions.QUORUM_READY, cluster.deadlines.quorum))
     return group
 
 
 def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
     """Restart each broker in the mode, one by one: the next one only when this one is registered and in every ISR."""
-    registered = Condition.BROKER_REGISTERED_AS_MIGRATING if to is BrokerMode.HYBRID else Condition.BROKER_REGISTERED_IN_KRAFT
+    registered = conditions.BROKER_REGISTERED_AS_MIGRATING if to is BrokerMode.HYBRID else conditions.BROKER_REGISTERED_IN_KRAFT
     with TaskGroup(f"roll_brokers_to_{to.value}") as group:
         steps: list[BaseOperator] = []
         for broker in cluster.brokers:
@@ -150,7 +151,7 @@ def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
 
 def await_metadata_copy(cluster: ClusterSpec) -> BaseOperator:
     """Wait until the copy is done and dual writes flow; never on the metric alone."""
-    return _wait(cluster, "await_metadata_copy", Condition.METADATA_COPIED, cluster.deadlines.metadata_copy)
+    return _wait(cluster, "await_metadata_copy", conditions.METADATA_COPIED, cluster.deadlines.metadata_copy)
 
 
 def verify_parity(cluster: ClusterSpec, task_id: str) -> ParityOperator:
@@ -170,10 +171,10 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
         for controller in cluster.controllers:
             with TaskGroup(f"controller_{controller.id}"):
                 restart = FinalizeController(task_id="restart", cluster=cluster.name, node=controller.id)
-                steps += [restart, _wait(cluster, "caught_up", Condition.CONTROLLER_CAUGHT_UP, cluster.deadlines.quorum, controller.id)]
+                steps += [restart, _wait(cluster, "caught_up", conditions.CONTROLLER_CAUGHT_UP, cluster.deadlines.quorum, controller.id)]
         with TaskGroup("active_controller_last"):
             steps.append(FinalizeActiveController(task_id="restart", cluster=cluster.name))
-        final = _wait(cluster, "finalized", Condition.FINALIZED, cluster.deadlines.finalization)
+        final = _wait(cluster, "finalized", conditions.FINALIZED, cluster.deadlines.finalization)
         chain(*steps, final, ForgetZookeeperSecrets(task_id="zookeeper_secrets", cluster=cluster.name))
     return group
 
@@ -201,8 +202,8 @@ def restore_quorum(cluster: ClusterSpec) -> BaseOperator:
 def roll_brokers_back(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
     """Restart each broker one mode back, one by one; those that are back already are left alone."""
     step, back = {
-        BrokerMode.HYBRID: (Step.ROLL_BROKERS_BACK_TO_HYBRID, Condition.BROKER_BACK_IN_MIGRATION_MODE),
-        BrokerMode.ZOOKEEPER: (Step.ROLL_BROKERS_TO_ZOOKEEPER, Condition.BROKER_IN_ZOOKEEPER_MODE),
+        BrokerMode.HYBRID: (Step.ROLL_BROKERS_BACK_TO_HYBRID, conditions.BROKER_BACK_IN_MIGRATION_MODE),
+        BrokerMode.ZOOKEEPER: (Step.ROLL_BROKERS_TO_ZOOKEEPER, conditions.BROKER_IN_ZOOKEEPER_MODE),
     }[to]
     with TaskGroup(step.value) as group:
         steps: list[BaseOperator] = []
@@ -282,7 +283,7 @@ def _wait_for_broker(cluster: ClusterSpec, broker: int, registered: Condition, s
     return ClusterSensor(
         task_id="in_sync",
         cluster=cluster.name,
-        condition=Condition.BROKER_IN_SYNC,
+        condition=conditions.BROKER_IN_SYNC,
         deadline=deadlines.in_sync,
         node=broker,
         first=(registered, deadlines.registration),

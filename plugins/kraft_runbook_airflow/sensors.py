@@ -8,8 +8,8 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator
 from airflow.triggers.base import StartTriggerArgs
 
-from kraft_runbook.migration.conditions import Condition
 from kraft_runbook.migration.phases import BEYOND_HYBRID, Phase, Step
+from kraft_runbook.runbook.conditions import Condition
 
 
 class ClusterSensor(BaseSensorOperator):
@@ -38,10 +38,10 @@ class ClusterSensor(BaseSensorOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.cluster = cluster
-        self.condition = condition.value
+        self.condition = condition.name
         self.deadline = deadline
         self.node = node
-        self.first = None if first is None else [first[0].value, first[1]]
+        self.first = None if first is None else [first[0].name, first[1]]
         left_out = f" or params.goal == '{Phase.HYBRID.value}'" if step in BEYOND_HYBRID else ""
         self.gone = "{{ params.gone_controllers or '' }}" if step is not None else ""  # only a rollback's form names them
         self.rehearse = f"{{{{ params.dry_run{left_out} }}}}"
@@ -50,7 +50,7 @@ class ClusterSensor(BaseSensorOperator):
             next_method="execute_complete",
             trigger_kwargs={
                 "cluster": cluster,
-                "condition": condition.value,
+                "condition": condition.name,
                 "node_id": node,
                 "deadline": deadline,
                 "rehearse": self.rehearse,

@@ -16,10 +16,10 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
-from kraft_runbook.migration.conditions import Condition
-from kraft_runbook.migration.copy_account import copied
+from kraft_runbook.migration.conditions import CONDITIONS
 from kraft_runbook.migration.phases import detect_phase
 from kraft_runbook.procedures.observe import observe
+from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook_airflow.disk_watch import DiskWatch
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, state_directory
 from kraft_runbook_airflow.journal import disk_in_words, record_for, require_shared, said_where_unwritten
@@ -61,8 +61,8 @@ class ClusterConditionTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        condition = Condition(self.condition)
-        first = (Condition(self.first[0]), float(self.first[1])) if self.first else None
+        condition = CONDITIONS[self.condition]
+        first = (CONDITIONS[self.first[0]], float(self.first[1])) if self.first else None
         if str(self.rehearse).lower() == "true":
             for each, deadline in (*([first] if first else []), (condition, self.deadline)):
                 self.log.info("Not waiting (a dry run, or a step that this run leaves out): up to %.0f s for %s", deadline, each.describe(self.node_id))
@@ -113,12 +113,12 @@ class ClusterConditionTrigger(BaseTrigger):
         ti = self.task_instance
         if ti is not None:
             what = {
-                "condition": condition.value,
+                "condition": condition.name,
                 "node_id": self.node_id,
                 "began_at": datetime.fromtimestamp(began, UTC),
                 "seconds": round(time.time() - began if seconds is None else seconds, 1),
                 "error": error,
-                **(copied(seen) if seen is not None and condition is Condition.METADATA_COPIED else {}),
+                **(condition.keeps(seen) if seen is not None else {}),
             }
             await asyncio.to_thread(record_for, self.cluster, ti.dag_id, ti.run_id, ti.task_id, outcome, what)
             (state_directory() / "waits" / str(ti.id)).unlink(missing_ok=True)

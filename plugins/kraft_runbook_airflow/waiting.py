@@ -10,8 +10,8 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS
-from kraft_runbook.migration.conditions import Condition, Progress, evaluate
 from kraft_runbook.procedures.observe import observe
+from kraft_runbook.runbook.conditions import Condition, Progress
 from kraft_runbook_airflow.environment import airflow_secrets
 
 HOPELESS_AFTER = 10.0
@@ -73,9 +73,9 @@ class Wait:
     def _judge(self, seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[Condition, float, Progress]:
         """What is waited for at this look, its deadline in seconds from ``began``, and how far it is: ``first`` where that does not hold."""
         if self.first is None:
-            return self.condition, self.deadline, evaluate(self.condition, seen, self.spec, node_id=self.node_id, earlier=earlier)
+            return self.condition, self.deadline, self.condition.progress(seen, self.spec, node_id=self.node_id, earlier=earlier)
         condition, deadline = self.first
-        progress = evaluate(condition, seen, self.spec, node_id=self.node_id, earlier=earlier)
+        progress = condition.progress(seen, self.spec, node_id=self.node_id, earlier=earlier)
         if progress.done and self.first_held is None:
             self.first_held = time.time() - self.began
             self.say(f"{condition.describe(self.node_id)}: holds after {self.first_held:.0f} s")
@@ -83,7 +83,7 @@ class Wait:
             deadline += self.deadline
         if not progress.done:
             return condition, deadline, progress
-        return self.condition, deadline, evaluate(self.condition, seen, self.spec, node_id=self.node_id, earlier=earlier)
+        return self.condition, deadline, self.condition.progress(seen, self.spec, node_id=self.node_id, earlier=earlier)
 
     def _look_before(self, seen: ClusterObservation) -> ClusterObservation | None:
         """The last look that lies ``LIVENESS_SECONDS`` back, or the first there is: what was committed then must have reached ZooKeeper by now."""

@@ -22,10 +22,11 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.store import append_record, read_records
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.procedures import copy_size
+from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook_airflow import operators, report, triggers, waiting
 from kraft_runbook_airflow.journal import run_file_name
 from kraft_runbook_airflow.operators import ProvisionController
@@ -64,7 +65,7 @@ class Evidence:
         self.patch.setattr(triggers, "cluster_spec", lambda _: spec)
         self.patch.setattr(waiting, "airflow_secrets", lambda: None)
         self.patch.setattr(waiting, "observe", lambda *_, **__: next(looks))
-        trigger = ClusterConditionTrigger("lab", condition.value, None, 60.0)
+        trigger = ClusterConditionTrigger("lab", condition.name, None, 60.0)
         trigger.task_instance = SimpleNamespace(id="1", dag_id=DAG, run_id=RUN, task_id="t")  # type: ignore[assignment]
 
         async def run() -> None:
@@ -96,21 +97,21 @@ def evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evidence:
 
 
 def test_the_wait_for_the_copy_keeps_its_span_and_no_other_wait_does(evidence: Evidence) -> None:
-    kept = evidence.wait(Condition.METADATA_COPIED, copied(SPAN))["copy"]
+    kept = evidence.wait(conditions.METADATA_COPIED, copied(SPAN))["copy"]
     assert (kept["seconds"], kept["records"], kept["began_at"], kept["ended_at"]) == (36.9, 260_000, str(SPAN.began_at), str(SPAN.ended_at))
-    assert "copy" not in evidence.wait(Condition.METADATA_COPIED, copied(None))
-    assert "copy" not in evidence.wait(Condition.QUORUM_READY, copied(SPAN))
+    assert "copy" not in evidence.wait(conditions.METADATA_COPIED, copied(None))
+    assert "copy" not in evidence.wait(conditions.QUORUM_READY, copied(SPAN))
 
 
 def test_the_closing_report_says_how_long_the_copy_took(evidence: Evidence) -> None:
-    evidence.wait(Condition.METADATA_COPIED, copied(SPAN))
+    evidence.wait(conditions.METADATA_COPIED, copied(SPAN))
     closed, said = evidence.close()
     assert "The metadata's copy took 36.9 s (260,000 records, 7,046 a second, 2026-03-04 10:00:00 to 10:00:36 UTC" in said
     assert closed["copy"] in said
 
 
 def test_a_run_that_copied_nothing_does_not_speak_of_it(evidence: Evidence) -> None:
-    evidence.wait(Condition.QUORUM_READY, copied(SPAN))
+    evidence.wait(conditions.QUORUM_READY, copied(SPAN))
     closed, said = evidence.close()
     assert "copy" not in closed and "The metadata's copy" not in said
 

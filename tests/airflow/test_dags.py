@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from airflow.sdk import DAG
 
-from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.gates import Gate
 from kraft_runbook.migration.signatures import APPROVE_TASKS
 from kraft_runbook_airflow.gates import ApprovalGate
@@ -64,17 +64,17 @@ def test_brokers_are_rolled_one_by_one_each_only_after_the_one_before_is_in_sync
 
 def test_a_restart_ends_where_the_broker_is_registered_in_its_mode_and_in_sync(migration, rollback):
     registered = {
-        "roll_brokers_to_hybrid": Condition.BROKER_REGISTERED_AS_MIGRATING,
-        "roll_brokers_to_kraft": Condition.BROKER_REGISTERED_IN_KRAFT,
-        "roll_brokers_back_to_hybrid": Condition.BROKER_BACK_IN_MIGRATION_MODE,
-        "roll_brokers_to_zookeeper": Condition.BROKER_IN_ZOOKEEPER_MODE,
+        "roll_brokers_to_hybrid": conditions.BROKER_REGISTERED_AS_MIGRATING,
+        "roll_brokers_to_kraft": conditions.BROKER_REGISTERED_IN_KRAFT,
+        "roll_brokers_back_to_hybrid": conditions.BROKER_BACK_IN_MIGRATION_MODE,
+        "roll_brokers_to_zookeeper": conditions.BROKER_IN_ZOOKEEPER_MODE,
     }
     sensors = [task for dag in (migration, rollback) for task in dag.tasks if task.task_id.endswith(".in_sync")]
     assert {task.task_id for task in sensors} == {f"{roll}.broker_{broker}.in_sync" for roll in registered for broker in (1, 2, 3)}
     for task in sensors:
         first = registered[task.task_id.partition(".")[0]]
         given = task.start_trigger_args.trigger_kwargs
-        assert (given["condition"], given["first"][0], f"broker_{given['node_id']}" in task.task_id) == (Condition.BROKER_IN_SYNC.value, first.value, True)
+        assert (given["condition"], given["first"][0], f"broker_{given['node_id']}" in task.task_id) == (conditions.BROKER_IN_SYNC.name, first.name, True)
 
 
 @pytest.mark.parametrize(

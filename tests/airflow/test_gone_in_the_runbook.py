@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.phases import Phase, Step
 from kraft_runbook_airflow import cut_off_brokers, operators, parity, report, rollback, second_look, waiting
 from kraft_runbook_airflow.report import ClosingReport
@@ -72,15 +72,15 @@ def test_so_does_its_parity(looks: None, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_so_do_its_waits(looks: None) -> None:
     back = ClusterSensor(
-        task_id="w", cluster="lab", condition=Condition.BROKER_BACK_IN_MIGRATION_MODE, deadline=9, node=1, step=Step.ROLL_BROKERS_BACK_TO_HYBRID
+        task_id="w", cluster="lab", condition=conditions.BROKER_BACK_IN_MIGRATION_MODE, deadline=9, node=1, step=Step.ROLL_BROKERS_BACK_TO_HYBRID
     )
     kwargs = back.start_trigger_args.trigger_kwargs or {}
     assert kwargs["gone"] == "{{ params.gone_controllers or '' }}"
     assert "gone" in back.template_fields
     path, given = ClusterConditionTrigger(**{**kwargs, "gone": "103"}).serialize()
     assert (path, given["gone"]) == ("kraft_runbook_airflow.triggers.ClusterConditionTrigger", "103")
-    forward = ClusterSensor(task_id="f", cluster="lab", condition=Condition.QUORUM_READY, deadline=9)
+    forward = ClusterSensor(task_id="f", cluster="lab", condition=conditions.QUORUM_READY, deadline=9)
     assert (forward.start_trigger_args.trigger_kwargs or {})["gone"] == "", "its form names none"
     with pytest.raises(Looked) as seen:
-        wait_for(SPEC, Condition.BROKER_IN_SYNC, deadline=9, say=print, node_id=1, gone={103})
+        wait_for(SPEC, conditions.BROKER_IN_SYNC, deadline=9, say=print, node_id=1, gone={103})
     assert seen.value.args == ({103},)

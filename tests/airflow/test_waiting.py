@@ -8,8 +8,8 @@ import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.migration.conditions import DONE, Condition, Progress
 from kraft_runbook.migration.phases import Phase
+from kraft_runbook.runbook.conditions import DONE, Condition, Progress
 from kraft_runbook_airflow import waiting
 from kraft_runbook_airflow.waiting import Wait
 from tests.unit.observations import SPEC, later, observation
@@ -19,22 +19,21 @@ def test_what_was_committed_some_seconds_ago_must_have_arrived(monkeypatch: pyte
     looks = [later(observation(Phase.HYBRID), seconds) for seconds in range(8)]
     compared: list[int | None] = []
 
-    def evaluate(condition: Condition, seen: ClusterObservation, *_: object, earlier: ClusterObservation | None, **__: object) -> object:
+    def judge(seen: ClusterObservation, spec: object, node_id: int, earlier: ClusterObservation | None) -> Progress:
         compared.append(None if earlier is None else int((seen.observed_at - earlier.observed_at).total_seconds()))
         return DONE
 
     monkeypatch.setattr(waiting, "observe", lambda *_, **__: looks[len(compared)])
     monkeypatch.setattr(waiting, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(waiting, "evaluate", evaluate)
     spec = SPEC.model_copy(update={"deadlines": SPEC.deadlines.model_copy(update={"healthy_in_a_row": len(looks)})})
-    wait = Wait(spec, Condition.METADATA_COPIED, 60.0, say=lambda _: None)
+    wait = Wait(spec, Condition("copied", "the copy", judge), 60.0, say=lambda _: None)
     while not wait.look():
         pass
     assert compared == [None, 1, 2, 3, 3, 3, 3, 3]
     assert len(wait._before) <= 5, "old looks are forgotten"
 
 
-REGISTERED, IN_SYNC = Condition.BROKER_REGISTERED_IN_KRAFT, Condition.BROKER_IN_SYNC
+REGISTERED, IN_SYNC = "broker_registered", "broker_in_sync"
 
 
 def waited(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]]) -> Wait:
@@ -42,15 +41,13 @@ def waited(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]]) -> W
     left = list(looks)
     now = [0.0]
 
-    def evaluate(condition: Condition, *_: object, **__: object) -> Progress:
-        registered, in_sync = left[0]
-        return Progress(registered if condition is REGISTERED else in_sync, f"waiting for {condition.value}")
+    registered = Condition(REGISTERED, "broker {id} to register", lambda *_: Progress(left[0][0], f"waiting for {REGISTERED}"))
+    in_sync = Condition(IN_SYNC, "broker {id} to be in sync", lambda *_: Progress(left[0][1], f"waiting for {IN_SYNC}"))
 
     monkeypatch.setattr(waiting, "time", SimpleNamespace(time=lambda: now[0]))
     monkeypatch.setattr(waiting, "observe", lambda *_, **__: later(observation(Phase.DUAL_WRITE), now[0]))
     monkeypatch.setattr(waiting, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(waiting, "evaluate", evaluate)
-    wait = Wait(SPEC, IN_SYNC, 20.0, say=lambda _: None, node_id=1, began=0.0, first=(REGISTERED, 10.0))
+    wait = Wait(SPEC, in_sync, 20.0, say=lambda _: None, node_id=1, began=0.0, first=(registered, 10.0))
     while left and not wait.look():
         left.pop(0)
         now[0] += 1
@@ -68,9 +65,9 @@ def test_a_broker_is_registered_and_in_sync_at_the_same_looks(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("looks", "told"),
     [
-        ([(False, True)] * 12, rf"waiting for {REGISTERED.value}, 11 s: the deadline of 10 s has passed"),
-        ([(True, False)] * 32, rf"waiting for {IN_SYNC.value}, 31 s: the deadline of 30 s has passed"),
-        ([(True, False)] * 15 + [(False, False)] * 17, rf"waiting for {REGISTERED.value}, 31 s: the deadline of 30 s has passed"),
+        ([(False, True)] * 12, rf"waiting for {REGISTERED}, 11 s: the deadline of 10 s has passed"),
+        ([(True, False)] * 32, rf"waiting for {IN_SYNC}, 31 s: the deadline of 30 s has passed"),
+        ([(True, False)] * 15 + [(False, False)] * 17, rf"waiting for {REGISTERED}, 31 s: the deadline of 30 s has passed"),
     ],
     ids=["never registered", "never in sync", "hidden again by an election that does not end"],
 )

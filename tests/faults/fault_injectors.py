@@ -15,7 +15,7 @@ from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.migration.conditions import Condition, evaluate
+from kraft_runbook.migration import conditions
 from kraft_runbook.procedures.observe import observe
 from lab.layout import ZOOKEEPER
 
@@ -97,7 +97,7 @@ def answer(scene: Scene, services: list[str]) -> bool:
     seen = observe(spec, secrets=scene.ground.lab.secrets)
     if any(b.service in services and not was_read(seen.brokers[b.id].mode) for b in spec.brokers):
         return False
-    return not any(c.service in services for c in spec.controllers) or evaluate(Condition.QUORUM_WHOLE, seen, spec).done
+    return not any(c.service in services for c in spec.controllers) or conditions.QUORUM_WHOLE.progress(seen, spec).done
 
 
 @injector("pause_service")

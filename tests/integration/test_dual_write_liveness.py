@@ -15,9 +15,9 @@ from watched import Watched, watching
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks.catalogue import CHECKS, SOAK
 from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
-from kraft_runbook.migration.conditions import Condition, evaluate
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
@@ -73,7 +73,7 @@ def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named
     by_hand.restart(spec.controller(describe_quorum(spec, secrets=secrets).leader_id), spec)
     assert until(Verdict.PASS, lambda: liveness(own_lab), within=120)
     # The two others wrote ZooKeeper on; what is refused while this one still starts is refused rightly.
-    by_hand.wait_until("the controller is back", lambda: evaluate(Condition.QUORUM_WHOLE, observe(spec, secrets=secrets), spec).done)
+    by_hand.wait_until("the controller is back", lambda: conditions.QUORUM_WHOLE.progress(observe(spec, secrets=secrets), spec).done)
     gates_and_conditions_hold_while_topics_come_and_go(own_lab)
     a_topic_that_zookeeper_lacks_is_found_while_topics_come_and_go(own_lab, zookeeper)
 
@@ -90,9 +90,9 @@ def judge(lab: Lab, earlier: ClusterObservation, seen: ClusterObservation) -> di
     phase = detect_phase(seen).phase
     gates = [r for gate in ("dual_write", SOAK) for r in CHECKS.run(seen, lab.spec, phase, gate=gate, earlier=earlier).results]
     found = {r.code: r.evidence for r in gates if r.blocks and CHECKS[r.code].needs is Needs.LIVE}
-    waits = [(Condition.METADATA_COPIED, None), (Condition.QUORUM_WHOLE, None), *((Condition.BROKER_IN_SYNC, i) for i in lab.spec.broker_ids)]
+    waits = [(conditions.METADATA_COPIED, None), (conditions.QUORUM_WHOLE, None), *((conditions.BROKER_IN_SYNC, i) for i in lab.spec.broker_ids)]
     for condition, node_id in waits:
-        progress = evaluate(condition, seen, lab.spec, node_id=node_id, earlier=earlier)
+        progress = condition.progress(seen, lab.spec, node_id=node_id, earlier=earlier)
         found |= {} if progress.done else {condition.describe(node_id): progress.waiting_for}
     return found
 

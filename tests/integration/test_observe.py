@@ -13,9 +13,9 @@ from kazoo.client import KazooClient
 from labs import Lab
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.migration.conditions import Condition, evaluate
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 from lab.layout import layout
@@ -122,8 +122,8 @@ def test_a_broker_that_is_killed_is_down_and_the_rest_is_still_seen(own_lab: Lab
     assert isinstance(seen.brokers[2].mode, Unread)
     assert seen.brokers_in(BrokerMode.ZOOKEEPER) == (1, 3)
     assert was_read(seen.zookeeper) and was_read(seen.topics)
-    assert not evaluate(Condition.BROKER_IN_SYNC, seen, own_lab.spec, node_id=2, earlier=before).hopeless
-    assert evaluate(Condition.BROKER_IN_SYNC, look(own_lab), own_lab.spec, node_id=2, earlier=seen).hopeless
+    assert not conditions.BROKER_IN_SYNC.progress(seen, own_lab.spec, node_id=2, earlier=before).hopeless
+    assert conditions.BROKER_IN_SYNC.progress(look(own_lab), own_lab.spec, node_id=2, earlier=seen).hopeless
 
 
 def test_a_zookeeper_that_hangs_costs_its_own_part_and_little_time(own_lab: Lab) -> None:

@@ -9,7 +9,8 @@ from observations import SPEC, WHY, observation, part, with_quorum
 
 from kraft_runbook.cluster.observation import CopySpan
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.migration.copy_account import copied, copy_account
+from kraft_runbook.migration.conditions import copied
+from kraft_runbook.migration.copy_account import copy_account
 from kraft_runbook.migration.gates import Gate, make_proof
 from kraft_runbook.migration.phases import Phase, rollback_plan
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from observations import SPEC, WHY, Spoil, apart, gauges, observation, part, topics, with_quorum, zookeeper
 
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Voter
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks import CHECKS, Verdict
-from kraft_runbook.migration.conditions import Condition, evaluate
 from kraft_runbook.migration.phases import Phase
 
 H, D = Phase.HYBRID, Phase.DUAL_WRITE
@@ -35,7 +35,7 @@ def test_one_topic_that_stays_on_one_side_is_found_under_any_churn(now: frozense
     sides = [(names | {"lost"}, frozenset[str]()) if in_quorum else (frozenset[str](), names | {"lost"}) for names in (then, now)]
     earlier, seen = (part(topics_apart=apart(q, z))(observation(H)) for q, z in sides)
     assert verdict("KRB-GATE-004", earlier, seen) is Verdict.FAIL
-    progress = evaluate(Condition.METADATA_COPIED, seen, SPEC, earlier=earlier)
+    progress = conditions.METADATA_COPIED.progress(seen, SPEC, earlier=earlier)
     assert progress.waiting_for.startswith("waiting for all topics: ")
 
 
@@ -51,7 +51,7 @@ def test_one_look_is_not_enough_where_something_is_apart(code: str) -> None:
 def test_a_lag_is_fine_once_what_was_committed_before_is_written(offset: int, expected: Verdict) -> None:
     earlier, seen = at(observation(D), 500, 999, 499), at(observation(D), offset, 1600, 1600 - offset)
     assert verdict("KRB-GATE-003", earlier, seen) is expected
-    copied = evaluate(Condition.METADATA_COPIED, at(observation(H), offset, 1600, 1600 - offset), SPEC, earlier=at(observation(H), 500, 999, 499))
+    copied = conditions.METADATA_COPIED.progress(at(observation(H), offset, 1600, 1600 - offset), SPEC, earlier=at(observation(H), 500, 999, 499))
     assert copied.done == (expected is Verdict.PASS)
 
 
@@ -62,7 +62,7 @@ def voters(*offsets: int) -> tuple[Voter, ...]:
 @pytest.mark.parametrize(("third", "whole"), [(1700, True), (1000, True), (999, False), (12, False)])
 def test_a_voter_may_lag_by_what_was_written_since_the_look_before(third: int, whole: bool) -> None:
     earlier, seen = observation(D), with_quorum(high_watermark=1700, voters=voters(1700, 1700, third))(observation(D))
-    assert evaluate(Condition.QUORUM_WHOLE, seen, SPEC, earlier=earlier).done is whole
+    assert conditions.QUORUM_WHOLE.progress(seen, SPEC, earlier=earlier).done is whole
     assert (verdict("KRB-GATE-009", earlier, seen) is Verdict.PASS) is whole
 
 
@@ -83,7 +83,7 @@ def unknown_to(**brokers: str) -> Spoil:
     ids=["all under churn", "one is a moment late", "one that has just started", "one is deaf for deletions", "no look before", "it did not answer before"],
 )
 def test_a_broker_is_behind_when_it_lacks_the_same_topic_twice(then: Spoil, now: Spoil, waits: bool) -> None:
-    progress = evaluate(Condition.BROKER_IN_SYNC, now(observation(H)), SPEC, node_id=2, earlier=then(observation(H)))
+    progress = conditions.BROKER_IN_SYNC.progress(now(observation(H)), SPEC, node_id=2, earlier=then(observation(H)))
     assert progress.done is not waits
 
 

@@ -20,7 +20,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.metadata.log.frames import records
 from kraft_runbook.metadata.log.record_schemas import RecordType
 from kraft_runbook.metadata.log.transactions import Transactions
-from kraft_runbook.migration.conditions import Condition, evaluate
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.never_copied import LogAccount, may_have_died_in_the_copy, why_not_proven
 from kraft_runbook.migration.phases import Phase
@@ -158,9 +158,9 @@ def test_the_way_back_is_to_read_the_logs_not_to_start_them_again(spoil: Callabl
     plan = way_back(seen, SPEC)
     assert not plan.possible
     assert plan.steps == DIED_IN_THE_COPY
-    assert evaluate(Condition.BROKER_BACK_IN_MIGRATION_MODE, seen, SPEC, node_id=3).done
+    assert conditions.BROKER_BACK_IN_MIGRATION_MODE.progress(seen, SPEC, node_id=3).done
     behind = part(topics=replace(seen.topics, out_of_sync_by_broker={3: 7}))(seen)  # type: ignore[arg-type]
-    assert evaluate(Condition.BROKER_IN_SYNC, behind, SPEC, node_id=3).done
+    assert conditions.BROKER_IN_SYNC.progress(behind, SPEC, node_id=3).done
 
 
 @pytest.mark.parametrize(

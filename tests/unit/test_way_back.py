@@ -9,7 +9,7 @@ import pytest
 from observations import SPEC, WHY, a_controller, broker, observation, on_host, part, zookeeper
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode, MigrationZnode, Unread
-from kraft_runbook.migration.conditions import Condition, evaluate
+from kraft_runbook.migration import conditions
 from kraft_runbook.migration.leaving import FencePlan, fence_plan
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
@@ -129,10 +129,10 @@ def test_what_leaving_waits_for_comes_with_a_controller_down() -> None:
     """One of three stopped: the leave waited for a state that it could never show, after the brokers had been rolled back."""
     earlier = down(103)(observation(Phase.HYBRID))
     seen = zookeeper(migration=MigrationZnode(1200, 101, 4, 4))(earlier)
-    assert not evaluate(Condition.METADATA_COPIED, seen, SPEC, earlier=earlier).done
-    assert evaluate(Condition.READY_TO_LEAVE, seen, SPEC, earlier=earlier).done
+    assert not conditions.METADATA_COPIED.progress(seen, SPEC, earlier=earlier).done
+    assert conditions.READY_TO_LEAVE.progress(seen, SPEC, earlier=earlier).done
     behind = zookeeper(migration=MigrationZnode(900, 101, 4, 4))(earlier)
-    assert "/migration is at 900" in evaluate(Condition.READY_TO_LEAVE, behind, SPEC, earlier=earlier).waiting_for
+    assert "/migration is at 900" in conditions.READY_TO_LEAVE.progress(behind, SPEC, earlier=earlier).waiting_for
 
 
 @pytest.mark.parametrize("spoil", [zookeeper(controller=ControllerZnode(102, 4)), zookeeper(migration=MigrationZnode(999, 102, 4, 4))])

@@ -1,4 +1,4 @@
-"""What each wait of the runbook waits for. Pure: an observation in, progress out, with the name of who or what is missing.
+"""What each wait of the migration and its way back waits for. Pure: an observation in, progress out, with the name of who or what is missing.
 
 The caller looks again and again, counts the observations that hold in a row, and keeps the deadline. Every condition also holds
 where the cluster is already beyond it, so that a cleared task goes on from what is true.
@@ -6,9 +6,8 @@ where the cluster is already beyond it, so that a cleared task goes on from what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator
+from typing import Any
 
 from kraft_runbook.cluster.observation import (
     BrokerMode,
@@ -22,100 +21,27 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.birth import log_says_none
-from kraft_runbook.migration.lag import topics_apart, unaware_brokers, unwritten, voters_behind
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy as no_copy_shown
 from kraft_runbook.migration.phases import Phase, detect_phase
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Whether the condition holds, and if not, who or what is missing. ``hopeless``: waiting longer can't help."""
-
-    done: bool
-    waiting_for: str = ""
-    hopeless: bool = False
-
-
-DONE = Progress(True)
-
-
-class Condition(StrEnum):
-    """The waits of the runbook, by the name under which a sensor is given one."""
-
-    QUORUM_READY = "quorum_ready"
-    QUORUM_LED = "quorum_led"
-    QUORUM_WHOLE = "quorum_whole"
-    CONTROLLER_CAUGHT_UP = "controller_caught_up"
-    BROKER_REGISTERED_AS_MIGRATING = "broker_registered_as_migrating"
-    BROKER_REGISTERED_IN_KRAFT = "broker_registered_in_kraft"
-    BROKER_BACK_IN_MIGRATION_MODE = "broker_back_in_migration_mode"
-    BROKER_IN_ZOOKEEPER_MODE = "broker_in_zookeeper_mode"
-    BROKER_IN_SYNC = "broker_in_sync"
-    METADATA_COPIED = "metadata_copied"
-    READY_TO_LEAVE = "ready_to_leave"
-    FINALIZED = "finalized"
-
-    def describe(self, node_id: int | None = None) -> str:
-        """What is waited for, as a phrase."""
-        return _PHRASES[self].format(id=node_id)
-
-
-_PHRASES = {
-    Condition.QUORUM_READY: "the controller quorum to be ready for the migration",
-    Condition.QUORUM_LED: "a majority of the controllers to run and elect a leader",
-    Condition.QUORUM_WHOLE: "every controller to run and be caught up",
-    Condition.CONTROLLER_CAUGHT_UP: "controller {id} to be caught up",
-    Condition.BROKER_REGISTERED_AS_MIGRATING: "broker {id} to register with the quorum as migrating",
-    Condition.BROKER_REGISTERED_IN_KRAFT: "broker {id} to register with the quorum in KRaft mode",
-    Condition.BROKER_BACK_IN_MIGRATION_MODE: "broker {id} to register with the quorum as migrating again",
-    Condition.BROKER_IN_ZOOKEEPER_MODE: "broker {id} to run in ZooKeeper mode",
-    Condition.BROKER_IN_SYNC: "broker {id} to be in every ISR",
-    Condition.METADATA_COPIED: "the metadata to be copied and dual writes to flow",
-    Condition.READY_TO_LEAVE: "the active controller to write to ZooKeeper",
-    Condition.FINALIZED: "every controller to show the migration as final",
-}
-
-
-def evaluate(
-    condition: Condition, seen: ClusterObservation, spec: ClusterSpec, *, node_id: int | None = None, earlier: ClusterObservation | None = None
-) -> Progress:
-    """Whether the condition holds. ``node_id``: the node it is about; ``earlier``: the observation before, where there is one."""
-    match condition:
-        case Condition.QUORUM_READY:
-            return quorum_ready(seen, spec, earlier=earlier)
-        case Condition.QUORUM_LED:
-            return quorum_led(seen)
-        case Condition.QUORUM_WHOLE:
-            return quorum_whole(seen, spec, earlier=earlier)
-        case Condition.METADATA_COPIED:
-            return metadata_copied(seen, earlier, spec)
-        case Condition.READY_TO_LEAVE:
-            return ready_to_leave(seen, earlier)
-        case Condition.FINALIZED:
-            return finalized(seen, spec, earlier=earlier)
-    if node_id is None:
-        raise ValueError(f"{condition} is about one node: give its id")
-    match condition:
-        case Condition.CONTROLLER_CAUGHT_UP:
-            return controller_caught_up(seen, spec, node_id, earlier=earlier)
-        case Condition.BROKER_REGISTERED_AS_MIGRATING:
-            return broker_registered(seen, spec, node_id, BrokerMode.HYBRID, earlier=earlier)
-        case Condition.BROKER_REGISTERED_IN_KRAFT:
-            return broker_registered(seen, spec, node_id, BrokerMode.KRAFT, earlier=earlier)
-        case Condition.BROKER_BACK_IN_MIGRATION_MODE:
-            return broker_back_in_migration_mode(seen, spec, node_id, earlier=earlier)
-        case Condition.BROKER_IN_ZOOKEEPER_MODE:
-            return broker_registered(seen, spec, node_id, BrokerMode.ZOOKEEPER, earlier=earlier)
-        case Condition.BROKER_IN_SYNC:
-            return broker_in_sync(seen, spec, node_id, earlier=earlier)
-
+from kraft_runbook.runbook.conditions import DONE, Condition, Progress, by_name, first_missing
+from kraft_runbook.runbook.health import (
+    broker_registered,
+    exited_broker,
+    exited_controllers,
+    name_ids,
+    out_of_sync,
+    quorum_led,
+    quorum_whole,
+    unfinished_quorum,
+)
+from kraft_runbook.runbook.lag import topics_apart, unwritten
 
 # -- the quorum ---------------------------------------------------------------------------------------------------------
 
 
 def quorum_ready(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:
     """A leader, every voter caught up, every controller in migration mode and showing PRE_MIGRATION (or a later state)."""
-    lost = _exited_controllers(seen, earlier)
+    lost = exited_controllers(seen, earlier)
     if lost:
         return lost
     metrics = {c.id: c.metrics for c in seen.controllers.values() if was_read(c.metrics)}
@@ -124,53 +50,16 @@ def quorum_ready(seen: ClusterObservation, spec: ClusterSpec, *, earlier: Cluste
     final = any(m.zk_migration_state is ZkMigrationState.POST_MIGRATION for m in metrics.values())
     unflagged = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
     if unflagged and not final:
-        return Progress(False, f"controller {_ids(unflagged)} runs without the migration flag", hopeless=True)
-    return _first(
-        _unfinished_quorum(seen, spec, earlier),
+        return Progress(False, f"controller {name_ids(unflagged)} runs without the migration flag", hopeless=True)
+    return first_missing(
+        unfinished_quorum(seen, spec, earlier),
         _states(seen, spec, {ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION, ZkMigrationState.POST_MIGRATION}),
     )
 
 
-def quorum_led(seen: ClusterObservation) -> Progress:
-    """A leader answers: a majority runs."""
-    if was_read(seen.quorum):
-        return DONE
-    down = [c.id for c in seen.controllers.values() if c.running is not True]
-    told = f"waiting for a quorum leader: {seen.quorum.reason}"
-    return Progress(False, f"{told}; controller {_ids(down)} does not run" if down else told)
-
-
-def quorum_whole(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:
-    """A leader, and every declared controller runs and is caught up."""
-    return _exited_controllers(seen, earlier) or _first(_unfinished_quorum(seen, spec, earlier))
-
-
 def controller_caught_up(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None) -> Progress:
     """This controller runs, the leader knows it as caught up, and its metrics show a published state."""
-    return _exited_controllers(seen, earlier, only=node_id) or _first(_unfinished_quorum(seen, spec, earlier, only=node_id), _published(seen, node_id))
-
-
-def _unfinished_quorum(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None, only: int | None = None) -> Iterator[str]:
-    ids = spec.controller_ids if only is None else (only,)
-    running = [i for i in ids if seen.controllers[i].running is True]
-    for i in ids:
-        state = seen.controllers[i].running
-        if not was_read(state):
-            yield f"waiting for controller {i} to answer: {state.reason}"
-        elif not state:
-            yield f"waiting for controller {i} to accept connections: {len(running)} of {len(ids)} do"
-    if not was_read(seen.quorum):
-        yield f"waiting for a quorum leader: {seen.quorum.reason}"
-        return
-    voters = {v.id: v.log_end_offset for v in seen.quorum.voters}
-    missing = [i for i in ids if i not in voters]
-    if missing:
-        yield f"controller {_ids(missing)} is not among the quorum's voters ({_ids(voters)})"
-    behind = voters_behind(seen, earlier, ids)
-    if behind:
-        done = len(ids) - len(behind)
-        lag = ", ".join(f"{i} at {at}" for i, at in behind.items())
-        yield f"waiting for voter {_ids(behind)} to catch up with offset {seen.quorum.high_watermark} ({lag}): {done} of {len(ids)} caught up"
+    return exited_controllers(seen, earlier, only=node_id) or first_missing(unfinished_quorum(seen, spec, earlier, only=node_id), _published(seen, node_id))
 
 
 def _published(seen: ClusterObservation, node_id: int) -> Iterator[str]:
@@ -204,44 +93,11 @@ def _state(metrics: ControllerMetrics) -> str:
 # -- the brokers --------------------------------------------------------------------------------------------------------
 
 
-def broker_registered(
-    seen: ClusterObservation, spec: ClusterSpec, node_id: int, mode: BrokerMode, *, earlier: ClusterObservation | None = None, kraft_counts: bool = True
-) -> Progress:
-    """The broker runs in the mode and the quorum knows it so, unfenced. ``kraft_counts``: on the way forward KRAFT is beyond HYBRID."""
-    lost = _exited_broker(seen, earlier, node_id)
-    if lost:
-        return lost
-    wanted = (mode, BrokerMode.KRAFT) if mode is BrokerMode.HYBRID and kraft_counts else (mode,)
-    state = seen.brokers[node_id]
-    if state.running is True and was_read(state.mode) and state.mode in wanted and _is_registered(seen, node_id, state.mode):
-        return DONE
-    there = sum(1 for b in seen.brokers.values() if was_read(b.mode) and b.mode in wanted and _is_registered(seen, b.id, b.mode))
-    now = f"it is in {state.mode} mode" if was_read(state.mode) else state.mode.reason
-    if mode is BrokerMode.ZOOKEEPER:
-        return Progress(False, f"waiting for broker {node_id} to run in ZooKeeper mode: {there} of {len(spec.brokers)} do; {now}")
-    as_what = "as migrating" if mode is BrokerMode.HYBRID else "in KRaft mode"
-    if was_read(seen.quorum) and node_id in seen.quorum.registrations and seen.quorum.registrations[node_id].fenced:
-        now += ", its registration is fenced (where that lasts, restart this broker by hand: docs/reliability.md)"
-    elif not was_read(seen.quorum):
-        now += f"; the quorum: {seen.quorum.reason}"
-    return Progress(False, f"waiting for broker {node_id} to register {as_what}: {there} of {len(spec.brokers)} seen; {now}")
-
-
 def broker_back_in_migration_mode(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None) -> Progress:
     """As ``broker_registered``, on the way back: KRaft mode does not count; further back does, and so does a cluster that shows no copy to come back from."""
     if seen.brokers[node_id].mode == BrokerMode.ZOOKEEPER or detect_phase(seen).phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION) or no_copy_shown(seen):
         return DONE
     return broker_registered(seen, spec, node_id, BrokerMode.HYBRID, earlier=earlier, kraft_counts=False)
-
-
-def _is_registered(seen: ClusterObservation, node_id: int, mode: BrokerMode) -> bool:
-    """Whether ZooKeeper (for its own brokers) or the quorum has the broker, live, in this mode."""
-    if mode is BrokerMode.ZOOKEEPER:
-        return was_read(seen.zookeeper) and node_id in seen.zookeeper.brokers
-    if not was_read(seen.quorum) or node_id not in seen.quorum.registrations:
-        return False
-    found = seen.quorum.registrations[node_id]
-    return not found.fenced and found.is_migrating_zk_broker == (mode is BrokerMode.HYBRID)
 
 
 def broker_in_sync(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None) -> Progress:
@@ -252,10 +108,10 @@ def broker_in_sync(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *,
     """
     if (no_copy_shown(seen) or _copy_under_way(seen)) and seen.brokers[node_id].mode != BrokerMode.KRAFT:
         return DONE  # nobody could take a replica back now: waiting would keep a copy that hangs, or died, from being left; the copy's own wait asks again
-    lost = _exited_broker(seen, earlier, node_id)
+    lost = exited_broker(seen, earlier, node_id)
     if lost:
         return lost
-    return _first(_out_of_sync(seen, earlier, spec, node_id))
+    return first_missing(out_of_sync(seen, earlier, spec, node_id))
 
 
 def _copy_under_way(seen: ClusterObservation) -> bool:
@@ -263,26 +119,6 @@ def _copy_under_way(seen: ClusterObservation) -> bool:
     if detect_phase(seen).phase is not Phase.PRE_MIGRATION or not was_read(seen.zookeeper) or seen.zookeeper.controller is None:
         return False
     return seen.zookeeper.controller.kraft_controller_epoch >= 0
-
-
-def _out_of_sync(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, node_id: int) -> Iterator[str]:
-    topics = seen.topics
-    if not was_read(topics):
-        yield f"waiting for the partitions' state: {topics.reason}"
-        return
-    if node_id not in topics.live_broker_ids:
-        yield f"waiting for broker {node_id} to be known to all brokers: {len(topics.live_broker_ids)} of {len(spec.brokers)} are"
-    silent = [i for i in spec.broker_ids if i not in topics.topics_known_by_broker]
-    if silent:
-        yield f"waiting for broker {_ids(silent)} to answer Metadata"
-    unaware = list(unaware_brokers(topics, earlier))
-    if unaware:
-        yield f"waiting for every broker to know all topics ({'; '.join(unaware)})"
-    if topics.offline_count:
-        yield f"waiting for {topics.offline_count} offline partitions: {', '.join(topics.offline[:5])}"
-    lagging = topics.out_of_sync_by_broker.get(node_id, 0)
-    if lagging:
-        yield f"waiting for broker {node_id} to be in sync: out of the ISR of {lagging} partitions"
 
 
 # -- the copy and the end -----------------------------------------------------------------------------------------------
@@ -299,13 +135,13 @@ def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None
     if metrics and len(metrics) == len(spec.controllers) and all(m.zk_migration_state is ZkMigrationState.POST_MIGRATION for m in metrics):
         return DONE
     for broker_id in spec.broker_ids:
-        lost = _exited_broker(seen, earlier, broker_id)
+        lost = exited_broker(seen, earlier, broker_id)
         if lost:
             return lost
-    lost = _exited_controllers(seen, earlier)
+    lost = exited_controllers(seen, earlier)
     if lost:
         return lost
-    return _first(_brokers_not_in_migration(seen, spec), _states(seen, spec, {ZkMigrationState.MIGRATION}), _copy_unfinished(seen, earlier))
+    return first_missing(_brokers_not_in_migration(seen, spec), _states(seen, spec, {ZkMigrationState.MIGRATION}), _copy_unfinished(seen, earlier))
 
 
 def ready_to_leave(seen: ClusterObservation, earlier: ClusterObservation | None) -> Progress:
@@ -318,14 +154,14 @@ def ready_to_leave(seen: ClusterObservation, earlier: ClusterObservation | None)
         return Progress(False, f"waiting for ZooKeeper: {seen.zookeeper.reason}")
     if seen.quorum.migration_state_record is not ZkMigrationState.MIGRATION:
         return Progress(False, "waiting for ZkMigrationState 1 (MIGRATION) in the metadata log")
-    return _first(one_controller(seen.zookeeper, seen.quorum), _offset_unproven(seen.zookeeper, earlier))
+    return first_missing(one_controller(seen.zookeeper, seen.quorum), _offset_unproven(seen.zookeeper, earlier))
 
 
 def _brokers_not_in_migration(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
     missing = [i for i in spec.broker_ids if seen.brokers[i].mode not in (BrokerMode.HYBRID, BrokerMode.KRAFT)]
     if missing:
         there = len(spec.brokers) - len(missing)
-        yield f"waiting for broker {_ids(missing)} to run in migration mode: {there} of {len(spec.brokers)} do"
+        yield f"waiting for broker {name_ids(missing)} to run in migration mode: {there} of {len(spec.brokers)} do"
 
 
 def _copy_unfinished(seen: ClusterObservation, earlier: ClusterObservation | None) -> Iterator[str]:
@@ -390,40 +226,71 @@ def _offset_unproven(zookeeper: ZookeeperState, earlier: ClusterObservation | No
 
 def finalized(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:
     """ZkMigrationState 3 on every controller."""
-    return _exited_controllers(seen, earlier) or _first(_states(seen, spec, {ZkMigrationState.POST_MIGRATION}))
+    return exited_controllers(seen, earlier) or first_missing(_states(seen, spec, {ZkMigrationState.POST_MIGRATION}))
 
 
-# -- shared -------------------------------------------------------------------------------------------------------------
+def copied(seen: ClusterObservation) -> dict[str, Any]:
+    """What the record of the wait for the copy keeps of it: its span by the metadata log's clock. Empty: it can't be read any more."""
+    span = seen.quorum.copy if was_read(seen.quorum) else None
+    if span is None:
+        return {}
+    return {"copy": {"began_at": span.began_at, "ended_at": span.ended_at, "seconds": span.seconds, "records": span.records}}
 
 
-def _exited_broker(seen: ClusterObservation, earlier: ClusterObservation | None, node_id: int) -> Progress | None:
-    return _exited(f"broker {node_id}", lambda o: o.brokers[node_id].running, seen, earlier)
+# -- by name --------------------------------------------------------------------------------------------------------------
 
+QUORUM_READY = Condition(
+    "quorum_ready", "the controller quorum to be ready for the migration", lambda seen, spec, _, earlier: quorum_ready(seen, spec, earlier=earlier)
+)
+QUORUM_LED = Condition("quorum_led", "a majority of the controllers to run and elect a leader", lambda seen, *_: quorum_led(seen))
+QUORUM_WHOLE = Condition("quorum_whole", "every controller to run and be caught up", lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier))
+CONTROLLER_CAUGHT_UP = Condition(
+    "controller_caught_up", "controller {id} to be caught up", lambda seen, spec, node, earlier: controller_caught_up(seen, spec, node, earlier=earlier)
+)
+BROKER_REGISTERED_AS_MIGRATING = Condition(
+    "broker_registered_as_migrating",
+    "broker {id} to register with the quorum as migrating",
+    lambda seen, spec, node, earlier: broker_registered(seen, spec, node, BrokerMode.HYBRID, earlier=earlier),
+)
+BROKER_REGISTERED_IN_KRAFT = Condition(
+    "broker_registered_in_kraft",
+    "broker {id} to register with the quorum in KRaft mode",
+    lambda seen, spec, node, earlier: broker_registered(seen, spec, node, BrokerMode.KRAFT, earlier=earlier),
+)
+BROKER_BACK_IN_MIGRATION_MODE = Condition(
+    "broker_back_in_migration_mode",
+    "broker {id} to register with the quorum as migrating again",
+    lambda seen, spec, node, earlier: broker_back_in_migration_mode(seen, spec, node, earlier=earlier),
+)
+BROKER_IN_ZOOKEEPER_MODE = Condition(
+    "broker_in_zookeeper_mode",
+    "broker {id} to run in ZooKeeper mode",
+    lambda seen, spec, node, earlier: broker_registered(seen, spec, node, BrokerMode.ZOOKEEPER, earlier=earlier),
+)
+BROKER_IN_SYNC = Condition(
+    "broker_in_sync", "broker {id} to be in every ISR", lambda seen, spec, node, earlier: broker_in_sync(seen, spec, node, earlier=earlier)
+)
+METADATA_COPIED = Condition(
+    "metadata_copied",
+    "the metadata to be copied and dual writes to flow",
+    lambda seen, spec, _, earlier: metadata_copied(seen, earlier, spec),
+    keeps=copied,
+)
+READY_TO_LEAVE = Condition("ready_to_leave", "the active controller to write to ZooKeeper", lambda seen, spec, _, earlier: ready_to_leave(seen, earlier))
+FINALIZED = Condition("finalized", "every controller to show the migration as final", lambda seen, spec, _, earlier: finalized(seen, spec, earlier=earlier))
 
-def _exited_controllers(seen: ClusterObservation, earlier: ClusterObservation | None, only: int | None = None) -> Progress | None:
-    for node_id in seen.controllers if only is None else (only,):
-        lost = _exited(f"controller {node_id}", lambda o, i=node_id: o.controllers[i].running, seen, earlier)  # type: ignore[misc]
-        if lost:
-            return lost
-    return None
-
-
-def _exited(who: str, running: Callable[[ClusterObservation], object], seen: ClusterObservation, earlier: ClusterObservation | None) -> Progress | None:
-    """Refused twice in a row: its port was open when it was started, so the process has ended. Once may be a restart by hand."""
-    if running(seen) is not False:
-        return None
-    hopeless = earlier is not None and running(earlier) is False
-    told = f"{who}'s process has ended: its port refuses connections; its log says why" if hopeless else f"waiting for {who}: its port refuses connections"
-    return Progress(False, told, hopeless=hopeless)
-
-
-def _first(*missing: Iterable[str]) -> Progress:
-    """Done when nothing is missing, else the first thing that is (the rest usually follows from it)."""
-    for group in missing:
-        for text in group:
-            return Progress(False, text)
-    return DONE
-
-
-def _ids(ids: Iterable[int]) -> str:
-    return ", ".join(str(i) for i in sorted(ids))
+CONDITIONS = by_name(
+    QUORUM_READY,
+    QUORUM_LED,
+    QUORUM_WHOLE,
+    CONTROLLER_CAUGHT_UP,
+    BROKER_REGISTERED_AS_MIGRATING,
+    BROKER_REGISTERED_IN_KRAFT,
+    BROKER_BACK_IN_MIGRATION_MODE,
+    BROKER_IN_ZOOKEEPER_MODE,
+    BROKER_IN_SYNC,
+    METADATA_COPIED,
+    READY_TO_LEAVE,
+    FINALIZED,
+)
+"""Every wait of the migration and its way back, by the name under which a sensor is given one."""

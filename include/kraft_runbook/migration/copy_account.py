@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.evidence.body import Body, moment, number, part, parts, text, whole
 from kraft_runbook.migration.checks.copy import EXPECTED_COPY
-from kraft_runbook.migration.conditions import Condition
+from kraft_runbook.migration.conditions import METADATA_COPIED
 from kraft_runbook.migration.copy_tuning import duration
 from kraft_runbook.migration.gates import Gate
 
 
-def copied(seen: ClusterObservation) -> dict[str, Any]:
-    """What the record of the wait for the copy keeps of it: its span by the metadata log's clock. Empty: it can't be read any more."""
-    span = seen.quorum.copy if was_read(seen.quorum) else None
-    if span is None:
-        return {}
-    return {"copy": {"began_at": span.began_at, "ended_at": span.ended_at, "seconds": span.seconds, "records": span.records}}
-
-
 def copy_account(bodies: Sequence[Body]) -> str | None:
     """The copy in a sentence or two, from the bodies of a run's records; None where this run did not wait for one."""
-    waits = [body for body in bodies if body.get("outcome") == "reached" and body.get("condition") == Condition.METADATA_COPIED.value]
+    waits = [body for body in bodies if body.get("outcome") == "reached" and body.get("condition") == METADATA_COPIED.name]
     if not waits:
         return None
     spans = [part(body, "copy") for body in waits if number(part(body, "copy"), "seconds") is not None]

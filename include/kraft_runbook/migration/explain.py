@@ -9,13 +9,15 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING, SOAK
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
-from kraft_runbook.migration.conditions import Progress, broker_registered, finalized, metadata_copied, quorum_ready
+from kraft_runbook.migration.conditions import finalized, metadata_copied, quorum_ready
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
 from kraft_runbook.migration.phases import Phase, RollbackPlan, detect_phase, forward_from
 from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
 from kraft_runbook.migration.way_back import quorum_is_lost, render_estimate, way_back
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.checklist import Check, Needs
+from kraft_runbook.runbook.conditions import Progress
+from kraft_runbook.runbook.health import broker_registered
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING, SOAK, check
 from kraft_runbook.migration.conditions import one_controller
-from kraft_runbook.migration.lag import topics_apart, unwritten, voters_behind
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.runbook.lag import topics_apart, unwritten, voters_behind
 
 BLOCKING = Severity.BLOCKING
 COPIED = {"dual_write", "finalize", SOAK}

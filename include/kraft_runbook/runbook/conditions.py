@@ -1,0 +1,73 @@
+"""What a wait waits for: a condition of the cluster, by name. Pure: an observation in, progress out, with the name of who or what is missing.
+
+The caller looks again and again, counts the observations that hold in a row, and keeps the deadline. Every condition also holds
+where the cluster is already beyond it, so that a cleared task goes on from what is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Whether the condition holds, and if not, who or what is missing. ``hopeless``: waiting longer can't help."""
+
+    done: bool
+    waiting_for: str = ""
+    hopeless: bool = False
+
+
+DONE = Progress(True)
+
+Judge = Callable[[ClusterObservation, ClusterSpec, int, ClusterObservation | None], Progress]
+"""Of the observation, the cluster file, the node that it is about (any number where it is about none), and the observation before, where there is one."""
+
+
+def _nothing(_: ClusterObservation) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``name``: under which a sensor and the evidence know it. ``phrase``: what is waited for; one about a node has ``{id}`` in it.
+
+    ``keeps``: what the evidence keeps of the observation that completed it.
+    """
+
+    name: str
+    phrase: str
+    judge: Judge
+    keeps: Callable[[ClusterObservation], Mapping[str, Any]] = _nothing
+
+    @property
+    def of_a_node(self) -> bool:
+        return "{id}" in self.phrase
+
+    def describe(self, node_id: int | None = None) -> str:
+        """What is waited for, as a phrase."""
+        return self.phrase.format(id=node_id)
+
+    def progress(self, seen: ClusterObservation, spec: ClusterSpec, *, node_id: int | None = None, earlier: ClusterObservation | None = None) -> Progress:
+        """Whether it holds. ``node_id``: the node it is about; ``earlier``: the observation before, where there is one."""
+        if node_id is None and self.of_a_node:
+            raise ValueError(f"{self.name} is about one node: give its id")
+        return self.judge(seen, spec, -1 if node_id is None else node_id, earlier)
+
+
+def first_missing(*missing: Iterable[str]) -> Progress:
+    """Done when nothing is missing, else the first thing that is (the rest usually follows from it)."""
+    for group in missing:
+        for text in group:
+            return Progress(False, text)
+    return DONE
+
+
+def by_name(*conditions: Condition) -> Mapping[str, Condition]:
+    """The conditions of an operation, as a sensor finds them."""
+    return {each.name: each for each in conditions}

@@ -1,0 +1,125 @@
+"""Whether a cluster is well: its quorum led and whole, a broker registered and in sync. What any operation waits for around a restart. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.conditions import DONE, Progress, first_missing
+from kraft_runbook.runbook.lag import unaware_brokers, voters_behind
+
+
+def quorum_led(seen: ClusterObservation) -> Progress:
+    """A leader answers: a majority runs."""
+    if was_read(seen.quorum):
+        return DONE
+    down = [c.id for c in seen.controllers.values() if c.running is not True]
+    told = f"waiting for a quorum leader: {seen.quorum.reason}"
+    return Progress(False, f"{told}; controller {name_ids(down)} does not run" if down else told)
+
+
+def quorum_whole(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:
+    """A leader, and every declared controller runs and is caught up."""
+    return exited_controllers(seen, earlier) or first_missing(unfinished_quorum(seen, spec, earlier))
+
+
+def unfinished_quorum(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None, only: int | None = None) -> Iterator[str]:
+    ids = spec.controller_ids if only is None else (only,)
+    running = [i for i in ids if seen.controllers[i].running is True]
+    for i in ids:
+        state = seen.controllers[i].running
+        if not was_read(state):
+            yield f"waiting for controller {i} to answer: {state.reason}"
+        elif not state:
+            yield f"waiting for controller {i} to accept connections: {len(running)} of {len(ids)} do"
+    if not was_read(seen.quorum):
+        yield f"waiting for a quorum leader: {seen.quorum.reason}"
+        return
+    voters = {v.id: v.log_end_offset for v in seen.quorum.voters}
+    missing = [i for i in ids if i not in voters]
+    if missing:
+        yield f"controller {name_ids(missing)} is not among the quorum's voters ({name_ids(voters)})"
+    behind = voters_behind(seen, earlier, ids)
+    if behind:
+        done = len(ids) - len(behind)
+        lag = ", ".join(f"{i} at {at}" for i, at in behind.items())
+        yield f"waiting for voter {name_ids(behind)} to catch up with offset {seen.quorum.high_watermark} ({lag}): {done} of {len(ids)} caught up"
+
+
+def broker_registered(
+    seen: ClusterObservation, spec: ClusterSpec, node_id: int, mode: BrokerMode, *, earlier: ClusterObservation | None = None, kraft_counts: bool = True
+) -> Progress:
+    """The broker runs in the mode and the quorum knows it so, unfenced. ``kraft_counts``: on the way forward KRAFT is beyond HYBRID."""
+    lost = exited_broker(seen, earlier, node_id)
+    if lost:
+        return lost
+    wanted = (mode, BrokerMode.KRAFT) if mode is BrokerMode.HYBRID and kraft_counts else (mode,)
+    state = seen.brokers[node_id]
+    if state.running is True and was_read(state.mode) and state.mode in wanted and is_registered(seen, node_id, state.mode):
+        return DONE
+    there = sum(1 for b in seen.brokers.values() if was_read(b.mode) and b.mode in wanted and is_registered(seen, b.id, b.mode))
+    now = f"it is in {state.mode} mode" if was_read(state.mode) else state.mode.reason
+    if mode is BrokerMode.ZOOKEEPER:
+        return Progress(False, f"waiting for broker {node_id} to run in ZooKeeper mode: {there} of {len(spec.brokers)} do; {now}")
+    as_what = "as migrating" if mode is BrokerMode.HYBRID else "in KRaft mode"
+    if was_read(seen.quorum) and node_id in seen.quorum.registrations and seen.quorum.registrations[node_id].fenced:
+        now += ", its registration is fenced (where that lasts, restart this broker by hand: docs/reliability.md)"
+    elif not was_read(seen.quorum):
+        now += f"; the quorum: {seen.quorum.reason}"
+    return Progress(False, f"waiting for broker {node_id} to register {as_what}: {there} of {len(spec.brokers)} seen; {now}")
+
+
+def is_registered(seen: ClusterObservation, node_id: int, mode: BrokerMode) -> bool:
+    """Whether ZooKeeper (for its own brokers) or the quorum has the broker, live, in this mode."""
+    if mode is BrokerMode.ZOOKEEPER:
+        return was_read(seen.zookeeper) and node_id in seen.zookeeper.brokers
+    if not was_read(seen.quorum) or node_id not in seen.quorum.registrations:
+        return False
+    found = seen.quorum.registrations[node_id]
+    return not found.fenced and found.is_migrating_zk_broker == (mode is BrokerMode.HYBRID)
+
+
+def out_of_sync(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, node_id: int) -> Iterator[str]:
+    topics = seen.topics
+    if not was_read(topics):
+        yield f"waiting for the partitions' state: {topics.reason}"
+        return
+    if node_id not in topics.live_broker_ids:
+        yield f"waiting for broker {node_id} to be known to all brokers: {len(topics.live_broker_ids)} of {len(spec.brokers)} are"
+    silent = [i for i in spec.broker_ids if i not in topics.topics_known_by_broker]
+    if silent:
+        yield f"waiting for broker {name_ids(silent)} to answer Metadata"
+    unaware = list(unaware_brokers(topics, earlier))
+    if unaware:
+        yield f"waiting for every broker to know all topics ({'; '.join(unaware)})"
+    if topics.offline_count:
+        yield f"waiting for {topics.offline_count} offline partitions: {', '.join(topics.offline[:5])}"
+    lagging = topics.out_of_sync_by_broker.get(node_id, 0)
+    if lagging:
+        yield f"waiting for broker {node_id} to be in sync: out of the ISR of {lagging} partitions"
+
+
+def exited_broker(seen: ClusterObservation, earlier: ClusterObservation | None, node_id: int) -> Progress | None:
+    return _exited(f"broker {node_id}", lambda o: o.brokers[node_id].running, seen, earlier)
+
+
+def exited_controllers(seen: ClusterObservation, earlier: ClusterObservation | None, only: int | None = None) -> Progress | None:
+    for node_id in seen.controllers if only is None else (only,):
+        lost = _exited(f"controller {node_id}", lambda o, i=node_id: o.controllers[i].running, seen, earlier)  # type: ignore[misc]
+        if lost:
+            return lost
+    return None
+
+
+def _exited(who: str, running: Callable[[ClusterObservation], object], seen: ClusterObservation, earlier: ClusterObservation | None) -> Progress | None:
+    """Refused twice in a row: its port was open when it was started, so the process has ended. Once may be a restart by hand."""
+    if running(seen) is not False:
+        return None
+    hopeless = earlier is not None and running(earlier) is False
+    told = f"{who}'s process has ended: its port refuses connections; its log says why" if hopeless else f"waiting for {who}: its port refuses connections"
+    return Progress(False, told, hopeless=hopeless)
+
+
+def name_ids(ids: Iterable[int]) -> str:
+    return ", ".join(str(i) for i in sorted(ids))
