@@ -43,7 +43,7 @@ def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone
     monkeypatch.setattr(topics_seen, "AdminClient", lambda *_, **__: SimpleNamespace(list_topics=lambda timeout: metadata([1], [1])))
     monkeypatch.setattr(observe, "accepts", lambda *_: True)
     monkeypatch.setattr(observe, "broker_mode", lambda *_, **__: BrokerMode.ZOOKEEPER)
-    look = _look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), deadline)
+    look = _look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), deadline, {})
     assert not isinstance(look.view, Unread) and look.view.state.partition_count == 2
     assert at_work == [106.0 + 2 * 3 * SECONDS_A_PARTITION] == [deadline.at]
     topics_seen_by(SPEC, SPEC.broker(1), secrets=environment_secrets(SECRETS))
@@ -61,9 +61,10 @@ def test_a_broker_that_hangs_is_told_from_one_that_was_not_asked(monkeypatch: py
     monkeypatch.setattr(observe, "broker_mode", silent)
     monkeypatch.setattr(observe, "topics_seen_by", silent)
     began_three_seconds_ago = _Deadline(began=time.monotonic() - 3.0, seconds=6.0)
-    look = _look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), began_three_seconds_ago)
+    look = _look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), began_three_seconds_ago, so_far := {})
     assert (look.running, look.mode, look.view) == (True, *[Unread("broker 1 did not answer")] * 2)
     assert asked[0] == 3.0 and 0.5 <= asked[1] <= 1.5
+    assert (so_far[1].mode, so_far[1].view.out_of_time) == (look.mode, True), "what was known when Metadata was asked"
 
 
 class Moving(Future[int]):

@@ -79,12 +79,13 @@ def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, w
     live = _Deadline(began, LIVE_SECONDS)
     observed_at = datetime.now(UTC)
     deep = partial(read_tree, decoding=decoding_of(spec, secrets=secrets), secrets=password_secrets(spec, secrets)) if scope is Scope.FULL else None
+    so_far: dict[int, _Look] = {}
     pool = ThreadPoolExecutor(max_workers=min(32, 2 * (len(spec.brokers) + len(spec.controllers)) + 3), thread_name_prefix="observe")
     try:
         with MetricsClient(spec.metrics, secrets=secrets, timeout=SOURCE_SECONDS) as metrics:
             zookeeper = pool.submit(read_zookeeper, spec.zookeeper, secrets=secrets, deep=deep, timeout=SOURCE_SECONDS)
             quorum = pool.submit(_read_quorum, spec, secrets)
-            brokers = {b.id: pool.submit(_look_at_broker, spec, b, secrets, live) for b in spec.brokers}
+            brokers = {b.id: pool.submit(_look_at_broker, spec, b, secrets, live, so_far) for b in spec.brokers}
             controllers = {c.id: pool.submit(_look_at_controller, spec, c, secrets) for c in spec.controllers}
             endpoints = [(b.id, b.host, b.metrics_port) for b in spec.brokers] + [(c.id, c.host, c.metrics_port) for c in spec.controllers]
             gauges = {node_id: pool.submit(metrics.read, host, port) for node_id, host, port in endpoints}
@@ -95,7 +96,7 @@ def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, w
             seen_gauges: dict[int, NodeMetrics | Unread] = {}
             for i, broker in brokers.items():
                 look = _get(broker, live, f"broker {i}")
-                looks[i] = look
+                looks[i] = look if was_read(look) else so_far.get(i, look)
             for i, controller in controllers.items():
                 at_controller = _get(controller, live, f"controller {i}")
                 seen_controllers[i] = at_controller
@@ -200,12 +201,14 @@ def _is_silent(running: bool | Unread, mode: object, gauges: object) -> bool:
     return running is True and all(isinstance(part, Unread) and part.timed_out for part in (mode, gauges))
 
 
-def _look_at_broker(spec: ClusterSpec, broker: Broker, secrets: Secrets, deadline: _Deadline) -> _Look:
+def _look_at_broker(spec: ClusterSpec, broker: Broker, secrets: Secrets, deadline: _Deadline, so_far: dict[int, _Look]) -> _Look:
+    """``so_far`` gets what is known before Metadata is asked: a broker that hangs takes all the time of a look, and on a busy machine more."""
     running = accepts(*split_address(spec.broker_address(broker)))
     if running is not True:
         why = running if not was_read(running) else Unread(f"broker {broker.id} does not run: {spec.broker_address(broker)} refuses connections")
         return _Look(running, why, why)
     mode = _try(lambda: broker_mode(spec, broker, secrets=secrets, timeout=ASK_SECONDS))
+    so_far[broker.id] = _Look(running, mode, Unread(f"broker {broker.id} did not answer Metadata in the time that a look has", out_of_time=True))
 
     def answered(partitions: int) -> None:
         deadline.grow(partitions * len(spec.brokers) * SECONDS_A_PARTITION)
