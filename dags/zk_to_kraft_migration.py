@@ -5,7 +5,7 @@ goes on from what is true.
 """
 
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.migration.gates import Gate
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook_airflow.runbook import (
     FORWARD,
     approve,

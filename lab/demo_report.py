@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from kraft_runbook.migration.gates import Gate
 from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.transitions import Gate
 from lab.airflow_standalone import AirflowClient
 
 FORWARD = (Gate.START, Gate.DUAL_WRITE, Gate.FINALIZE)

@@ -22,8 +22,8 @@ from asgiref.sync import sync_to_async
 
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.store import evidence_directory, read_records
-from kraft_runbook.migration.gates import Gate
 from kraft_runbook.migration.signatures import Signature, standing
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook_airflow.journal import run_file_name
 
 

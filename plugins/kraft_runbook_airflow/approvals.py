@@ -15,8 +15,9 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.migration.gates import Gate, Proof
+from kraft_runbook.migration.gates import Proof
 from kraft_runbook.migration.signatures import Standing, proven_again, refusal, standing
+from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook_airflow.environment import state_directory
 from kraft_runbook_airflow.journal import record, records_of
 
@@ -53,10 +54,11 @@ def require_approval(
     why_not = refusal(proof, at, seen, spec, now=datetime.now(UTC), asked=asked_signatures(context), confirming=confirming, node=node)
     if why_not:
         raise Refused(f"gate {gate.value} does not allow this step: {why_not.why}", way_out=why_not.way_out)
-    if gate is Gate.FINALIZE and not proven_again(records, f"{group}.parity_again", at.on_this_proof):
+    again = TABLE.gate(gate).proven_again
+    if again and not proven_again(records, f"{group}.{again}", at.on_this_proof):
         raise Refused(
             "parity was not proven again after the last signature (a task marked successful by hand proves nothing)",
-            way_out=f"clear {group}.parity_again with its downstream tasks",
+            way_out=f"clear {group}.{again} with its downstream tasks",
         )
     return proof, at
 

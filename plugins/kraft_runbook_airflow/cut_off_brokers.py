@@ -18,7 +18,8 @@ from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.controller_threads import cut_off
-from kraft_runbook.migration.phases import Phase, Step, detect_phase
+from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run

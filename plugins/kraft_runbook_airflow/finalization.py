@@ -10,7 +10,8 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.phases import Phase, PhaseReading, Step, detect_phase
+from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
 from kraft_runbook_airflow.journal import record

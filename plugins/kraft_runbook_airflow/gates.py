@@ -20,15 +20,17 @@ from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.liveness import CODE, LIVENESS_SECONDS, dual_write_liveness
 from kraft_runbook.migration.gate_page import render_in_full, render_page, what_happens_next
-from kraft_runbook.migration.gates import NEEDS_PARITY, Gate, Proof, is_behind, make_proof
-from kraft_runbook.migration.phases import RollbackPlan, detect_phase
+from kraft_runbook.migration.gates import Proof, is_behind, make_proof
+from kraft_runbook.migration.phases import detect_phase
 from kraft_runbook.migration.signatures import APPROVE_TASKS, standing, too_old
+from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.check_results import CheckResult
+from kraft_runbook.runbook.way_back import RollbackPlan
 from kraft_runbook_airflow.answers import AnswerTrigger, require_same
 from kraft_runbook_airflow.approvals import asked_signatures, load_proof, require_approval, store_proof, triggered_by
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
@@ -106,7 +108,7 @@ def examine(
     ``gone``: controllers whose hosts are gone for good, as an operator says.
     """
     earlier = observe_settled(spec, secrets=airflow_secrets(), tell=tell, gone=gone)
-    dual_writing = gate in NEEDS_PARITY or detect_phase(earlier).phase in DUAL_WRITING
+    dual_writing = TABLE.gate(gate).needs_parity or detect_phase(earlier).phase in DUAL_WRITING
     apart = LIVENESS_SECONDS if dual_writing else spec.deadlines.poll
     if dual_writing:
         await_movement(spec, earlier, secrets=airflow_secrets(), within=apart)
@@ -120,7 +122,7 @@ def examine(
 def _judge(spec: ClusterSpec, gate: Gate, seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
     phase = detect_phase(seen).phase
     found = CHECKS.run(seen, spec, phase, gate=gate.value, earlier=earlier).results
-    if earlier is not None and (gate in NEEDS_PARITY or (phase in DUAL_WRITING and not quorum_is_lost(seen))):
+    if earlier is not None and (TABLE.gate(gate).needs_parity or (phase in DUAL_WRITING and not quorum_is_lost(seen))):
         return (*found, dual_write_liveness(earlier, seen))
     return found
 
@@ -145,7 +147,7 @@ class ApprovalGate(ApprovalOperator):
     template_fields: Sequence[str] = ("subject", "body")
 
     def __init__(self, *, cluster: str, gate: Gate, number: int, asking: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        super().__init__(subject=f"{cluster}: {SUBJECTS[gate]}" + (" (second signature)" if number == 2 else ""), fail_on_reject=True, **kwargs)
+        super().__init__(subject=f"{cluster}: {TABLE.gate(gate).asks}" + (" (second signature)" if number == 2 else ""), fail_on_reject=True, **kwargs)
         self.cluster = cluster
         self.gate = gate
         self.number = number
@@ -221,14 +223,6 @@ class ApprovalGate(ApprovalOperator):
 
 def _moment(value: Any) -> str | None:
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-SUBJECTS = {
-    Gate.START: "start the migration to KRaft?",
-    Gate.DUAL_WRITE: "restart the brokers in KRaft mode?",
-    Gate.FINALIZE: "finalize? This can't be undone",
-    Gate.ROLLBACK: "go back to ZooKeeper?",
-}
 
 
 class ConfirmGate(ClusterOperator):

@@ -16,9 +16,9 @@ from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.migration.checks import CheckResult, ChecksReport, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
-from kraft_runbook.migration.gates import GATE_BEFORE
 from kraft_runbook.migration.lost_disk import why_not_anew
-from kraft_runbook.migration.phases import BEYOND_HYBRID, Phase, PhaseReading, Step, already_past, detect_phase, require
+from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.procedures.copy_size import provisioning_size
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.settled import observe_settled
@@ -101,8 +101,9 @@ class PreflightOperator(ClusterOperator):
 
 def not_asked_for(context: Any, step: Step) -> str | None:
     """Why this run leaves the step out; None when it does not."""
-    if step in BEYOND_HYBRID and context["params"].get("goal") == Phase.HYBRID.value:
-        return "not asked for: the goal of this run is HYBRID"
+    goal = context["params"].get("goal")
+    if goal and TABLE.leaves_out(step, goal):
+        return f"not asked for: the goal of this run is {goal}"
     return None
 
 
@@ -135,9 +136,9 @@ class HostStepOperator(ClusterOperator):
             record(context, self.cluster, "already_done", {"phase": reading.phase.value, "step": self.step.value, "node_id": self.node, "why": done})
             return {"changed": [], "already_done": done}
         self.require_phase(reading, seen)
-        require_confirmation(context, spec, GATE_BEFORE[self.step], seen, node=self.node)
+        require_confirmation(context, spec, Gate(TABLE.edge(self.step).gate), seen, node=self.node)
         self.guard(context, spec, seen)
-        begins(context, self.cluster, GATE_BEFORE[self.step])
+        begins(context, self.cluster, Gate(TABLE.edge(self.step).gate))
         result = self.play(spec, seen, check=False)
         self.log.info("%s on node %d: %s", result.playbook, self.node, ", ".join(result.changed) or "nothing to change")
         seconds = (result.finished_at - result.started_at).total_seconds()
@@ -147,11 +148,11 @@ class HostStepOperator(ClusterOperator):
 
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
         """Why nothing is left to do on this node; None when something is."""
-        return f"the cluster is in {reading.phase}, beyond {self.step.value}" if already_past(self.step, reading.phase) else None
+        return f"the cluster is in {reading.phase}, beyond {self.step.value}" if TABLE.already_past(self.step, reading.phase) else None
 
     def require_phase(self, reading: PhaseReading, seen: ClusterObservation) -> None:
         """Raise Refused where the table of transitions does not let this step run in the observed phase."""
-        require(self.step, reading)
+        TABLE.require(self.step, reading)
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
         """Raise Refused where this step must not run now, though the phase allows it."""

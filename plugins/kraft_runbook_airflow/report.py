@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -11,9 +10,11 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.copy_account import copy_account
-from kraft_runbook.migration.phases import Phase, RollbackPlan, detect_phase
+from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.way_back import RollbackPlan
 from kraft_runbook_airflow.claims import give_back
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
 from kraft_runbook_airflow.journal import record, records_of, require_mirrored
@@ -48,9 +49,9 @@ class ClosingReport(ClusterOperator):
         gone = self._gone(context, spec)
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
         phase = detect_phase(seen).phase
-        goal = Phase(context["params"].get("goal", self.goal))
-        succeeded = not unfinished and (phase is goal or (goal is Phase.HYBRID and phase in (Phase.PRE_MIGRATION, Phase.ZOOKEEPER)))
-        text = ENDS[goal](spec) if succeeded else self._stopped(context, way_back(seen, spec, gone=gone), phase, failed)
+        goal = TABLE.stage(context["params"].get("goal", self.goal))
+        succeeded = not unfinished and (phase == goal.name or phase in goal.also_reached_in)
+        text = goal.end(spec) if succeeded and goal.end else self._stopped(context, way_back(seen, spec, gone=gone), phase, failed)
         copied = copy_account(self._records(context))
         if copied:
             text = f"{text}\n{copied}"
@@ -90,36 +91,3 @@ def _states(context: Any) -> dict[str, str]:
     """task -> its state in this run."""
     ti = context["ti"]
     return dict(ti.get_task_states(ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {}))
-
-
-def _back_in_zookeeper(spec: ClusterSpec) -> str:
-    return "\n".join(
-        [
-            f"Cluster {spec.name} is back in ZooKeeper mode. Nothing that was acknowledged was lost: what the controllers had touched last was proven in ZooKeeper before they were stopped.",
-            "The controllers' data and configuration were set aside on their hosts (names that end in set-aside and the time): keep them until you need them no more.",
-            f"The migration can begin anew at once: trigger zk_to_kraft_migration__{spec.name}.",
-        ]
-    )
-
-
-def _back_in_hybrid(spec: ClusterSpec) -> str:
-    return (
-        f"No broker of cluster {spec.name} is in KRaft mode any more. To go on, trigger zk_to_kraft_migration__{spec.name}; "
-        f"to leave KRaft altogether, trigger zk_to_kraft_rollback__{spec.name} with goal ZOOKEEPER."
-    )
-
-
-def _finished(spec: ClusterSpec) -> str:
-    return "\n".join(
-        [
-            f"Cluster {spec.name} runs on KRaft; the migration is final.",
-            f"May be decommissioned now: the ZooKeeper ensemble ({', '.join(spec.zookeeper.servers)}), once nothing else uses it;",
-            "the brokers' former ZooKeeper properties, which no rendered configuration holds any more.",
-            "Keep: the evidence of this run, and the last proven dual-write state, which later parity checks compare against.",
-            "Next: upgrade metadata.version and the software to Kafka 4 when you are ready.",
-        ]
-    )
-
-
-ENDS: Mapping[Phase, Callable[[ClusterSpec], str]] = {Phase.FINALIZED: _finished, Phase.ZOOKEEPER: _back_in_zookeeper, Phase.HYBRID: _back_in_hybrid}
-"""What is said at each goal."""

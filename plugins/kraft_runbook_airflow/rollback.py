@@ -15,12 +15,12 @@ from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
-from kraft_runbook.migration.gates import GATE_BEFORE, Gate
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, gone_risk, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, why_not_proven
-from kraft_runbook.migration.phases import Phase, PhaseReading, Step, detect_phase, require
+from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.migration.signatures import concluded
-from kraft_runbook.migration.way_back import quorum_is_lost, render_estimate, way_back
+from kraft_runbook.migration.transitions import TABLE, Gate, Step
+from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.procedures import quorum_playbooks
 from kraft_runbook.procedures.known_controller import knows_controller
@@ -28,6 +28,7 @@ from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeepe
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.quorum_logs import read_logs
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.way_back import render_estimate
 from kraft_runbook_airflow.approvals import begins, require_confirmation
 from kraft_runbook_airflow.claims import claim_cluster
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
@@ -195,8 +196,8 @@ class LeaveKraft(RestoreQuorum):
             self.log.info("already done: broker %s holds the office, and every broker knows it", departure.controller)
             return {"already_done": "ZooKeeper holds the office"}
         step = Step.DEPROVISION_CONTROLLERS if reading.phase is Phase.PRE_MIGRATION else Step.LEAVE_KRAFT
-        require(step, reading)
-        require_confirmation(context, spec, GATE_BEFORE[step], seen)
+        edge = TABLE.require(step, reading)
+        require_confirmation(context, spec, Gate(edge.gate), seen)
         gone = said_to_be_gone(context, spec)
         seen = examine_the_hosts_of_those_down(spec, seen, gone)
         self._guard(spec, seen, gone)

@@ -14,9 +14,9 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.gates import Gate
-from kraft_runbook.migration.phases import Phase, Step
+from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.signatures import APPROVE_TASKS
+from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.environment import clusters_directory
@@ -121,7 +121,8 @@ def approve(cluster: ClusterSpec, gate: Gate, *, parity: BaseOperator | None = N
             ApprovalGate.partial(task_id=name, cluster=cluster.name, gate=gate, number=number).expand(asking=prove.output)
             for number, name in enumerate(APPROVE_TASKS, 1)
         ]
-        again = [ParityOperator(task_id="parity_again", cluster=cluster.name)] if gate is Gate.FINALIZE else []
+        compared = TABLE.gate(gate).proven_again
+        again = [ParityOperator(task_id=compared, cluster=cluster.name)] if compared else []
         chain(prove, *signatures, *again, ConfirmGate(task_id="confirm", cluster=cluster.name, gate=gate))
     return group
 

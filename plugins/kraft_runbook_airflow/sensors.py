@@ -8,7 +8,8 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator
 from airflow.triggers.base import StartTriggerArgs
 
-from kraft_runbook.migration.phases import BEYOND_HYBRID, Phase, Step
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.runbook.conditions import Condition
 
 
@@ -42,7 +43,7 @@ class ClusterSensor(BaseSensorOperator):
         self.deadline = deadline
         self.node = node
         self.first = None if first is None else [first[0].name, first[1]]
-        left_out = f" or params.goal == '{Phase.HYBRID.value}'" if step in BEYOND_HYBRID else ""
+        left_out = f" or params.goal == '{Phase.HYBRID.value}'" if step is not None and TABLE.leaves_out(step, Phase.HYBRID) else ""
         self.gone = "{{ params.gone_controllers or '' }}" if step is not None else ""  # only a rollback's form names them
         self.rehearse = f"{{{{ params.dry_run{left_out} }}}}"
         self.start_trigger_args = StartTriggerArgs(

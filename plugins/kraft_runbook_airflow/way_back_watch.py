@@ -13,9 +13,10 @@ from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.finalization import ON_DISK
 from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
 from kraft_runbook.migration.phases import Phase, detect_phase
-from kraft_runbook.migration.way_back import quorum_is_lost, render_estimate, way_back
+from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.way_back import render_estimate
 from kraft_runbook_airflow.environment import airflow_secrets
 from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.operators import ClusterOperator

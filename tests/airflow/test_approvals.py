@@ -13,9 +13,10 @@ from kraft_runbook.cluster.spec_parts import Approvals
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.migration.checks import CheckResult, Severity
 from kraft_runbook.migration.checks import Verdict as CheckVerdict
-from kraft_runbook.migration.gates import Gate, ParitySummary, make_proof
+from kraft_runbook.migration.gates import ParitySummary, make_proof
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.signatures import Signature
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.parity.parity_report import ParityReport, Verdict
 from kraft_runbook_airflow import operators, rollback

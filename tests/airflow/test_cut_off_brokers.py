@@ -16,7 +16,8 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.migration.phases import Phase, Step, detect_phase
+from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.migration.transitions import Step
 from kraft_runbook_airflow import cut_off_brokers, operators, rollback, waiting
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.journal import run_file_name

@@ -10,8 +10,8 @@ import pytest
 from airflow.sdk import DAG
 
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.gates import Gate
 from kraft_runbook.migration.signatures import APPROVE_TASKS
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook_airflow.gates import ApprovalGate
 from lab.demo_report import FORWARD
 

@@ -9,7 +9,8 @@ import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.phases import Phase, Step
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.transitions import Step
 from kraft_runbook_airflow import cut_off_brokers, operators, parity, report, rollback, second_look, waiting
 from kraft_runbook_airflow.report import ClosingReport
 from kraft_runbook_airflow.rollback import LeaveKraft, PlanRollback, ProveBeforeLeaving, RestartBrokerBack, RestoreQuorum, SetControllerAside, VerifyRollback

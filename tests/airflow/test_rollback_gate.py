@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation, Consequence, Found
-from kraft_runbook.migration.gates import Gate
 from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook_airflow import gates, second_look

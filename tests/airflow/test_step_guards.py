@@ -14,7 +14,8 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Mi
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import Guard
-from kraft_runbook.migration.phases import Phase, Step, detect_phase
+from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.migration.transitions import Step
 from kraft_runbook_airflow import dual_write, finalization, operators, rollback
 from kraft_runbook_airflow.finalization import FinalizeActiveController
 from kraft_runbook_airflow.operators import ProvisionController, RestartBroker

@@ -8,12 +8,11 @@ import pytest
 from airflow.sdk import DAG
 from test_dags import ROOT, dags_of
 
-from kraft_runbook.migration.gates import Gate
-from kraft_runbook.migration.phases import Phase, Step
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook_airflow.gates import ApprovalGate
 from kraft_runbook_airflow.operators import not_asked_for
 from kraft_runbook_airflow.parity import COMPARABLE
-from kraft_runbook_airflow.report import ENDS
 from kraft_runbook_airflow.runbook import load_clusters
 
 EDGES = {
@@ -213,7 +212,7 @@ def test_each_gate_asks_this(gate: Gate) -> None:
 def test_each_goal_has_these_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(ROOT / "include" / "clusters"))
     (lab,) = load_clusters()
-    assert {goal: say(lab) for goal, say in ENDS.items()} == {
+    assert {stage.name: stage.end(lab) for stage in TABLE.stages if stage.end} == {
         goal: text.replace("{servers}", ", ".join(lab.zookeeper.servers)) for goal, text in LAST_WORDS.items()
     }
 

@@ -13,7 +13,7 @@ from fault_parity import behind_left_kraft, behind_the_gate
 from fault_processes import Mutator
 
 from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.migration.phases import TRANSITIONS, Step
+from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.runbook.check_results import Severity, Verdict
 from kraft_runbook.runbook.digests import digest_of
 
@@ -24,7 +24,7 @@ FORWARD_GATES: Mapping[str, str] = {
     Step.FINALIZE_CONTROLLERS: "finalize",
 }
 BACK_GATE = "rollback"
-GATE_OF: Mapping[str, str] = {edge.step.value: FORWARD_GATES.get(edge.step, BACK_GATE) for edge in TRANSITIONS}
+GATE_OF: Mapping[str, str] = {str(edge.step): FORWARD_GATES.get(edge.step, BACK_GATE) for edge in TABLE.edges}
 """The gate whose signature a step needs."""
 WHOLE_CLUSTER = ("left_kraft", "restored")
 """What is recorded of steps of the way back that are not on one node."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from kraft_runbook.migration.gates import NEEDS_PARITY, Gate
 from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.transitions import TABLE, Gate
 
 Body = Mapping[str, Any]
 LEAVING_PARITY = "parity_before_leaving"
@@ -19,7 +19,7 @@ def behind_the_gate(body: Body, proof: Body, before: Sequence[Body]) -> Iterator
 
     The proof's report must be what its task had compared last when the gate was proven, and nothing compared since may say otherwise.
     """
-    if proof["gate"] not in NEEDS_PARITY:
+    if not TABLE.gate(proof["gate"]).needs_parity:
         return
     parity = proof["parity"]
     if not parity or parity["verdict"] != "MATCH":

@@ -11,8 +11,10 @@ from kraft_runbook.cluster.observation import CopySpan
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.conditions import copied
 from kraft_runbook.migration.copy_account import copy_account
-from kraft_runbook.migration.gates import Gate, make_proof
-from kraft_runbook.migration.phases import Phase, rollback_plan
+from kraft_runbook.migration.gates import make_proof
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.migration.way_back import rollback_plan
 
 BEGAN = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)
 SPAN = CopySpan(BEGAN, BEGAN + timedelta(seconds=36.9), 260_000)

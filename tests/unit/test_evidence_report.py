@@ -13,8 +13,8 @@ from evidence_runs import COUNTS, START, Run, back, forward
 from kraft_runbook.evidence.record import EvidenceRecord, find_break, make_record
 from kraft_runbook.evidence.run_report import RESTART, RunReport, make_report
 from kraft_runbook.evidence.text import render_text
-from kraft_runbook.migration.gates import Gate
 from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.parity_report import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,9 @@ from observations import SPEC, broker, observation
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.gate_page import render_in_full, render_page, what_happens_next
-from kraft_runbook.migration.gates import Gate, ParitySummary, make_proof
+from kraft_runbook.migration.gates import ParitySummary, make_proof
 from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 

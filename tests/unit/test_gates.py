@@ -14,11 +14,14 @@ from kraft_runbook.cluster.observation import BrokerMode, ControllerState, Contr
 from kraft_runbook.cluster.spec_parts import Approvals
 from kraft_runbook.evidence.record import make_record
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.migration.gates import Gate, ParitySummary, Proof, digest_of_file, is_behind, make_proof
-from kraft_runbook.migration.phases import Phase, RollbackPlan, detect_phase, rollback_plan
+from kraft_runbook.migration.gates import ParitySummary, Proof, digest_of_file, is_behind, make_proof
+from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.signatures import By, changes_since, concluded, proven_again, refusal, standing, too_old
+from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.migration.way_back import rollback_plan
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.digests import digest_of
+from kraft_runbook.runbook.way_back import RollbackPlan
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)

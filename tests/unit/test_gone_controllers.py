@@ -10,7 +10,8 @@ from observations import SPEC, observation
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerState, ControllerZnode, Unread
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.leaving import counted_as_down, why_no_fence
-from kraft_runbook.migration.phases import Phase, Step, detect_phase, require
+from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures import observe as observing
 
@@ -34,7 +35,7 @@ def test_the_rollback_goes_on_after_the_leave_where_a_silent_host_is_named_as_go
     named = without(seen, 103)
     assert detect_phase(named).phase is Phase.ZOOKEEPER
     for step in (Step.ROLL_BROKERS_TO_ZOOKEEPER, Step.LEAVE_KRAFT, Step.SET_CONTROLLERS_ASIDE):
-        require(step, detect_phase(named))
+        TABLE.require(step, detect_phase(named))
     again = way_back(named, SPEC, gone=[103])
     assert again.possible
     assert again.steps[0].startswith("roll_brokers_to_zookeeper: broker 1, 2, 3")

@@ -9,7 +9,9 @@ from observations import WHY, Spoil, a_controller, both, broker, gauges, observa
 
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, ControllerZnode, Unread, ZkMigrationState
 from kraft_runbook.errors import Refused
-from kraft_runbook.migration.phases import TRANSITIONS, Phase, PhaseReading, Step, already_past, back_from, detect_phase, forward_from, require, rollback_plan
+from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.migration.transitions import TABLE, Step
+from kraft_runbook.migration.way_back import rollback_plan
 
 KNOWN = tuple(p for p in Phase if p is not Phase.UNKNOWN)
 
@@ -290,33 +292,33 @@ WAYS_OUT = {
 
 
 def test_every_step_is_one_edge_of_the_table() -> None:
-    assert [edge.step for edge in TRANSITIONS] == list(Step)
-    assert {edge.step: set(edge.may_run_in) for edge in TRANSITIONS} == MAY_RUN
+    assert [edge.step for edge in TABLE.edges] == list(Step)
+    assert {edge.step: set(edge.may_run_in) for edge in TABLE.edges} == MAY_RUN
 
 
 @pytest.mark.parametrize(("step", "phase"), [(s, p) for s, phases in MAY_RUN.items() for p in Phase if p in phases])
 def test_a_step_runs_from_its_source_and_resumes(step: Step, phase: Phase) -> None:
-    assert require(step, PhaseReading(phase, ("seen",))).step is step
+    assert TABLE.require(step, PhaseReading(phase, ("seen",))).step is step
 
 
 @pytest.mark.parametrize(("step", "phase"), [(s, p) for s, phases in MAY_RUN.items() for p in Phase if p not in phases])
 def test_a_step_is_refused_anywhere_else_and_says_why(step: Step, phase: Phase) -> None:
-    edge = next(e for e in TRANSITIONS if e.step is step)
+    edge = next(e for e in TABLE.edges if e.step is step)
     with pytest.raises(Refused) as refused:
-        require(step, PhaseReading(phase, ("first reason", "second")))
+        TABLE.require(step, PhaseReading(phase, ("first reason", "second")))
     assert refused.value.problem == f"{step.value} runs from {edge.source.value} to {edge.target.value}; the cluster is in {phase.value} (first reason; second)"
     assert refused.value.way_out == (WAYS_OUT[phase] if phase in WAYS_OUT else WAYS_OUT[step, phase])
 
 
 def test_the_way_forward_reaches_finalized_and_every_way_back_zookeeper() -> None:
     phase, steps = Phase.ZOOKEEPER, []
-    while forward_from(phase):
-        (edge,) = forward_from(phase)
+    while TABLE.forward_from(phase):
+        (edge,) = TABLE.forward_from(phase)
         steps.append(edge.step)
         phase = edge.target
     assert (phase, steps) == (Phase.FINALIZED, [Step.PROVISION_CONTROLLERS, Step.ROLL_BROKERS_TO_HYBRID, Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS])
-    assert [e.step for e in back_from(Phase.DUAL_WRITE)] == [Step.ROLL_BROKERS_BACK_TO_HYBRID]
-    assert back_from(Phase.FINALIZED) == ()
+    assert [e.step for e in TABLE.back_from(Phase.DUAL_WRITE)] == [Step.ROLL_BROKERS_BACK_TO_HYBRID]
+    assert TABLE.back_from(Phase.FINALIZED) == ()
 
 
 SETTLING = ["roll_brokers_to_zookeeper", "set_controllers_aside"]
@@ -341,6 +343,6 @@ def test_rollback_is_known_from_every_phase(phase: Phase, possible: bool, steps:
 
 
 def test_a_step_is_past_only_beyond_its_target() -> None:
-    assert [p for p in Phase if already_past(Step.ROLL_BROKERS_TO_HYBRID, p)] == [Phase.DUAL_WRITE, Phase.FINALIZED]
-    assert not already_past(Step.PROVISION_CONTROLLERS, Phase.UNKNOWN)
-    assert [p for p in Phase if already_past(Step.ROLL_BROKERS_BACK_TO_HYBRID, p)] == [Phase.ZOOKEEPER, Phase.PRE_MIGRATION]
+    assert [p for p in Phase if TABLE.already_past(Step.ROLL_BROKERS_TO_HYBRID, p)] == [Phase.DUAL_WRITE, Phase.FINALIZED]
+    assert not TABLE.already_past(Step.PROVISION_CONTROLLERS, Phase.UNKNOWN)
+    assert [p for p in Phase if TABLE.already_past(Step.ROLL_BROKERS_BACK_TO_HYBRID, p)] == [Phase.ZOOKEEPER, Phase.PRE_MIGRATION]

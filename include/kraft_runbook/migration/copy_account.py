@@ -8,7 +8,7 @@ from kraft_runbook.evidence.body import Body, moment, number, part, parts, text,
 from kraft_runbook.migration.checks.copy import EXPECTED_COPY
 from kraft_runbook.migration.conditions import METADATA_COPIED
 from kraft_runbook.migration.copy_tuning import duration
-from kraft_runbook.migration.gates import Gate
+from kraft_runbook.migration.transitions import Gate
 
 
 def copy_account(bodies: Sequence[Body]) -> str | None:

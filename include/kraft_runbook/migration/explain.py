@@ -9,15 +9,16 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING, SOAK
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
-from kraft_runbook.migration.conditions import finalized, metadata_copied, quorum_ready
+from kraft_runbook.migration.conditions import BROKER_IN_SYNC, BROKER_REGISTERED_IN_KRAFT, FINALIZED, METADATA_COPIED
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
-from kraft_runbook.migration.phases import Phase, RollbackPlan, detect_phase, forward_from
+from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
-from kraft_runbook.migration.way_back import quorum_is_lost, render_estimate, way_back
+from kraft_runbook.migration.transitions import TABLE
+from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.checklist import Check, Needs
 from kraft_runbook.runbook.conditions import Progress
-from kraft_runbook.runbook.health import broker_registered
+from kraft_runbook.runbook.way_back import RollbackPlan, render_estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +56,6 @@ class Explanation:
 
 def _section(title: str, items: tuple[str, ...], none: str) -> list[str]:
     return ["", f"{title}:", *(f"  - {item}" for item in items)] if items else ["", f"{title}: {none}."]
-
-
-MEANS = {
-    Phase.ZOOKEEPER: "ZooKeeper holds the metadata and a broker is the controller. The migration has not begun.",
-    Phase.PRE_MIGRATION: "Migration controllers run and wait until every broker has registered; then the metadata is copied. ZooKeeper is still the only truth.",
-    Phase.HYBRID: "The metadata was copied. A KRaft controller leads and writes every change to ZooKeeper too; every broker still reads from ZooKeeper.",
-    Phase.DUAL_WRITE: "As HYBRID, and brokers run in KRaft mode. ZooKeeper is still written, so the way back is open.",
-    Phase.FINALIZED: "The migration is final. ZooKeeper is no longer written and may be decommissioned once nothing else uses it.",
-    Phase.UNKNOWN: "What was seen proves no phase. Every step is refused until it does.",
-}
-"""What each phase means to an operator."""
 
 
 TOLD_BY_THE_PHASE = frozenset({"KRB-PRE-001", "KRB-PRE-002"})
@@ -122,7 +112,7 @@ def _means(seen: ClusterObservation, phase: Phase) -> str:
         return "The metadata was copied, but no quorum of controllers leads: no topic, config, ACL or leader can change until one does."
     left = _left_behind(seen, phase)
     if not left:
-        return MEANS[phase]
+        return TABLE.stage(phase).means
     return (
         f"The migration was made final too early, by a controller without the migration flag: broker {left} is not in KRaft mode. It goes on serving, but what "
         "is created from then on is not in ZooKeeper, and putting the flag back does not help."
@@ -182,25 +172,23 @@ def _without_a_leader(seen: ClusterObservation, lost: str) -> str:
 
 
 def _waits_of(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
-    """What a phase waits for where every node that runs answers."""
-    match phase:
-        case Phase.PRE_MIGRATION:
-            ready = quorum_ready(seen, spec)
-            if not ready.done:
-                return _missing(ready)
-            brokers = [broker_registered(seen, spec, i, BrokerMode.HYBRID) for i in spec.broker_ids]
-            return _missing(*brokers) or _missing(metadata_copied(seen, earlier, spec))
-        case Phase.HYBRID:
-            return _missing(metadata_copied(seen, earlier, spec)) or ("an operator: the dual_write gate, then the brokers' roll into KRaft mode",)
-        case Phase.DUAL_WRITE:
-            left = [broker_registered(seen, spec, i, BrokerMode.KRAFT) for i in spec.broker_ids]
-            return _missing(*left) or (_missing(finalized(seen, spec)) if _unflagged(seen) else ("an operator: the finalize gate, after the soak",))
-        case Phase.ZOOKEEPER:
-            return ("an operator: preflight, then the start gate",)
-        case Phase.UNKNOWN:
-            return ("an operator: what is named under Seen",)
-        case Phase.FINALIZED:
-            return _missing(*(broker_registered(seen, spec, i, BrokerMode.KRAFT) for i in spec.broker_ids), finalized(seen, spec))
+    """What a phase waits for where every node that runs answers: the table's waits and gates, but for two that a hand may have brought about."""
+    if phase is Phase.UNKNOWN:
+        return ("an operator: what is named under Seen",)
+    if phase is Phase.FINALIZED or (phase is Phase.DUAL_WRITE and _unflagged(seen)):
+        left = [BROKER_REGISTERED_IN_KRAFT.progress(seen, spec, node_id=i) for i in spec.broker_ids]
+        final = FINALIZED.progress(seen, spec)
+        return _missing(*left, final) if phase is Phase.FINALIZED else _missing(*left) or _missing(final)
+    for awaited in TABLE.awaited(phase):
+        if isinstance(awaited, str):
+            return (f"an operator: {awaited}",)
+        if awaited is BROKER_IN_SYNC:
+            continue  # the checks tell it
+        nodes = spec.broker_ids if awaited.of_a_node else (None,)
+        missing = _missing(*(awaited.progress(seen, spec, node_id=node, earlier=earlier if awaited is METADATA_COPIED else None) for node in nodes))
+        if missing:
+            return missing
+    return ()
 
 
 def _missing(*progress: Progress) -> tuple[str, ...]:
@@ -233,7 +221,7 @@ def _forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
         return (f"restart broker {left} in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart in migration mode before that",)
     if ended and phase is Phase.FINALIZED:
         return (f"start broker {ended} in KRaft mode, its log says why it ended",)
-    if ended and forward_from(phase):
+    if ended and TABLE.forward_from(phase):
         return (f"start broker {ended} first, its log says why it ended: no other broker is restarted while one is down",)
     if phase is Phase.PRE_MIGRATION and _down(seen):
         return (f"provision_controllers: go on with controller {_down(seen)}; one whose disk is empty is formatted anew and catches up from the others",)
@@ -252,7 +240,7 @@ def _forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
     not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if phase is Phase.DUAL_WRITE and not_yet:
         return (f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",)
-    return tuple(f"{edge.step.value}: {edge.does}" + ("" if edge.reversible else " (can not be undone)") for edge in forward_from(phase))
+    return tuple(f"{edge.step}: {edge.does}" + ("" if edge.reversible else " (can not be undone)") for edge in TABLE.forward_from(phase))
 
 
 def _bring_back_a_leader(seen: ClusterObservation, spec: ClusterSpec) -> str:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
-from kraft_runbook.migration.gates import Gate, Proof
+from kraft_runbook.migration.gates import Proof
 from kraft_runbook.migration.phases import detect_phase
-from kraft_runbook.migration.way_back import BROKER_SECONDS, CONTROLLER_SECONDS, render_estimate
+from kraft_runbook.migration.transitions import TABLE, Gate
+from kraft_runbook.migration.way_back import BROKER_SECONDS, CONTROLLER_SECONDS
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
-
-MEANING: Mapping[Gate, str] = {
-    Gate.START: "Approving starts the migration. The way back stays open.",
-    Gate.DUAL_WRITE: "Approving restarts the brokers in KRaft mode. ZooKeeper is still written, and the way back stays open.",
-    Gate.FINALIZE: "Approving finalizes: ZooKeeper is no longer written. **This can't be undone.**",
-    Gate.ROLLBACK: "Approving takes the cluster back towards ZooKeeper. Where it can't be proven that nothing acknowledged is lost, the run stops.",
-}
+from kraft_runbook.runbook.way_back import render_estimate
 
 LOST_BY_A_ROLLBACK = (
     "What is lost: nothing that ZooKeeper can hold. What only KRaft knows (configs of client metrics and of groups) stays behind in the controllers' "
@@ -50,7 +45,7 @@ def render_in_full(proof: Proof) -> str:
 def _decision(proof: Proof) -> list[str]:
     amiss = [c for c in proof.checks if c.verdict is not Verdict.PASS]
     lines = [
-        MEANING[proof.gate],
+        TABLE.gate(proof.gate).means,
         "",
         f"- Cluster **{proof.cluster}** is in phase **{proof.phase.value}**",
         f"- Objections: **{len(proof.objections) or 'none'}**",
@@ -94,7 +89,7 @@ def _until(proof: Proof) -> str:
 
 
 def _way_back(proof: Proof) -> str:
-    if proof.gate is Gate.FINALIZE:
+    if TABLE.gate(proof.gate).irreversible:
         return f"**open now, closed for good once you approve**{render_estimate(proof.rollback)}" if proof.rollback.possible else _closed(proof)
     return f"**open**{render_estimate(proof.rollback)}" if proof.rollback.possible else _closed(proof)
 
@@ -118,7 +113,7 @@ def _the_way_back(proof: Proof) -> Iterator[str]:
         yield from (f"- Risk: {_text(risk)}" for risk in proof.rollback.risks)
         yield f"- {LOST_BY_A_ROLLBACK}"
         return
-    if proof.gate is Gate.FINALIZE:
+    if TABLE.gate(proof.gate).irreversible:
         yield "After this step there is **none**. Until then:"
         yield ""
     if not proof.rollback.steps:

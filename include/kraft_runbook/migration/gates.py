@@ -10,45 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.phases import Phase, RollbackPlan, Step, already_past, detect_phase
+from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.digests import digest_of, sha256_of
-
-
-class Gate(StrEnum):
-    """The points where a person decides: three on the way forward, one before the way back."""
-
-    START = "start"
-    DUAL_WRITE = "dual_write"
-    FINALIZE = "finalize"
-    ROLLBACK = "rollback"
-
-
-GUARDED_STEP: Mapping[Gate, Step] = {
-    Gate.START: Step.PROVISION_CONTROLLERS,
-    Gate.DUAL_WRITE: Step.ROLL_BROKERS_TO_KRAFT,
-    Gate.FINALIZE: Step.FINALIZE_CONTROLLERS,
-    Gate.ROLLBACK: Step.LEAVE_KRAFT,
-}
-"""The step that each gate's phase is judged by: when the cluster is beyond it, nobody is asked."""
-
-GATE_BEFORE: Mapping[Step, Gate] = {
-    Step.PROVISION_CONTROLLERS: Gate.START,
-    Step.ROLL_BROKERS_TO_HYBRID: Gate.START,
-    Step.ROLL_BROKERS_TO_KRAFT: Gate.DUAL_WRITE,
-    Step.FINALIZE_CONTROLLERS: Gate.FINALIZE,
-    Step.DEPROVISION_CONTROLLERS: Gate.ROLLBACK,
-    Step.ROLL_BROKERS_BACK_TO_HYBRID: Gate.ROLLBACK,
-    Step.LEAVE_KRAFT: Gate.ROLLBACK,
-    Step.ROLL_BROKERS_TO_ZOOKEEPER: Gate.ROLLBACK,
-    Step.SET_CONTROLLERS_ASIDE: Gate.ROLLBACK,
-}
-"""Whose signature each step needs."""
+from kraft_runbook.runbook.way_back import RollbackPlan
 
 
 def is_behind(gate: Gate, seen: ClusterObservation) -> bool:
@@ -61,10 +31,9 @@ def is_behind(gate: Gate, seen: ClusterObservation) -> bool:
         return False
     if gate is Gate.START and phase is Phase.HYBRID:
         return not seen.brokers_in(BrokerMode.ZOOKEEPER) and not seen.brokers_of_unknown_mode()
-    return already_past(GUARDED_STEP[gate], phase)
+    return TABLE.is_past_gate(gate, phase)
 
 
-NEEDS_PARITY = frozenset({Gate.DUAL_WRITE, Gate.FINALIZE})
 UNREAD = "unread"
 """In a proof's state: this part of a node could not be read."""
 
@@ -110,11 +79,12 @@ class Proof:
     def objections(self) -> tuple[str, ...]:
         """Why this proof can't be put before a person at all. Empty: it can."""
         found = [f"{c.code} {c.title}: {c.verdict}. {c.evidence}" for c in self.checks if c.blocks]
-        if self.gate is not Gate.ROLLBACK and not self.checks:
+        terms = TABLE.gate(self.gate)
+        if terms.checked and not self.checks:
             found.append("nothing was checked")
-        if self.gate is Gate.ROLLBACK and not self.rollback.possible and not self.rollback.steps:
+        if not terms.checked and not self.rollback.possible and not self.rollback.steps:
             found.append(f"the way back is not open: {self.rollback.why}")
-        if self.gate in NEEDS_PARITY:
+        if terms.needs_parity:
             if self.parity is None:
                 found.append("parity was not measured")
             elif self.parity.verdict != "MATCH":

@@ -1,7 +1,6 @@
-"""The phases of the migration, how one is observed, and the one table of what may happen next.
+"""The phases of the migration, and how one is observed.
 
-``TRANSITIONS`` is read by the DAGs, the rollback plan, the refusals' texts, the docs and the tests. No variable, XCom or
-file remembers a phase: ``detect_phase`` derives it from an observation (KIP-866; metrics as measured on Kafka 3.9.2).
+No variable, XCom or file remembers a phase: ``detect_phase`` derives it from an observation (KIP-866; metrics as measured on Kafka 3.9.2).
 """
 
 from __future__ import annotations
@@ -10,12 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, ZookeeperState, was_read
-from kraft_runbook.errors import Refused
 from kraft_runbook.migration.birth import born_in_kraft, held_by_zookeeper, log_says_none
 
 
 class Phase(StrEnum):
-    """Where a cluster stands. Each says what is true now; ``TRANSITIONS`` says what may come next."""
+    """Where a cluster stands. Each says what is true now; ``transitions.TABLE`` says what may come next."""
 
     ZOOKEEPER = "ZOOKEEPER"
     """ZooKeeper holds the metadata; no migration controllers run."""
@@ -31,115 +29,6 @@ class Phase(StrEnum):
     """The observation does not prove any phase. Every step is refused."""
 
 
-class Step(StrEnum):
-    """A step that changes the cluster. The value is also the playbook's name."""
-
-    PROVISION_CONTROLLERS = "provision_controllers"
-    ROLL_BROKERS_TO_HYBRID = "roll_brokers_to_hybrid"
-    ROLL_BROKERS_TO_KRAFT = "roll_brokers_to_kraft"
-    FINALIZE_CONTROLLERS = "finalize_controllers"
-    DEPROVISION_CONTROLLERS = "deprovision_controllers"
-    ROLL_BROKERS_BACK_TO_HYBRID = "roll_brokers_back_to_hybrid"
-    LEAVE_KRAFT = "leave_kraft"
-    ROLL_BROKERS_TO_ZOOKEEPER = "roll_brokers_to_zookeeper"
-    SET_CONTROLLERS_ASIDE = "set_controllers_aside"
-
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """One edge. A step may start in ``source``, and resume in ``source`` or ``target``."""
-
-    step: Step
-    source: Phase
-    target: Phase
-    does: str
-    way_back: str
-    reversible: bool = True
-
-    @property
-    def may_run_in(self) -> frozenset[Phase]:
-        return frozenset({self.source, self.target})
-
-
-TRANSITIONS: tuple[Transition, ...] = (
-    Transition(
-        Step.PROVISION_CONTROLLERS,
-        Phase.ZOOKEEPER,
-        Phase.PRE_MIGRATION,
-        does="format and start the migration controllers with the cluster's own id and the migration flag",
-        way_back="stop the controllers and set their data aside; delete /controller and /migration if a controller wrote them; brokers were not touched",
-    ),
-    Transition(
-        Step.ROLL_BROKERS_TO_HYBRID,
-        Phase.PRE_MIGRATION,
-        Phase.HYBRID,
-        does="restart each broker in migration mode, one by one; the last registration starts the copy of the metadata",
-        way_back="fence and stop the quorum, delete /controller and /migration, wait until every broker knows its ZooKeeper controller, "
-        "then restart each broker without the migration keys",
-    ),
-    Transition(
-        Step.ROLL_BROKERS_TO_KRAFT,
-        Phase.HYBRID,
-        Phase.DUAL_WRITE,
-        does="restart each broker in KRaft mode, one by one; ZooKeeper is still written",
-        way_back="restart each KRaft-mode broker in migration mode again, then leave KRaft as from HYBRID",
-    ),
-    Transition(
-        Step.FINALIZE_CONTROLLERS,
-        Phase.DUAL_WRITE,
-        Phase.FINALIZED,
-        does="restart each controller without the migration flag, the active one last; ZooKeeper is no longer written",
-        way_back="none: once a controller without the flag has led, the migration is final",
-        reversible=False,
-    ),
-    Transition(
-        Step.DEPROVISION_CONTROLLERS,
-        Phase.PRE_MIGRATION,
-        Phase.ZOOKEEPER,
-        does="fence the quorum, see that the copy was not completed, stop it, delete /migration, and /controller where KRaft holds it",
-        way_back="provision the controllers again, with new data directories",
-    ),
-    Transition(
-        Step.ROLL_BROKERS_BACK_TO_HYBRID,
-        Phase.DUAL_WRITE,
-        Phase.HYBRID,
-        does="restart each KRaft-mode broker in migration mode, one by one",
-        way_back="roll the brokers into KRaft mode again",
-    ),
-    Transition(
-        Step.LEAVE_KRAFT,
-        Phase.HYBRID,
-        Phase.ZOOKEEPER,
-        does="write state znodes whose version lies behind their partition's epoch again until it has caught up, fence the quorum, drain and prove its writes to ZooKeeper, "
-        "stop it, delete /controller and /migration, see every broker follow ZooKeeper's controller",
-        way_back="provision the controllers again, with new data directories",
-    ),
-    Transition(
-        Step.ROLL_BROKERS_TO_ZOOKEEPER,
-        Phase.ZOOKEEPER,
-        Phase.ZOOKEEPER,
-        does="restart each broker that still has the migration keys without them, one by one, each once it knows its ZooKeeper controller",
-        way_back="none is needed: ZooKeeper holds the metadata",
-    ),
-    Transition(
-        Step.SET_CONTROLLERS_ASIDE,
-        Phase.ZOOKEEPER,
-        Phase.ZOOKEEPER,
-        does="give the controllers' data and configuration a name with the time, so that the migration can begin anew; nothing is deleted",
-        way_back="none is needed: ZooKeeper holds the metadata",
-    ),
-)
-"""Every way a cluster may be changed. Reading order: forward, then back; the last two finish a rollback without changing the phase."""
-
-
-BEYOND_HYBRID = frozenset({Step.DEPROVISION_CONTROLLERS, Step.LEAVE_KRAFT, Step.ROLL_BROKERS_TO_ZOOKEEPER, Step.SET_CONTROLLERS_ASIDE})
-"""The steps that a rollback to HYBRID leaves out."""
-
-
-def transition(step: Step) -> Transition:
-    return next(t for t in TRANSITIONS if t.step == step)
-
-
 @dataclass(frozen=True, slots=True)
 class PhaseReading:
     """The observed phase and why. For UNKNOWN, ``reasons`` says what could not be read or what contradicts.
@@ -151,6 +40,10 @@ class PhaseReading:
     phase: Phase
     reasons: tuple[str, ...]
     transient: bool = False
+
+    @property
+    def stage(self) -> str:
+        return self.phase.value
 
 
 def detect_phase(seen: ClusterObservation) -> PhaseReading:
@@ -252,100 +145,3 @@ def _claimed_by_kraft(zookeeper: ZookeeperState) -> str | None:
 
 def _why(part: object) -> str:
     return part.reason if isinstance(part, Unread) else "unknown"
-
-
-def require(step: Step, reading: PhaseReading) -> Transition:
-    """The step's transition, where it may run in the observed phase. Raises Refused, naming the phase and the way out."""
-    edge = transition(step)
-    if reading.phase in edge.may_run_in:
-        return edge
-    because = "; ".join(reading.reasons)
-    raise Refused(
-        f"{step.value} runs from {edge.source} to {edge.target}; the cluster is in {reading.phase} ({because})",
-        way_out=_way_out(edge, reading.phase),
-    )
-
-
-_ORDER = (Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED)
-
-
-def _way_out(edge: Transition, phase: Phase) -> str:
-    if phase is Phase.UNKNOWN:
-        return "make readable what is named above (kraft-runbook explain says what is missing), then run the step again"
-    if phase is Phase.FINALIZED:
-        return "nothing is left to migrate; rollback is impossible after finalization (KIP-866)"
-    if already_past(edge.step, phase):
-        ahead = forward_from(phase) if _is_forward(edge) else back_from(phase)
-        return "this step's work is already done" + (f"; continue with {' or '.join(t.step.value for t in ahead)}" if ahead else "")
-    if not _is_forward(edge):
-        return f"from {phase} the way back begins with {', '.join(t.step.value for t in back_from(phase)) or 'nothing: ZooKeeper holds the metadata'}"
-    before = [t.step.value for t in TRANSITIONS if t.target is edge.source and t.source is not t.target]
-    return f"first reach {edge.source}" + (f" ({' or '.join(before)})" if before else "")
-
-
-def forward_from(phase: Phase) -> tuple[Transition, ...]:
-    """The steps that lead towards FINALIZED from this phase."""
-    return tuple(t for t in TRANSITIONS if t.source is phase and _ORDER.index(t.target) > _ORDER.index(t.source))
-
-
-def back_from(phase: Phase) -> tuple[Transition, ...]:
-    """The steps that lead towards ZOOKEEPER from this phase."""
-    return tuple(t for t in TRANSITIONS if t.source is phase and _ORDER.index(t.target) < _ORDER.index(t.source))
-
-
-@dataclass(frozen=True, slots=True)
-class RollbackPlan:
-    """Whether the cluster can go back to ZooKeeper now, and the steps in order. ``risks`` says what a person must know first.
-
-    ``seconds``: about how long it takes; ``window_seconds``: about how long of it no metadata can be changed. Both 0 where nothing is estimated.
-    """
-
-    possible: bool
-    why: str
-    steps: tuple[str, ...]
-    risks: tuple[str, ...] = ()
-    seconds: float = 0
-    window_seconds: float = 0
-
-
-REMAINS = (
-    "what remains: go forward (brokers that are not in KRaft mode are restarted in it), mirror into a new cluster, or restore from a backup; "
-    "ZooKeeper's tree is a frozen copy of the last moment before"
-)
-
-
-def rollback_plan(phase: Phase) -> RollbackPlan:
-    """The way back from a phase, along the table (KIP-866, "Reversal in ZK"; order and risks as measured on 3.9.2)."""
-    if phase is Phase.ZOOKEEPER:
-        return RollbackPlan(True, "ZooKeeper holds the metadata", ())
-    if phase is Phase.FINALIZED:
-        return RollbackPlan(False, f"a controller without the migration flag has led: ZooKeeper is no longer written and falls behind; {REMAINS}", ())
-    if phase is Phase.UNKNOWN:
-        return RollbackPlan(False, "the phase is unknown, so no way back can be promised", ())
-    edges = (*_way_to_zookeeper(phase), *(edge for edge in TRANSITIONS if edge.source is edge.target))
-    steps = tuple(f"{edge.step.value}: {edge.does}" for edge in edges)
-    return RollbackPlan(True, f"until finalization the cluster can leave {phase} for ZooKeeper", steps, RISKS)
-
-
-RISKS = (
-    "while the controllers are fenced no topic, config, ACL or quota can be changed and no partition gets a new leader; producing and consuming go on",
-    "requests that time out in that window may still be carried out: look before you send one again",
-)
-
-
-def _way_to_zookeeper(phase: Phase) -> tuple[Transition, ...]:
-    edges = back_from(phase)
-    return (edges[0], *_way_to_zookeeper(edges[0].target)) if edges else ()
-
-
-def already_past(step: Step, phase: Phase) -> bool:
-    """Whether the cluster lies beyond the step's target, in the step's direction, so that nothing of it is left to do."""
-    if phase not in _ORDER:
-        return False
-    edge = transition(step)
-    here, target = _ORDER.index(phase), _ORDER.index(edge.target)
-    return here > target if _is_forward(edge) else here < target
-
-
-def _is_forward(edge: Transition) -> bool:
-    return _ORDER.index(edge.target) > _ORDER.index(edge.source)

@@ -13,8 +13,10 @@ from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.migration.copy_tuning import SMALL, CopyTuning, Size
-from kraft_runbook.migration.phases import Phase, RollbackPlan, Step, detect_phase, forward_from, rollback_plan, transition
-from kraft_runbook.migration.way_back import way_back
+from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.migration.transitions import TABLE, Step
+from kraft_runbook.migration.way_back import rollback_plan, way_back
+from kraft_runbook.runbook.way_back import RollbackPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,40 +112,18 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
     return Plan(spec.name, reading.phase, reading.reasons, steps, way_back(seen, spec), tuning if reading.phase in COPY_AHEAD else None)
 
 
-_FORWARD = (Step.PROVISION_CONTROLLERS, Step.ROLL_BROKERS_TO_HYBRID, Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS)
-
-
 def _steps(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: Iterator[int], size: Size) -> Iterator[PlannedStep]:
     """The step that led here comes first while it still has something to do (a roll that was interrupted), then the rest."""
-    ahead = [edge.step for edge in forward_from(phase)]
-    begin = _FORWARD.index(ahead[0]) if ahead else len(_FORWARD)
-    for place, step in enumerate(_FORWARD):
-        nodes = tuple(_node_actions(step, seen, spec, size))
+    forward, ahead = TABLE.forward(), TABLE.forward_from(phase)
+    begin = forward.index(ahead[0]) if ahead else len(forward)
+    for place, edge in enumerate(forward):
+        nodes = tuple(_node_actions(Step(edge.step), seen, spec, size))
         if place < begin - 1 or (place == begin - 1 and not nodes) or phase is Phase.FINALIZED:
             continue
-        before, after = _around(step)
-        actions = [*((text, None, None, ()) for text in before), *nodes, *((text, None, None, ()) for text in after)]
-        edge = transition(step)
+        actions = [*((text, None, None, ()) for text in edge.before), *nodes, *((text, None, None, ()) for text in edge.after)]
         numbered = tuple(PlannedAction(next(numbers), *action) for action in actions)
-        yield PlannedStep(step, edge.source, edge.target, edge.does, edge.reversible, numbered, rollback_plan(edge.target))
-
-
-def _around(step: Step) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What happens before the first and after the last node of a step."""
-    match step:
-        case Step.PROVISION_CONTROLLERS:
-            return ("preflight: every check", "gate start: a person approves the proof"), (
-                "wait: quorum leader elected, every voter caught up, ZkMigrationState 2 on all",
-            )
-        case Step.ROLL_BROKERS_TO_HYBRID:
-            return (), ("wait: metadata copied, ZkMigrationState 1 on all, dual writes flow", "parity of ZooKeeper and KRaft by Spark")
-        case Step.ROLL_BROKERS_TO_KRAFT:
-            return ("gate dual_write: a person approves the parity and the checks",), (
-                "parity of ZooKeeper and KRaft by Spark",
-                "soak: health and parity again and again",
-            )
-        case _:
-            return ("gate finalize: a person approves; the proof is taken anew just before",), ("wait: ZkMigrationState 3 on all", "closing report")
+        back = rollback_plan(Phase(edge.target))
+        yield PlannedStep(Step(edge.step), Phase(edge.source), Phase(edge.target), edge.does, edge.reversible, numbered, back)
 
 
 _Action = tuple[str, int | None, str | None, tuple[PropertyChange, ...]]

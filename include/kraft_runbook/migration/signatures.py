@@ -17,8 +17,9 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.body import moment, parts, text
 from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.migration.gates import UNREAD, Gate, Proof, digest_of_file, state_of
+from kraft_runbook.migration.gates import UNREAD, Proof, digest_of_file, state_of
 from kraft_runbook.migration.phases import Phase
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.runbook.digests import digest_of
 
 APPROVE_TASKS = ("approve", "approve_second")

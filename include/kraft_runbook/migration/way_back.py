@@ -14,7 +14,9 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.conditions import one_controller
 from kraft_runbook.migration.leaving import gone_risk, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
-from kraft_runbook.migration.phases import Phase, RollbackPlan, Step, detect_phase, rollback_plan, transition
+from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.migration.transitions import TABLE, Step
+from kraft_runbook.runbook.way_back import RollbackPlan
 
 BROKER_SECONDS = 20.0
 """About what one broker's restart takes until it is in every ISR (measured on a lab of 501 partitions; grows with the partitions)."""
@@ -41,6 +43,30 @@ DIED_IN_THE_COPY = (
     "then roll_brokers_to_zookeeper and set_controllers_aside; or, where the copy was committed, the way back from the phase that shows",
 )
 """The steps where nothing shows that the copy was completed: started again, the controllers would copy again, and die of what they died of."""
+
+
+REMAINS = (
+    "what remains: go forward (brokers that are not in KRaft mode are restarted in it), mirror into a new cluster, or restore from a backup; "
+    "ZooKeeper's tree is a frozen copy of the last moment before"
+)
+
+
+def rollback_plan(phase: Phase) -> RollbackPlan:
+    """The way back from a phase, along the table (KIP-866, "Reversal in ZK"; order and risks as measured on 3.9.2)."""
+    if phase is Phase.ZOOKEEPER:
+        return RollbackPlan(True, "ZooKeeper holds the metadata", ())
+    if phase is Phase.FINALIZED:
+        return RollbackPlan(False, f"a controller without the migration flag has led: ZooKeeper is no longer written and falls behind; {REMAINS}", ())
+    if phase is Phase.UNKNOWN:
+        return RollbackPlan(False, "the phase is unknown, so no way back can be promised", ())
+    steps = tuple(f"{edge.step}: {edge.does}" for edge in TABLE.way_back(phase))
+    return RollbackPlan(True, f"until finalization the cluster can leave {phase} for ZooKeeper", steps, RISKS)
+
+
+RISKS = (
+    "while the controllers are fenced no topic, config, ACL or quota can be changed and no partition gets a new leader; producing and consuming go on",
+    "requests that time out in that window may still be carried out: look before you send one again",
+)
 
 
 def way_back(
@@ -91,14 +117,6 @@ def way_back(
     return replace(plan, steps=named, seconds=_seconds(seen, spec, phase), window_seconds=WINDOW_SECONDS)
 
 
-def render_estimate(plan: RollbackPlan) -> str:
-    """The estimate in brackets, or nothing where there is none."""
-    if not plan.seconds:
-        return ""
-    window = f", about {plan.window_seconds:g} s of it without metadata changes" if plan.window_seconds else ""
-    return f" (about {max(1, round(plan.seconds / 60)):d} min{window})"
-
-
 def quorum_is_lost(seen: ClusterObservation) -> str | None:
     """What shows that controllers of a migration should run and none leads: the office is KRaft's, or brokers are. None where nothing does."""
     running = sum(c.running is True for c in seen.controllers.values())
@@ -136,8 +154,8 @@ def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:
     """What a rollback that was interrupted has left to do once ZooKeeper holds the office."""
     left = [b.id for b in seen.brokers.values() if b.mode == BrokerMode.HYBRID]
     if left:
-        yield f"{Step.ROLL_BROKERS_TO_ZOOKEEPER.value}: broker {_ids(left)}: {transition(Step.ROLL_BROKERS_TO_ZOOKEEPER).does}"
-        yield f"{Step.SET_CONTROLLERS_ASIDE.value}: {transition(Step.SET_CONTROLLERS_ASIDE).does}"
+        yield f"{Step.ROLL_BROKERS_TO_ZOOKEEPER.value}: broker {_ids(left)}: {TABLE.edge(Step.ROLL_BROKERS_TO_ZOOKEEPER).does}"
+        yield f"{Step.SET_CONTROLLERS_ASIDE.value}: {TABLE.edge(Step.SET_CONTROLLERS_ASIDE).does}"
 
 
 def _named(step: str, seen: ClusterObservation, lies_behind: str | None) -> str:

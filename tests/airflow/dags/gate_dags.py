@@ -7,7 +7,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param
 
 from kraft_runbook.cluster.cluster_file import load_cluster
-from kraft_runbook.migration.gates import Gate
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook_airflow.environment import clusters_directory
 from kraft_runbook_airflow.runbook import approve
 

@@ -1,0 +1,190 @@
+"""The one table of the migration: every way in which the cluster may be changed, from phase to phase, and the gates between (KIP-866)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kraft_runbook.migration.conditions import (
+    BROKER_BACK_IN_MIGRATION_MODE,
+    BROKER_IN_SYNC,
+    BROKER_IN_ZOOKEEPER_MODE,
+    BROKER_REGISTERED_AS_MIGRATING,
+    BROKER_REGISTERED_IN_KRAFT,
+    CONTROLLER_CAUGHT_UP,
+    FINALIZED,
+    METADATA_COPIED,
+    QUORUM_READY,
+)
+from kraft_runbook.migration.ends import back_in_hybrid, back_in_zookeeper, finished
+from kraft_runbook.migration.phases import Phase
+from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
+
+
+class Step(StrEnum):
+    """A step that changes the cluster. The value is also the playbook's name."""
+
+    PROVISION_CONTROLLERS = "provision_controllers"
+    ROLL_BROKERS_TO_HYBRID = "roll_brokers_to_hybrid"
+    ROLL_BROKERS_TO_KRAFT = "roll_brokers_to_kraft"
+    FINALIZE_CONTROLLERS = "finalize_controllers"
+    DEPROVISION_CONTROLLERS = "deprovision_controllers"
+    ROLL_BROKERS_BACK_TO_HYBRID = "roll_brokers_back_to_hybrid"
+    LEAVE_KRAFT = "leave_kraft"
+    ROLL_BROKERS_TO_ZOOKEEPER = "roll_brokers_to_zookeeper"
+    SET_CONTROLLERS_ASIDE = "set_controllers_aside"
+
+
+class Gate(StrEnum):
+    """The points where a person decides: three on the way forward, one before the way back."""
+
+    START = "start"
+    DUAL_WRITE = "dual_write"
+    FINALIZE = "finalize"
+    ROLLBACK = "rollback"
+
+
+TABLE = Transitions(
+    stages=(
+        Stage(
+            Phase.ZOOKEEPER,
+            "ZooKeeper holds the metadata and a broker is the controller. The migration has not begun.",
+            end=back_in_zookeeper,
+        ),
+        Stage(
+            Phase.PRE_MIGRATION,
+            "Migration controllers run and wait until every broker has registered; then the metadata is copied. ZooKeeper is still the only truth.",
+        ),
+        Stage(
+            Phase.HYBRID,
+            "The metadata was copied. A KRaft controller leads and writes every change to ZooKeeper too; every broker still reads from ZooKeeper.",
+            end=back_in_hybrid,
+            also_reached_in=frozenset({Phase.PRE_MIGRATION, Phase.ZOOKEEPER}),
+        ),
+        Stage(Phase.DUAL_WRITE, "As HYBRID, and brokers run in KRaft mode. ZooKeeper is still written, so the way back is open."),
+        Stage(
+            Phase.FINALIZED,
+            "The migration is final. ZooKeeper is no longer written and may be decommissioned once nothing else uses it.",
+            end=finished,
+            refuses="nothing is left to migrate; rollback is impossible after finalization (KIP-866)",
+        ),
+    ),
+    outside=(
+        Stage(
+            Phase.UNKNOWN,
+            "What was seen proves no phase. Every step is refused until it does.",
+            refuses="make readable what is named above (kraft-runbook explain says what is missing), then run the step again",
+        ),
+    ),
+    at_rest="ZooKeeper holds the metadata",
+    gates=(
+        GateTerms(
+            Gate.START,
+            asks="start the migration to KRaft?",
+            means="Approving starts the migration. The way back stays open.",
+            next="preflight, then the start gate",
+        ),
+        GateTerms(
+            Gate.DUAL_WRITE,
+            asks="restart the brokers in KRaft mode?",
+            means="Approving restarts the brokers in KRaft mode. ZooKeeper is still written, and the way back stays open.",
+            next="the dual_write gate, then the brokers' roll into KRaft mode",
+            needs_parity=True,
+        ),
+        GateTerms(
+            Gate.FINALIZE,
+            asks="finalize? This can't be undone",
+            means="Approving finalizes: ZooKeeper is no longer written. **This can't be undone.**",
+            next="the finalize gate, after the soak",
+            needs_parity=True,
+            proven_again="parity_again",
+            irreversible=True,
+        ),
+        GateTerms(
+            Gate.ROLLBACK,
+            asks="go back to ZooKeeper?",
+            means="Approving takes the cluster back towards ZooKeeper. Where it can't be proven that nothing acknowledged is lost, the run stops.",
+            checked=False,
+        ),
+    ),
+    edges=(
+        Edge(
+            Step.PROVISION_CONTROLLERS,
+            Phase.ZOOKEEPER,
+            Phase.PRE_MIGRATION,
+            Gate.START,
+            does="format and start the migration controllers with the cluster's own id and the migration flag",
+            waits=(QUORUM_READY,),
+            before=("preflight: every check", "gate start: a person approves the proof"),
+            after=("wait: quorum leader elected, every voter caught up, ZkMigrationState 2 on all",),
+        ),
+        Edge(
+            Step.ROLL_BROKERS_TO_HYBRID,
+            Phase.PRE_MIGRATION,
+            Phase.HYBRID,
+            Gate.START,
+            does="restart each broker in migration mode, one by one; the last registration starts the copy of the metadata",
+            waits=(BROKER_REGISTERED_AS_MIGRATING, BROKER_IN_SYNC, METADATA_COPIED),
+            after=("wait: metadata copied, ZkMigrationState 1 on all, dual writes flow", "parity of ZooKeeper and KRaft by Spark"),
+        ),
+        Edge(
+            Step.ROLL_BROKERS_TO_KRAFT,
+            Phase.HYBRID,
+            Phase.DUAL_WRITE,
+            Gate.DUAL_WRITE,
+            does="restart each broker in KRaft mode, one by one; ZooKeeper is still written",
+            waits=(BROKER_REGISTERED_IN_KRAFT, BROKER_IN_SYNC),
+            before=("gate dual_write: a person approves the parity and the checks",),
+            after=("parity of ZooKeeper and KRaft by Spark", "soak: health and parity again and again"),
+        ),
+        Edge(
+            Step.FINALIZE_CONTROLLERS,
+            Phase.DUAL_WRITE,
+            Phase.FINALIZED,
+            Gate.FINALIZE,
+            does="restart each controller without the migration flag, the active one last; ZooKeeper is no longer written",
+            waits=(CONTROLLER_CAUGHT_UP, FINALIZED),
+            before=("gate finalize: a person approves; the proof is taken anew just before",),
+            after=("wait: ZkMigrationState 3 on all", "closing report"),
+            reversible=False,
+        ),
+        Edge(
+            Step.DEPROVISION_CONTROLLERS,
+            Phase.PRE_MIGRATION,
+            Phase.ZOOKEEPER,
+            Gate.ROLLBACK,
+            does="fence the quorum, see that the copy was not completed, stop it, delete /migration, and /controller where KRaft holds it",
+        ),
+        Edge(
+            Step.ROLL_BROKERS_BACK_TO_HYBRID,
+            Phase.DUAL_WRITE,
+            Phase.HYBRID,
+            Gate.ROLLBACK,
+            does="restart each KRaft-mode broker in migration mode, one by one",
+            waits=(BROKER_BACK_IN_MIGRATION_MODE, BROKER_IN_SYNC),
+        ),
+        Edge(
+            Step.LEAVE_KRAFT,
+            Phase.HYBRID,
+            Phase.ZOOKEEPER,
+            Gate.ROLLBACK,
+            does="write state znodes whose version lies behind their partition's epoch again until it has caught up, fence the quorum, drain and prove its "
+            "writes to ZooKeeper, stop it, delete /controller and /migration, see every broker follow ZooKeeper's controller",
+        ),
+        Edge(
+            Step.ROLL_BROKERS_TO_ZOOKEEPER,
+            Phase.ZOOKEEPER,
+            Phase.ZOOKEEPER,
+            Gate.ROLLBACK,
+            does="restart each broker that still has the migration keys without them, one by one, each once it knows its ZooKeeper controller",
+            waits=(BROKER_IN_ZOOKEEPER_MODE, BROKER_IN_SYNC),
+        ),
+        Edge(
+            Step.SET_CONTROLLERS_ASIDE,
+            Phase.ZOOKEEPER,
+            Phase.ZOOKEEPER,
+            Gate.ROLLBACK,
+            does="give the controllers' data and configuration a name with the time, so that the migration can begin anew; nothing is deleted",
+        ),
+    ),
+)
+"""Reading order: forward, then back; the last two finish a rollback without changing the phase."""

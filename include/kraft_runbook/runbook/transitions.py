@@ -1,0 +1,187 @@
+"""The one table of an operation: its stages, what leads from one to the next, and the gates between them.
+
+Whatever is said of a step, a stage or a gate is read here: by the DAGs, the plan, refusals, explain, the closing report and the docs. No variable, XCom or
+file remembers a stage: each operation derives it from an observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.runbook.conditions import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a cluster stands. ``means``: to an operator.
+
+    ``end``: the last words of a run that ends here; None where no run does. ``also_reached_in``: the stages in which such a run has what it wanted, too.
+    ``refuses``: the way out of every step that is refused here; empty where the table tells it.
+    """
+
+    name: str
+    means: str
+    end: Callable[[ClusterSpec], str] | None = None
+    also_reached_in: frozenset[str] = frozenset()
+    refuses: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GateTerms:
+    """The terms of a gate: what a person is asked, what approving does, and on what.
+
+    ``needs_parity``: a full comparison that was a MATCH. ``proven_again``: the task that compares once more after the last signature.
+    ``checked``: whether its proof must hold checks. ``next``: what the cluster waits for where only this signature is missing.
+    """
+
+    name: str
+    asks: str
+    means: str
+    next: str = ""
+    needs_parity: bool = False
+    proven_again: str | None = None
+    checked: bool = True
+    irreversible: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One way from stage to stage. A step may start in ``source``, and resume in ``source`` or ``target``.
+
+    ``gate``: whose signature it needs. ``waits``: what is waited for, of each node or of the cluster. ``before``, ``after``: what a plan has around the
+    nodes' actions.
+    """
+
+    step: str
+    source: str
+    target: str
+    gate: str
+    does: str
+    waits: tuple[Condition, ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    reversible: bool = True
+
+    @property
+    def may_run_in(self) -> frozenset[str]:
+        return frozenset({self.source, self.target})
+
+
+class Reading(Protocol):
+    """The observed stage, and why."""
+
+    @property
+    def stage(self) -> str: ...
+
+    @property
+    def reasons(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """``stages``: in the order of the way forward. ``outside``: those that lie on no way, such as the one of an observation that proves none.
+    ``at_rest``: why nothing has to be undone in the first stage.
+    """
+
+    stages: tuple[Stage, ...]
+    outside: tuple[Stage, ...]
+    at_rest: str
+    gates: tuple[GateTerms, ...]
+    edges: tuple[Edge, ...]
+
+    def stage(self, name: str) -> Stage:
+        return next(each for each in (*self.stages, *self.outside) if each.name == name)
+
+    def gate(self, name: str) -> GateTerms:
+        return next(each for each in self.gates if each.name == name)
+
+    def edge(self, step: str) -> Edge:
+        return next(each for each in self.edges if each.step == step)
+
+    def _place(self, stage: str) -> int:
+        return next(n for n, each in enumerate(self.stages) if each.name == stage)
+
+    def is_forward(self, edge: Edge) -> bool:
+        return self._place(edge.target) > self._place(edge.source)
+
+    def forward(self) -> tuple[Edge, ...]:
+        """Every edge of the way forward, in order."""
+        return tuple(each for each in self.edges if self.is_forward(each))
+
+    def forward_from(self, stage: str) -> tuple[Edge, ...]:
+        """The steps that lead from this stage towards the last."""
+        return tuple(each for each in self.forward() if each.source == stage)
+
+    def back_from(self, stage: str) -> tuple[Edge, ...]:
+        """The steps that lead from this stage towards the first."""
+        return tuple(each for each in self.edges if each.source == stage and self._place(each.target) < self._place(stage))
+
+    def way_back(self, stage: str) -> tuple[Edge, ...]:
+        """The steps from this stage to the first, and those that finish there without changing the stage."""
+        return (*self._down(stage), *(each for each in self.edges if each.source == each.target))
+
+    def _down(self, stage: str) -> tuple[Edge, ...]:
+        edges = self.back_from(stage)
+        return (edges[0], *self._down(edges[0].target)) if edges else ()
+
+    def already_past(self, step: str, stage: str) -> bool:
+        """Whether the cluster lies beyond the step's target, in the step's direction, so that nothing of it is left to do."""
+        if stage in (each.name for each in self.outside):
+            return False
+        edge = self.edge(step)
+        here, target = self._place(stage), self._place(edge.target)
+        return here > target if self.is_forward(edge) else here < target
+
+    def leaves_out(self, step: str, goal: str) -> bool:
+        """Whether a run back to the goal leaves this step out: it would go beyond."""
+        edge = self.edge(step)
+        return not self.is_forward(edge) and self._place(edge.target) < self._place(goal)
+
+    def guarded_by(self, gate: str) -> tuple[Edge, ...]:
+        """The steps that need this gate's signature, in order."""
+        return tuple(each for each in self.edges if each.gate == gate)
+
+    def is_past_gate(self, gate: str, stage: str) -> bool:
+        """Whether the cluster lies beyond everything that the gate guards."""
+        return all(self.already_past(each.step, stage) for each in self.guarded_by(gate))
+
+    def opens(self, edge: Edge) -> GateTerms | None:
+        """The gate right before this edge; None where its signature was asked for before an earlier one."""
+        return self.gate(edge.gate) if self.guarded_by(edge.gate)[0] is edge else None
+
+    def awaited(self, stage: str) -> Iterator[Condition | str]:
+        """What the way forward waits for in this stage: what led here must be complete, then the signature before what comes next, or what that waits for."""
+        for edge in (each for each in self.forward() if each.target == stage):
+            yield from edge.waits
+        for edge in self.forward_from(stage):
+            gate = self.opens(edge)
+            if gate:
+                yield gate.next
+            else:
+                yield from edge.waits
+
+    def require(self, step: str, reading: Reading) -> Edge:
+        """The step's edge, where it may run in the observed stage. Raises Refused, naming the stage and the way out."""
+        edge = self.edge(step)
+        if reading.stage in edge.may_run_in:
+            return edge
+        raise Refused(
+            f"{step} runs from {edge.source} to {edge.target}; the cluster is in {reading.stage} ({'; '.join(reading.reasons)})",
+            way_out=self._way_out(edge, self.stage(reading.stage)),
+        )
+
+    def _way_out(self, edge: Edge, stage: Stage) -> str:
+        if stage.refuses:
+            return stage.refuses
+        forward = self.is_forward(edge)
+        if self.already_past(edge.step, stage.name):
+            ahead = self.forward_from(stage.name) if forward else self.back_from(stage.name)
+            return "this step's work is already done" + (f"; continue with {' or '.join(each.step for each in ahead)}" if ahead else "")
+        if not forward:
+            return f"from {stage.name} the way back begins with {', '.join(each.step for each in self.back_from(stage.name)) or f'nothing: {self.at_rest}'}"
+        before = [each.step for each in self.edges if each.target == edge.source and each.source != each.target]
+        return f"first reach {edge.source}" + (f" ({' or '.join(before)})" if before else "")
