@@ -15,6 +15,8 @@ ARCHIVE := .venv/share/kraft-runbook/spark.jsa
 LAB_ARCHIVE := build/kafka.jsa
 export PYTHONPATH := include:plugins
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Where this is set, as in many images of Python, every process compiles what it imports anew: Airflow's take more than twice the time to start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: venv jars ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-down
 
