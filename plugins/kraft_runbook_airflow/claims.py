@@ -34,14 +34,14 @@ def claim_cluster(context: Any, spec: ClusterSpec) -> None:
     now = datetime.now(UTC)
     mine = _claim_of(context, lease_end(spec, now))
     ti = context["ti"]
-    with ZookeeperReader(spec.zookeeper, secrets=airflow_secrets()) as zookeeper:
+    with ZookeeperReader(spec.ensemble, secrets=airflow_secrets()) as zookeeper:
         hold_claim(zookeeper, spec.name, mine, ask=lambda holder: run_state(ti, holder), now=now)
 
 
 def give_back(context: Any, spec: ClusterSpec) -> None:
     """Release the claim at a run's end, where the run holds it. What can't be released is said and left: its lease ends."""
     try:
-        with ZookeeperReader(spec.zookeeper, secrets=airflow_secrets()) as zookeeper:
+        with ZookeeperReader(spec.ensemble, secrets=airflow_secrets()) as zookeeper:
             release_claim(zookeeper, _claim_of(context, datetime.now(UTC)))
     except RunbookError as error:
         log.warning("The claim on %s was not given back (a run of another Airflow waits until it ends): %s", spec.name, error.problem)

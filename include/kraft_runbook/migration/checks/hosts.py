@@ -159,7 +159,7 @@ def controllers_reach_brokers_and_zookeeper(seen: ClusterObservation, spec: Clus
     that serve: a majority. What it does not reach of the others is named, and is no reason to stop: one of three may be down.
     """
     wrong, unread, spare = [], [], []
-    servers = frozenset(spec.zookeeper.servers)
+    servers = frozenset(spec.ensemble.servers)
     for controller in spec.controllers:
         missing = host_part(seen, controller.id, "unreachable_addresses")
         if isinstance(missing, Unread):

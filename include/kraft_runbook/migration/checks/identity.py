@@ -60,7 +60,7 @@ def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec)
         return unknown(seen.zookeeper)
     stored = seen.zookeeper.cluster_id
     if stored is None:
-        return failed(f"ZooKeeper at {spec.zookeeper.connect} holds no /cluster/id", "check zookeeper.servers and zookeeper.chroot in the cluster file")
+        return failed(f"ZooKeeper at {spec.ensemble.connect} holds no /cluster/id", "check zookeeper.servers and zookeeper.chroot in the cluster file")
     wrong = [f"the cluster file says {spec.cluster_id}, ZooKeeper {stored}"] if spec.cluster_id not in (None, stored) else []
     unread = []
     for broker in seen.brokers.values():

@@ -103,7 +103,7 @@ def _migration_state(found: Findings, sealed: Sealed) -> ZkMigrationState | None
 
 
 def _zookeeper(sealed: Sealed, *, rate: float | None = None) -> ZookeeperReader:
-    return ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets, rate=rate)
+    return ZookeeperReader(sealed.spec.ensemble, secrets=sealed.secrets, rate=rate)
 
 
 def _migration(sealed: Sealed) -> MigrationZnode:
@@ -155,7 +155,7 @@ def _compare_with_zookeeper(spark: SparkSession, found: Findings, sealed: Sealed
 
 def _look_closer(found: Findings, sealed: Sealed, log: LogFollower, topics: Sequence[str]) -> list[Row]:
     """These topics row by row: ZooKeeper's rows, all of which were compared."""
-    with _zookeeper(sealed, rate=sealed.spec.zookeeper.read_rate) as reader:
+    with _zookeeper(sealed, rate=sealed.spec.ensemble.read_rate) as reader:
         start = read_migration(reader).kraft_metadata_offset
         rows = list(read_topics(reader, topics, sealed.decoding))
     _end(found, log, start)
