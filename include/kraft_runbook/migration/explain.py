@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, unread_parts, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration import without_zookeeper
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING, SOAK
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.conditions import finalized, metadata_copied, quorum_ready
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
-from kraft_runbook.migration.phases import Phase, RollbackPlan, detect_phase, forward_from
+from kraft_runbook.migration.phases import Phase, PhaseReading, RollbackPlan, detect_phase, forward_from
 from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
 from kraft_runbook.migration.way_back import quorum_is_lost, render_estimate, way_back
-from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.runbook.check_results import CheckResult, Verdict
 from kraft_runbook.runbook.checklist import Check, Needs
 from kraft_runbook.runbook.conditions import Progress
 from kraft_runbook.runbook.health import broker_registered
@@ -63,18 +64,21 @@ MEANS = {
     Phase.HYBRID: "The metadata was copied. A KRaft controller leads and writes every change to ZooKeeper too; every broker still reads from ZooKeeper.",
     Phase.DUAL_WRITE: "As HYBRID, and brokers run in KRaft mode. ZooKeeper is still written, so the way back is open.",
     Phase.FINALIZED: "The migration is final. ZooKeeper is no longer written and may be decommissioned once nothing else uses it.",
+    Phase.KRAFT: without_zookeeper.MEANS[Phase.KRAFT],
     Phase.UNKNOWN: "What was seen proves no phase. Every step is refused until it does.",
 }
 """What each phase means to an operator."""
 
 
-TOLD_BY_THE_PHASE = frozenset({"KRB-PRE-001", "KRB-PRE-002"})
-"""Checks that would only repeat what the phase and its reasons say."""
+TOLD_BY_THE_PHASE = frozenset({"KRB-PRE-001", "KRB-PRE-002", "KRB-PRE-080", "KRB-PRE-081"})
+"""Checks that would only repeat what the phase and its reasons say, or that there is nothing to migrate."""
 
 
 def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Explanation:
     """Put an observation into words. A LIVE one is enough. ``earlier``: one some seconds before; dual write and topics under change need it."""
     reading = detect_phase(seen)
+    if not seen.has_zookeeper:
+        return _without_zookeeper(seen, earlier, spec, reading)
     looked_at = tuple(each for each in CHECKS.applicable(reading.phase, SOAK if reading.phase in DUAL_WRITING else None) if _is_answerable(each, seen, earlier))
     blocking = [result for result in (each.run(seen, spec, earlier) for each in looked_at if each.code not in TOLD_BY_THE_PHASE) if result.blocks]
     stopped = None
@@ -92,10 +96,36 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
         forward=_forward(seen, earlier or seen, spec, reading.phase),
         back=rollback.steps,
         rollback=rollback,
-        problems=tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in blocking) + tuple(_may_be_cut_off(seen, reading.phase)),
+        problems=_told(blocking) + tuple(_may_be_cut_off(seen, reading.phase)),
         unread=unread_parts(seen),
         not_looked_at=_not_looked_at(reading.phase, seen),
     )
+
+
+def _without_zookeeper(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, reading: PhaseReading) -> Explanation:
+    """Where there is no ZooKeeper: the cluster's health, and that nothing is to be migrated."""
+    phase = reading.phase
+    # Where the phase is unknown, what is asked of a cluster on ZooKeeper could not be read anyway.
+    as_in = Phase.KRAFT if phase is Phase.UNKNOWN else phase
+    looked_at = [each for each in CHECKS.applicable(as_in, None) if each.code not in TOLD_BY_THE_PHASE and _is_answerable(each, seen, earlier)]
+    blocking = [result for result in (each.run(seen, spec, earlier) for each in looked_at) if result.blocks]
+    return Explanation(
+        cluster=spec.name,
+        phase=phase,
+        because=(*reading.reasons, *without_zookeeper.health(seen, spec)),
+        means=without_zookeeper.means(seen, phase),
+        waits_for=without_zookeeper.waits(seen, earlier or seen, spec),
+        forward=without_zookeeper.forward(seen, earlier or seen, spec, phase),
+        back=(),
+        rollback=way_back(seen, spec),
+        problems=_told(blocking),
+        unread=unread_parts(seen),
+        not_looked_at=_not_looked_at(as_in, seen),
+    )
+
+
+def _told(blocking: Iterable[CheckResult]) -> tuple[str, ...]:
+    return tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in blocking)
 
 
 def _is_answerable(check: Check, seen: ClusterObservation, earlier: ClusterObservation | None) -> bool:
@@ -197,7 +227,7 @@ def _waits_of(seen: ClusterObservation, earlier: ClusterObservation, spec: Clust
             return _missing(*left) or (_missing(finalized(seen, spec)) if _unflagged(seen) else ("an operator: the finalize gate, after the soak",))
         case Phase.ZOOKEEPER:
             return ("an operator: preflight, then the start gate",)
-        case Phase.UNKNOWN:
+        case Phase.UNKNOWN | Phase.KRAFT:
             return ("an operator: what is named under Seen",)
         case Phase.FINALIZED:
             return _missing(*(broker_registered(seen, spec, i, BrokerMode.KRAFT) for i in spec.broker_ids), finalized(seen, spec))

@@ -72,7 +72,8 @@ class Plan:
     def render_text(self) -> str:
         lines = [f"{self.cluster} is in {self.phase}: {'; '.join(self.because)}", ""]
         if not self.steps:
-            lines += ["Nothing is left to do: the migration is final.", ""]
+            final = self.phase is Phase.FINALIZED
+            lines += ["Nothing is left to do: the migration is final." if final else "Nothing is to be migrated.", ""]
         lines += _copy(self.copy)
         for step in self.steps:
             lines.append(f"{step.step.value}: {step.source} -> {step.target}{'' if step.reversible else ' (can not be undone)'}")
@@ -119,7 +120,7 @@ def _steps(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: I
     begin = _FORWARD.index(ahead[0]) if ahead else len(_FORWARD)
     for place, step in enumerate(_FORWARD):
         nodes = tuple(_node_actions(step, seen, spec, size))
-        if place < begin - 1 or (place == begin - 1 and not nodes) or phase is Phase.FINALIZED:
+        if place < begin - 1 or (place == begin - 1 and not nodes) or phase in (Phase.FINALIZED, Phase.KRAFT):
             continue
         before, after = _around(step)
         actions = [*((text, None, None, ()) for text in before), *nodes, *((text, None, None, ()) for text in after)]

@@ -62,6 +62,9 @@ def way_back(
     plan = rollback_plan(phase)
     if gone:
         plan = replace(plan, risks=(*plan.risks, gone_risk(gone)))
+    if not seen.has_zookeeper:
+        final = "the migration is final, and " if phase is Phase.FINALIZED else ""
+        return replace(plan, why=f"{final}the cluster file names no ZooKeeper to go back to")
     if phase is Phase.FINALIZED:
         return plan
     if was_read(seen.quorum) and seen.quorum.kraft_only_configs:
