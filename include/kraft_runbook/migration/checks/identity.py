@@ -28,7 +28,7 @@ def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     return unknown(because) if reading.phase is Phase.UNKNOWN else passed(f"{reading.phase}: {because}")
 
 
-@check("KRB-PRE-002", severity=BLOCKING, fix="there is nothing to migrate: take 'zookeeper' out of the cluster file, once nothing else needs it")
+@check("KRB-PRE-002", severity=BLOCKING, fix="there is nothing to migrate; the cluster file may leave out 'zookeeper'")
 def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The cluster is neither finalized nor born in KRaft mode.
 
@@ -100,7 +100,7 @@ def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     wrong = [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
     wrong += [f"controller {i} is a voter and not in the cluster file" for i in sorted(seen.undeclared_controllers)]
     unread = [part.reason for part in (seen.topics,) if not was_read(part)]
-    if not was_read(seen.zookeeper) and detect_phase(seen).phase is not Phase.FINALIZED:
+    if not was_read(seen.zookeeper) and seen.has_zookeeper and detect_phase(seen).phase is not Phase.FINALIZED:
         unread.append(seen.zookeeper.reason)
     return settle(wrong, unread, "every live node is declared")
 

@@ -74,6 +74,11 @@ def run_parity(
             with session(spark) as ready:
                 _compare_with_baseline(ready, found, sealed, head, baseline)
             return found.report(spec)
+        if spec.zookeeper is None:
+            raise NoProof(
+                "the cluster file names no ZooKeeper, so there are no two stores to compare",
+                way_out="none is needed: the metadata log is the only store. Where the cluster does use ZooKeeper, name the ensemble under 'zookeeper'",
+            )
         if state is not ZkMigrationState.MIGRATION:
             raise NoProof(
                 f"the metadata was not copied yet: the log's migration state is {state.name if state else 'not recorded'}",
