@@ -83,7 +83,7 @@ def test_the_migrations_preflight_is_refused_by_checks(alone: Alone) -> None:
     status, text = alone.command("preflight", "--json")
     found = json.loads(text)
     assert (status, found["verdict"], found["phase"]) == (1, "FAIL", "FINALIZED"), text
-    assert [each["code"] for each in found["checks"] if each["verdict"] != "PASS" and each["severity"] == "BLOCKING"] == ["KRB-PRE-002", "KRB-PRE-080"]
+    assert [each["code"] for each in found["results"] if each["verdict"] != "PASS" and each["severity"] == "BLOCKING"] == ["KRB-PRE-002", "KRB-PRE-080"]
 
 
 def test_what_is_down_is_named_and_what_brings_it_back(alone: Alone) -> None:
