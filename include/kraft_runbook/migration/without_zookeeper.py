@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.birth import held_by_zookeeper
-from kraft_runbook.migration.conditions import Progress, broker_in_sync, broker_registered, quorum_whole
-from kraft_runbook.migration.lag import voters_behind
 from kraft_runbook.migration.phases import MIGRATING, Phase
 from kraft_runbook.migration.silent_nodes import name_silent
+from kraft_runbook.runbook.conditions import Progress, first_missing
+from kraft_runbook.runbook.health import broker_registered, name_ids, out_of_sync, quorum_whole
+from kraft_runbook.runbook.lag import voters_behind
 
 LEADERLESS = "No quorum of controllers leads: no topic, config, ACL or leader can change until one does."
 MEANS = {
@@ -34,7 +35,7 @@ def health(seen: ClusterObservation, spec: ClusterSpec) -> tuple[str, ...]:
     lines = [f"{running} of {len(spec.controllers)} controllers run"]
     if was_read(seen.quorum):
         behind = voters_behind(seen, None, spec.controller_ids)
-        caught_up = f"voter {_ids(behind)} is behind" if behind else "every voter is caught up"
+        caught_up = f"voter {name_ids(behind)} is behind" if behind else "every voter is caught up"
         lines.insert(0, f"controller {seen.quorum.leader_id} leads the quorum in epoch {seen.quorum.leader_epoch}, {caught_up}")
         live = sum(not r.fenced for i, r in seen.quorum.registrations.items() if i in spec.broker_ids)
         lines.append(f"{live} of {len(spec.brokers)} brokers are registered and not fenced")
@@ -53,7 +54,7 @@ def waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSp
     silent = name_silent(seen, earlier)
     told = [f"{silent} to answer: the port accepts connections, and nothing comes back"] if silent else []
     registered = [broker_registered(seen, spec, i, BrokerMode.KRAFT) for i in spec.broker_ids]
-    in_sync = [broker_in_sync(seen, spec, i) for i in spec.broker_ids if seen.brokers[i].running is True]
+    in_sync = [first_missing(out_of_sync(seen, None, spec, i)) for i in spec.broker_ids if seen.brokers[i].running is True]
     return tuple(dict.fromkeys([*told, *_missing((quorum_whole(seen, spec), *registered, *in_sync))]))
 
 
@@ -63,7 +64,7 @@ def forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluster
         return ("name the ensemble under 'zookeeper' in the cluster file, and look again: every step is refused until then",)
     left = [b.id for b in seen.brokers.values() if was_read(b.mode) and b.mode is not BrokerMode.KRAFT]
     if left and phase is Phase.FINALIZED:
-        return (f"restart broker {_ids(left)} in KRaft mode, one by one (docs/finalization.md): it is the only way left",)
+        return (f"restart broker {name_ids(left)} in KRaft mode, one by one (docs/finalization.md): it is the only way left",)
     return tuple(_mending(seen, earlier, spec)) or ("nothing is to be migrated",)
 
 
@@ -72,9 +73,9 @@ def _mending(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
     controllers = [c.id for c in seen.controllers.values() if c.running is False]
     brokers = [b.id for b in seen.brokers.values() if b.running is False]
     if controllers:
-        yield f"start controller {_ids(controllers)} with the configuration that it has, its log says why it ended"
+        yield f"start controller {name_ids(controllers)} with the configuration that it has, its log says why it ended"
     if brokers:
-        yield f"{'then start' if controllers else 'start'} broker {_ids(brokers)} in KRaft mode, its log says why it ended"
+        yield f"{'then start' if controllers else 'start'} broker {name_ids(brokers)} in KRaft mode, its log says why it ended"
     if silent := name_silent(seen, earlier):
         yield f"look at {silent}: its process hangs or is starved. End it and start it again if it does not come back"
     if not was_read(seen.quorum) and not controllers and not silent:
@@ -91,7 +92,3 @@ def _is_migrating(seen: ClusterObservation) -> bool:
 
 def _missing(progress: Iterable[Progress]) -> Iterator[str]:
     return (each.waiting_for.removeprefix("waiting for ") for each in progress if not each.done)
-
-
-def _ids(ids: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(ids)))
