@@ -1,6 +1,6 @@
 """Can this cluster still go back to ZooKeeper? Asked on a schedule while dual write lasts; a failed run says what closed the way, or is about to."""
 
-from kraft_runbook_airflow.runbook import load_clusters, way_back_dag
+from kraft_runbook_airflow.runbook import clusters_with_zookeeper, way_back_dag
 
-for cluster in load_clusters():
+for cluster in clusters_with_zookeeper():
     way_back_dag(cluster, doc=__doc__)

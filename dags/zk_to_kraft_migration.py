@@ -11,8 +11,8 @@ from kraft_runbook_airflow.runbook import (
     approve,
     await_metadata_copy,
     closing_report,
+    clusters_with_zookeeper,
     finalize_controllers,
-    load_clusters,
     preflight,
     provision_controllers,
     roll_brokers,
@@ -21,7 +21,7 @@ from kraft_runbook_airflow.runbook import (
     verify_parity,
 )
 
-for cluster in load_clusters():
+for cluster in clusters_with_zookeeper():
     with runbook_dag("zk_to_kraft_migration", cluster, doc=__doc__, params=FORWARD):
         ready = preflight(cluster)
         start = approve(cluster, Gate.START)

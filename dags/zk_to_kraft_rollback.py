@@ -11,8 +11,8 @@ from kraft_runbook_airflow.runbook import (
     BACK,
     approve,
     closing_report,
+    clusters_with_zookeeper,
     leave_kraft,
-    load_clusters,
     plan_rollback,
     prove_before_leaving,
     restart_cut_off_brokers,
@@ -23,7 +23,7 @@ from kraft_runbook_airflow.runbook import (
     verify_rollback,
 )
 
-for cluster in load_clusters():
+for cluster in clusters_with_zookeeper():
     with runbook_dag("zk_to_kraft_rollback", cluster, doc=__doc__, params=BACK):
         plan = plan_rollback(cluster)
         agreed = approve(cluster, Gate.ROLLBACK)

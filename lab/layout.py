@@ -97,10 +97,10 @@ def layout(spec: ClusterSpec) -> Layout:
             f"the lab runs clusters reached locally, with supervisor's socket at {found.supervisor_socket}; {spec.name} says otherwise",
             way_out="use include/clusters/lab.yaml as it is, and move the lab by KRB_LAB_DIR and KRB_LAB_NET",
         )
-    hosts = [split_address(server)[0] for server in spec.zookeeper.servers]
-    if len(hosts) not in (1, ENSEMBLE) or len(set(hosts)) < len(hosts) or spec.zookeeper.chroot:
+    hosts = [split_address(server)[0] for server in spec.ensemble.servers]
+    if len(hosts) not in (1, ENSEMBLE) or len(set(hosts)) < len(hosts) or spec.ensemble.chroot:
         raise RunbookError(
-            f"the lab runs one ZooKeeper server or {ENSEMBLE}, without a chroot; declared are {spec.zookeeper.connect}",
+            f"the lab runs one ZooKeeper server or {ENSEMBLE}, without a chroot; declared are {spec.ensemble.connect}",
             way_out=f"declare one server in include/clusters/lab.yaml, or {ENSEMBLE} with an address each",
         )
     if len(str(found.supervisor_socket)) > 100:
@@ -113,7 +113,7 @@ def layout(spec: ClusterSpec) -> Layout:
 
 def zookeeper_servers(spec: ClusterSpec) -> tuple[ZookeeperServer, ...]:
     """The lab's ZooKeeper: one server, or an ensemble."""
-    directory, addresses = layout(spec).directory, [split_address(server) for server in spec.zookeeper.servers]
+    directory, addresses = layout(spec).directory, [split_address(server) for server in spec.ensemble.servers]
     names = [ZOOKEEPER] if len(addresses) == 1 else [f"{ZOOKEEPER}-{number}" for number, _ in enumerate(addresses, 1)]
     named = enumerate(zip(names, addresses, strict=True), 1)
     return tuple(ZookeeperServer(number, name, host, port, directory / name) for number, (name, (host, port)) in named)

@@ -59,7 +59,7 @@ def up(spec: ClusterSpec, *, only: Collection[str] = (), say: Say = print) -> No
     if only:
         return
     require_well(spec)
-    say(f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.zookeeper.connect}, files in {here.directory}")
+    say(f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.ensemble.connect}, files in {here.directory}")
 
 
 def restart(spec: ClusterSpec, services: Sequence[str], *, say: Say = print) -> None:

@@ -45,6 +45,11 @@ def load_clusters() -> Iterator[ClusterSpec]:
             problem_dag(path.stem, str(error))
 
 
+def clusters_with_zookeeper() -> Iterator[ClusterSpec]:
+    """Those whose file names a ZooKeeper: they alone can be migrated, go back, or be compared. After finalization a file may drop it."""
+    return (cluster for cluster in load_clusters() if cluster.zookeeper is not None)
+
+
 FORWARD = {
     "soak_minutes": Param(
         60,

@@ -41,7 +41,7 @@ def examine_the_hosts_of_those_down(spec: ClusterSpec, seen: ClusterObservation,
 def not_deletable(spec: ClusterSpec) -> str | None:
     """Why this tool may not delete what KRaft holds in ZooKeeper; None where it may, and where ZooKeeper can't be asked, which the plan says itself."""
     try:
-        with ZookeeperReader(spec.zookeeper, secrets=airflow_secrets()) as zookeeper:
+        with ZookeeperReader(spec.ensemble, secrets=airflow_secrets()) as zookeeper:
             return why_not_deletable(zookeeper)
     except Unreachable:
         return None

@@ -12,8 +12,9 @@ from kazoo.client import KazooClient
 
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.io.cluster_claim import Claim, RunState, hold_claim, lease_end, release_claim
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.io.zookeeper.cluster_claim import PATH, Claim, RunState, hold_claim, lease_end, release_claim
+from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from tests.unit.observations import SPEC
 
@@ -32,7 +33,7 @@ def reader(zookeeper: str) -> Iterator[ZookeeperReader]:
 
 
 def take(reader: ZookeeperReader, claim: Claim, state: RunState, *, now: datetime = NOW) -> bool:
-    return hold_claim(reader, "lab", claim, ask=lambda _: state, now=now)
+    return hold_claim(ClaimZnode(reader), "lab", claim, ask=lambda _: state, now=now)
 
 
 def holder(reader: ZookeeperReader) -> Claim | None:
@@ -84,8 +85,8 @@ def test_a_task_cleared_in_an_old_run_does_not_slip_past_a_newer_run(reader: Zoo
 
 def test_only_the_holder_gives_the_claim_back(reader: ZookeeperReader) -> None:
     take(reader, ONE, RunState.ACTIVE)
-    assert not release_claim(reader, TWO)
-    assert release_claim(reader, ONE)
+    assert not release_claim(ClaimZnode(reader), TWO)
+    assert release_claim(ClaimZnode(reader), ONE)
     assert holder(reader) is None
     take(reader, TWO, RunState.ACTIVE)
 
@@ -107,7 +108,7 @@ def test_what_is_no_claim_holds_nothing(reader: ZookeeperReader) -> None:
     for data in (b"", b"no JSON", b"\xff"):
         assert reader.create(PATH, data)
         take(reader, ONE, RunState.UNKNOWN)
-        assert release_claim(reader, ONE)
+        assert release_claim(ClaimZnode(reader), ONE)
 
 
 def test_an_ensemble_that_forbids_it_is_said_so(zookeeper: str) -> None:

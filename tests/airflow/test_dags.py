@@ -172,3 +172,12 @@ def test_whether_the_cluster_can_go_back_is_asked_on_a_schedule(monkeypatch):
     watch = dags_of("way_back_watch.py", ROOT / "include" / "clusters", monkeypatch)["way_back_watch__lab"]
     assert watch.schedule == "*/10 * * * *"
     assert [t.task_id for t in watch.tasks] == ["can_it_go_back"]
+
+
+@pytest.mark.parametrize("file", ["zk_to_kraft_migration.py", "zk_to_kraft_rollback.py", "way_back_watch.py", "metadata_parity_check.py"])
+def test_a_cluster_whose_file_names_no_zookeeper_has_no_dag_that_needs_one(file, tmp_path, monkeypatch):
+    text = (ROOT / "include" / "clusters" / "lab.yaml").read_text()
+    before, _, rest = text.partition("zookeeper:\n")
+    (tmp_path / "lab.yaml").write_text(text)
+    (tmp_path / "alone.yaml").write_text((before + rest[rest.index("reach:") :]).replace("name: lab", "name: alone"))
+    assert list(dags_of(file, tmp_path, monkeypatch)) == [f"{file.removesuffix('.py')}__lab"]

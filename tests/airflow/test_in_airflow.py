@@ -10,7 +10,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.io.zookeeper.cluster_claim import PATH, Claim
+from kraft_runbook.io.cluster_claim import Claim
+from kraft_runbook.io.zookeeper.claim_znode import PATH
 
 APPROVE = "gate_start.approve"
 SECOND = "gate_start.approve_second"

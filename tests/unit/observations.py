@@ -12,6 +12,7 @@ from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import (
+    NO_ZOOKEEPER,
     BrokerMetrics,
     BrokerMode,
     BrokerRegistration,
@@ -99,22 +100,26 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
         Phase.HYBRID: BrokerMode.HYBRID,
         Phase.DUAL_WRITE: BrokerMode.KRAFT,
         Phase.FINALIZED: BrokerMode.KRAFT,
+        Phase.KRAFT: BrokerMode.KRAFT,
     }
     states = {
         Phase.PRE_MIGRATION: ZkMigrationState.PRE_MIGRATION,
         Phase.HYBRID: ZkMigrationState.MIGRATION,
         Phase.DUAL_WRITE: ZkMigrationState.MIGRATION,
         Phase.FINALIZED: ZkMigrationState.POST_MIGRATION,
+        Phase.KRAFT: ZkMigrationState.NONE,
     }
     mode, state = modes[phase], states.get(phase)
     copied = phase in (Phase.HYBRID, Phase.DUAL_WRITE)
     controllers = {i: controller(i, state, mode, active=i == 101, topics=9 if phase is not Phase.PRE_MIGRATION else 0) for i in spec.controller_ids}
-    file_of_controllers = None if state is None else ControllerMode.KRAFT if phase is Phase.FINALIZED else ControllerMode.MIGRATION
+    file_of_controllers = None if state is None else ControllerMode.KRAFT if phase in (Phase.FINALIZED, Phase.KRAFT) else ControllerMode.MIGRATION
     return ClusterObservation(
         cluster=spec.name,
         observed_at=NOW,
         took_seconds=0.2,
-        zookeeper=ZookeeperState(
+        zookeeper=NO_ZOOKEEPER
+        if phase is Phase.KRAFT
+        else ZookeeperState(
             cluster_id=CLUSTER_ID,
             brokers={} if mode is BrokerMode.KRAFT else {b.id: BrokerZnode(b.id, endpoints(spec, b.id), b.rack) for b in spec.brokers},
             controller=ControllerZnode(101, 4) if copied else ControllerZnode(2, -1),

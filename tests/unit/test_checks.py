@@ -33,6 +33,7 @@ from observations import (
 from secured import secured
 
 from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_properties
+from kraft_runbook.cluster.observation import NO_ZOOKEEPER as NONE_IN_THE_FILE
 from kraft_runbook.cluster.observation import (
     BrokerMetrics,
     BrokerMode,
@@ -70,6 +71,8 @@ def spec_with(**changes: object) -> ClusterSpec:
 
 
 WITHOUT_SECRETS = spec_with(secrets={})
+WITHOUT_ZOOKEEPER = spec_with(zookeeper=None)
+KAFKA_4 = spec_with(zookeeper=None, kafka=SPEC.kafka.model_copy(update={"version": "4.1.1"}))
 WITHOUT_AUTHORIZER = spec_with(authorizer=False)
 CONTROL_PLANE = spec_with(broker_properties={**SPEC.broker_properties, "control.plane.listener.name": "SASL"})
 FOREIGN_CLASS = spec_with(broker_properties={**SPEC.broker_properties, "create.topic.policy.class.name": "com.example.Policy"})
@@ -349,6 +352,8 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     "KRB-PRE-079": (secured(SecurityProtocol.SSL, {}, {}), "ssl.truststore.location is not set, as on the brokers"),
     "KRB-PRE-056": (spec_with(controller_jute_maxbuffer=100), "the list of 9 topics has 200 bytes; the controllers take 100"),
     "KRB-PRE-049": (WITHOUT_AUTHORIZER, "ZooKeeper holds 2 ACLs; the cluster file says 'authorizer: false'"),
+    "KRB-PRE-080": (WITHOUT_ZOOKEEPER, "the cluster file names no ZooKeeper"),
+    "KRB-PRE-081": (KAFKA_4, "kafka.version is 4.1.1; the migration runs on 3.9"),
 }
 """Failures that the cluster file causes, on a healthy cluster of 5,000 partitions in ZooKeeper mode."""
 
@@ -421,7 +426,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-GATE-011": (D, "finalize", broker(2, mode=WHY), "broker 2"),
 }
 NEVER_FAIL = {"KRB-PRE-001", "KRB-PRE-009"}
-NEVER_UNKNOWN = {"KRB-PRE-017", "KRB-PRE-073", "KRB-PRE-075", "KRB-PRE-078", "KRB-PRE-079"}
+NEVER_UNKNOWN = {"KRB-PRE-017", "KRB-PRE-073", "KRB-PRE-075", "KRB-PRE-078", "KRB-PRE-079", "KRB-PRE-080", "KRB-PRE-081"}
 """These ask the cluster file alone."""
 
 
@@ -465,6 +470,17 @@ def test_fails_on_a_cluster_file_that_does_not_fit(code: str) -> None:
     result = answer(code, tree(partitions=5_000)(observation(Z)), Z, None, spec)
     assert result.verdict is Verdict.FAIL
     assert evidence in result.evidence
+
+
+@pytest.mark.parametrize("spec", [WITHOUT_ZOOKEEPER, KAFKA_4])
+@pytest.mark.parametrize("phase", [F, Phase.KRAFT, Phase.UNKNOWN])
+def test_a_cluster_without_zookeeper_is_refused_by_checks_and_none_of_them_breaks(phase: Phase, spec: ClusterSpec) -> None:
+    seen = part(zookeeper=NONE_IN_THE_FILE)(observation(Phase.KRAFT if phase is Phase.UNKNOWN else phase))
+    report = CHECKS.run(part(quorum=WHY)(seen) if phase is Phase.UNKNOWN else seen, spec, phase)
+    failed = {each.code for each in report.blocking if each.verdict is Verdict.FAIL}
+    assert "KRB-PRE-080" in failed
+    assert ("KRB-PRE-002" in failed) == (phase is not Phase.UNKNOWN)
+    assert ("KRB-PRE-081" in failed) == (spec is KAFKA_4 and phase is not F)
 
 
 @pytest.mark.parametrize(("enabled", "told"), [({1, 2, 3}, None), ({1, 3}, "broker 2 would not come up")])

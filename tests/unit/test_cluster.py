@@ -15,7 +15,7 @@ from kraft_runbook.cluster.cluster_file import load_cluster, parse_cluster
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Listener
-from kraft_runbook.errors import ClusterFileError, RunbookError
+from kraft_runbook.errors import ClusterFileError, Refused, RunbookError
 
 TEXT = (CLUSTERS / "lab.yaml").read_text()
 GIVEN = {"PROJECT_ROOT": "/project"}
@@ -42,6 +42,24 @@ def test_the_lab_is_a_good_cluster_file() -> None:
     assert spec.quorum_voters == "101@127.10.0.101:9093,102@127.10.0.102:9093,103@127.10.0.103:9093"
     assert spec.bootstrap_servers == ("127.10.0.11:9092", "127.10.0.12:9092", "127.10.0.13:9092")
     assert spec.zookeeper.connect == "127.10.0.1:2181"
+
+
+def without_zookeeper(text: str) -> str:
+    before, _, rest = text.partition("zookeeper:\n")
+    return before + rest[rest.index("reach:") :]
+
+
+@pytest.mark.parametrize("version", ["3.9.0", "3.9.2", "4.0.1", "4.1.1"])
+def test_a_cluster_in_kraft_mode_needs_no_zookeeper_and_may_be_of_any_version_from_3_9_on(version: str) -> None:
+    spec = parse(without_zookeeper(TEXT).replace("version: 3.9.2", f"version: {version}"))
+    assert (spec.zookeeper, spec.kafka.version) == (None, version)
+    with pytest.raises(Refused, match="the cluster file of lab names no ZooKeeper ensemble, and this needs one"):
+        _ = spec.ensemble
+    assert parse(TEXT).ensemble == parse(TEXT).zookeeper
+
+
+def test_a_version_before_3_9_is_refused_without_zookeeper_too() -> None:
+    assert "3.8.1 is too old" in problems(without_zookeeper(TEXT).replace("version: 3.9.2", "version: 3.8.1"))[0]
 
 
 def test_environment_variables_move_a_lab() -> None:
@@ -93,6 +111,7 @@ def test_a_brokers_id_used_by_a_controller_is_refused_with_a_free_one() -> None:
     [
         ("  version: 3.9.2", "  version: 3.6.1", "kafka.version: 3.6.1 is too old; upgrade the brokers to 3.9.2 first, the last release that can migrate"),
         ("  version: 3.9.2", "  version: 4.1.0", "kafka.version: 4.1.0 has no ZooKeeper mode"),
+        ("  version: 3.9.2", "  version: 4.1.0", "Where the migration is final, take 'zookeeper' out of the file"),
         ("default.replication.factor: 3", "node.id: 3", "broker_properties.node.id: this property follows from the cluster file and the phase; remove it"),
         (
             "default.replication.factor: 3",

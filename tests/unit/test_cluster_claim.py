@@ -1,15 +1,22 @@
-"""What this version makes of a claim that another one wrote. The claim in a real ZooKeeper: tests/airflow/test_claims.py."""
+"""What this version makes of a claim that another one wrote, and the claim in a file. The claim in a real ZooKeeper: tests/airflow/test_claims.py."""
 
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from observations import SPEC
 
 from kraft_runbook.errors import Refused
-from kraft_runbook.io.zookeeper.cluster_claim import PATH, Claim, RunState, hold_claim, release_claim
+from kraft_runbook.io.claim_file import claim_file
+from kraft_runbook.io.cluster_claim import Claim, RunState, claim_place, hold_claim, release_claim
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
 from kraft_runbook.io.zookeeper.reader import Znode
 
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
@@ -40,7 +47,7 @@ def of(claim: Claim, **changes: Any) -> bytes:
 
 
 def take(znode: Any, claim: Claim = TWO, *, now: datetime = NOW) -> bool:
-    return hold_claim(znode, "lab", claim, ask=lambda _: RunState.UNKNOWN, now=now)
+    return hold_claim(ClaimZnode(znode), "lab", claim, ask=lambda _: RunState.UNKNOWN, now=now)
 
 
 def test_a_claim_with_a_field_more_is_a_claim() -> None:
@@ -49,7 +56,7 @@ def test_a_claim_with_a_field_more_is_a_claim() -> None:
         take(znode)
     assert not znode.written
     assert take(znode, ONE), "its own run renews it"
-    assert release_claim(znode, ONE)  # type: ignore[arg-type]
+    assert release_claim(ClaimZnode(znode), ONE)  # type: ignore[arg-type]
     assert not take(OneZnode(of(ONE, airflow="another")), now=NOW + timedelta(hours=3)), "the lease has ended"
 
 
@@ -59,7 +66,7 @@ def test_a_claim_with_a_field_more_is_a_claim() -> None:
 )
 def test_what_is_json_and_no_claim_that_this_version_knows_is_refused_and_left(data: bytes) -> None:
     znode = OneZnode(data)
-    for act in (lambda: take(znode), lambda: release_claim(znode, ONE)):  # type: ignore[arg-type]
+    for act in (lambda: take(znode), lambda: release_claim(ClaimZnode(znode), ONE)):  # type: ignore[arg-type]
         with pytest.raises(Refused, match="/kraft_runbook_claim in ZooKeeper holds a claim that this version can't read") as refused:
             act()
         assert "delete /kraft_runbook_claim with zookeeper-shell" in refused.value.way_out
@@ -71,3 +78,70 @@ def test_what_is_no_json_is_nobody_s(data: bytes) -> None:
     znode = OneZnode(data)
     assert not take(znode)
     assert znode.written == [TWO.to_json()]
+
+
+# -- a cluster without ZooKeeper ----------------------------------------------------------------------------------------
+
+WITHOUT = SPEC.model_copy(update={"zookeeper": None})
+
+
+def take_file(state: Path, claim: Claim, run: RunState, *, now: datetime = NOW) -> bool:
+    with claim_place(WITHOUT, secrets=environment_secrets({}), directory=state) as place:
+        return hold_claim(place, "lab", claim, ask=lambda _: run, now=now)
+
+
+def test_without_zookeeper_the_claim_lies_in_the_state_directory(tmp_path: Path) -> None:
+    assert take_file(tmp_path, ONE, RunState.ACTIVE) is False
+    assert take_file(tmp_path, ONE, RunState.ACTIVE) is True, "its own run renews it"
+    file = tmp_path / "claims" / "lab.json"
+    assert Claim.from_json(file.read_bytes()) == ONE
+    assert file.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(Refused, match="cluster lab is being changed by run one of zk_to_kraft_migration__lab"):
+        take_file(tmp_path, TWO, RunState.ACTIVE)
+    with pytest.raises(Refused, match="claimed until 2026-03-04 12:00 UTC by run one"):
+        take_file(tmp_path, TWO, RunState.UNKNOWN)
+    assert take_file(tmp_path, TWO, RunState.ENDED) is False
+    with claim_file(tmp_path, "lab") as place:
+        assert not release_claim(place, ONE), "another's run is left alone"
+        assert release_claim(place, TWO)
+        assert place.read() is None
+
+
+def test_of_runs_that_claim_at_once_one_gets_the_file(tmp_path: Path) -> None:
+    def claim(number: int) -> bool:
+        try:
+            take_file(tmp_path, replace(ONE, run_id=f"run{number}"), RunState.ACTIVE)
+        except Refused:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(claim, range(16))) == 1
+
+
+def test_a_claim_of_another_version_in_a_file_is_left_and_its_place_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "claims" / "lab.json"
+    with claim_file(tmp_path, "lab") as place:
+        place.write(b'{"dag_id": "d"}')
+    with pytest.raises(Refused, match=f"{file} holds a claim that this version can't read") as refused:
+        take_file(tmp_path, ONE, RunState.ENDED)
+    assert f"delete {file}." in refused.value.way_out
+    assert file.read_bytes() == b'{"dag_id": "d"}'
+
+
+def test_a_lock_that_is_held_is_waited_for_and_then_named(tmp_path: Path) -> None:
+    with (
+        claim_file(tmp_path, "lab"),
+        pytest.raises(Refused, match=r"another task has held the lock of .*lab\.json for 0 s"),
+        claim_file(tmp_path, "lab", within=0),
+    ):
+        pass
+    with claim_file(tmp_path, "lab", within=0), claim_file(tmp_path, "other", within=0):
+        pass  # free again, and each cluster has a lock of its own
+
+
+def test_a_directory_that_is_none_is_refused_and_not_taken_for_free(tmp_path: Path) -> None:
+    (tmp_path / "claims").write_text("a file")
+    with pytest.raises(Refused, match="the claim could not be read or written") as refused:
+        take_file(tmp_path, ONE, RunState.ENDED)
+    assert "KRAFT_RUNBOOK_STATE" in refused.value.way_out

@@ -21,6 +21,7 @@ from kraft_runbook.cluster.properties_text import parse_properties, render_prope
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import OWNED_PROPERTIES, ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.errors import Refused
 from kraft_runbook.migration.controller_files import controller_log4j, lacking_migration_mode, settled_size, size_in_file
 from kraft_runbook.migration.copy_tuning import LARGE, SIZES, SMALL, TUNED_PROPERTIES, Size
 
@@ -69,6 +70,19 @@ def test_finalizing_drops_the_flag_and_zookeeper_and_nothing_else_that_matters()
     zookeepers = {MIGRATION_FLAG, "zookeeper.connect", "zookeeper.session.timeout.ms", "inter.broker.listener.name", "password.encoder.secret"}
     assert {k for k in C if k not in N} == zookeepers
     assert {k for k in N if N[k] != C.get(k)} == {"listener.security.protocol.map"}
+
+
+def test_without_a_zookeeper_in_the_file_kraft_mode_is_rendered_the_same_and_no_other_mode_is() -> None:
+    alone = SPEC.model_copy(update={"zookeeper": None})
+    broker, controller = SPEC.broker(1), SPEC.controller(101)
+    in_kraft = {**broker_properties(alone, broker, BrokerMode.KRAFT), **controller_properties(alone, controller, ControllerMode.KRAFT)}
+    assert in_kraft == {**broker_properties(SPEC, broker, BrokerMode.KRAFT), **controller_properties(SPEC, controller, ControllerMode.KRAFT)}
+    assert not [key for key in in_kraft if "zookeeper" in key]
+    for mode in (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID):
+        with pytest.raises(Refused, match="names no ZooKeeper ensemble"):
+            broker_properties(alone, broker, mode)
+    with pytest.raises(Refused, match="names no ZooKeeper ensemble"):
+        controller_properties(alone, controller, ControllerMode.MIGRATION)
 
 
 # -- what controllers enforce, and what a mode leaves out ---------------------------------------------------------------

@@ -51,6 +51,7 @@ NEXT = {
     "HYBRID": (["roll_brokers_to_kraft"], ["leave_kraft"]),
     "DUAL_WRITE": (["finalize_controllers"], ["roll_brokers_back_to_hybrid"]),
     "FINALIZED": ([], []),
+    "KRAFT": ([], []),
     "UNKNOWN": ([], []),
 }
 """Forward from a phase, and back."""

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from observations import SPEC, WHY, Spoil, a_controller, apart, both, broker, later, observation, on_host, part, topics, tree, with_quorum, zookeeper
+from observations import SPEC, WHY, Spoil, a_controller, apart, both, broker, gauges, later, observation, on_host, part, topics, tree, with_quorum, zookeeper
 
 from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, MigrationZnode, Unread, ZkMigrationState, unread_parts
+from kraft_runbook.cluster.observation import (
+    NO_ZOOKEEPER,
+    BrokerMode,
+    ClusterObservation,
+    ControllerMode,
+    MigrationZnode,
+    Unread,
+    Voter,
+    ZkMigrationState,
+    unread_parts,
+)
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Settings, estimate, heap_needed
 from kraft_runbook.migration.explain import explain
@@ -193,12 +203,89 @@ def test_problems_of_the_phase_are_shown(phase: Phase, spoil: Spoil, fragment: s
 @pytest.mark.parametrize("phase", [p for p in Phase if p is not Phase.UNKNOWN])
 def test_nothing_is_unknown_that_was_not_asked_for(phase: Phase) -> None:
     """A quick look reads neither each topic's znodes nor the hosts; what is left out is said in one line."""
-    quick = both(part(hosts=Unread("not asked for")), zookeeper(tree=Unread("not asked for"), connections=Unread("not asked for")))(observation(phase))
+    no_znodes = zookeeper(tree=Unread("not asked for"), connections=Unread("not asked for"))
+    quick = part(hosts=Unread("not asked for"))(observation(phase) if phase is Phase.KRAFT else no_znodes(observation(phase)))
     told = explain(quick, SPEC)
     assert told.problems == () and told.unread == ()
     assert told.not_looked_at.startswith("Not looked at: ") and "the hosts (" in told.not_looked_at
     assert told.not_looked_at in told.render_text().splitlines()
     assert explain(observation(phase), SPEC).not_looked_at == ""
+
+
+WITHOUT = SPEC.model_copy(update={"zookeeper": None})
+HEALTHY = (
+    "controller 101 leads the quorum in epoch 4, every voter is caught up",
+    "3 of 3 controllers run",
+    "3 of 3 brokers are registered and not fenced",
+    "44 partitions: 0 offline, 0 under-replicated",
+)
+
+
+def without(phase: Phase) -> ClusterObservation:
+    return part(zookeeper=NO_ZOOKEEPER)(observation(phase))
+
+
+@pytest.mark.parametrize(
+    ("phase", "means", "back"),
+    [
+        (Phase.KRAFT, "The cluster runs in KRaft mode, without ZooKeeper.", "the cluster file names no ZooKeeper to go back to"),
+        (
+            Phase.FINALIZED,
+            "The migration is final, and the cluster file names no ZooKeeper any more.",
+            "the migration is final, and the cluster file names no ZooKeeper to go back to",
+        ),
+    ],
+)
+def test_a_healthy_cluster_without_zookeeper_is_told_how_it_is_and_that_nothing_is_to_be_migrated(phase: Phase, means: str, back: str) -> None:
+    told = explain(without(phase), WITHOUT)
+    assert (told.phase, told.means) == (phase, f"{means} There is nothing to migrate.")
+    assert told.because[1:] == HEALTHY
+    assert (told.waits_for, told.forward, told.back, told.problems, told.unread) == ((), ("nothing is to be migrated",), (), (), ())
+    assert (told.rollback.possible, told.rollback.why) == (False, back)
+
+
+def test_kafka_4_waits_for_no_gauge_that_it_does_not_have() -> None:
+    seen = both(*(gauges(i, zk_migration_state=None) for i in (101, 102, 103)))(without(Phase.FINALIZED))
+    told = explain(seen, WITHOUT)
+    assert (told.phase, told.waits_for, told.problems) == (Phase.FINALIZED, (), ())
+
+
+def test_without_zookeeper_what_is_down_is_named_controllers_first() -> None:
+    seen = both(a_controller(102, running=False, metrics=WHY), broker(3, running=False), with_quorum(voters=(Voter(101, 1000), Voter(103, 1000))))
+    told = explain(seen(without(Phase.KRAFT)), WITHOUT)
+    assert told.forward == (
+        "start controller 102 with the configuration that it has, its log says why it ended",
+        "then start broker 3 in KRaft mode, its log says why it ended",
+    )
+    assert "2 of 3 controllers run" in told.because
+    assert told.waits_for[0] == "controller 102: its port refuses connections"
+    assert told.waits_for[1] == "broker 3: its port refuses connections"
+    assert any(each.startswith("KRB-PRE-004") for each in told.problems)
+
+
+def test_without_zookeeper_and_without_a_leader_nothing_can_be_changed() -> None:
+    down = both(*(a_controller(i, running=False, metrics=WHY) for i in (101, 102, 103)))
+    told = explain(both(down, part(quorum=WHY))(without(Phase.KRAFT)), WITHOUT)
+    assert told.phase is Phase.UNKNOWN
+    assert told.means.startswith("No quorum of controllers leads")
+    assert told.forward == ("start controller 101, 102, 103 with the configuration that it has, its log says why it ended",)
+    assert "0 of 3 controllers run" in told.because and "3 of 3 brokers run" in told.because
+    elected = explain(part(quorum=WHY)(without(Phase.KRAFT)), WITHOUT)
+    assert elected.forward[0].startswith("no controller is down: an election is over in seconds")
+
+
+@pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE])
+def test_a_file_that_leaves_out_a_zookeeper_in_use_is_what_is_wrong(phase: Phase) -> None:
+    told = explain(without(phase), WITHOUT)
+    assert told.phase is Phase.UNKNOWN
+    assert told.waits_for == ("an operator: what is named under Seen",)
+    assert told.forward == ("name the ensemble under 'zookeeper' in the cluster file, and look again: every step is refused until then",)
+    assert told.means == "What was seen does not prove that this cluster does without ZooKeeper, as its file says."
+
+
+def test_without_zookeeper_a_broker_that_was_left_behind_is_restarted_in_kraft_mode() -> None:
+    told = explain(broker(2, mode=BrokerMode.HYBRID)(without(Phase.FINALIZED)), WITHOUT)
+    assert told.forward == ("restart broker 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left",)
 
 
 def test_two_looks_tell_that_dual_write_has_died() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kafka_jars import kafka_jar
 
-from kraft_runbook.io.zookeeper import cluster_claim
+from kraft_runbook.io.zookeeper import claim_znode
 from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.parity.comparison import make_report
 from kraft_runbook.parity.coverage import NOT_COMPARED, OMISSIONS, RECORDS, ZNODES, Covered, Omission
@@ -43,7 +43,7 @@ def test_every_znode_that_kafka_knows_is_accounted_for() -> None:
 
 
 def test_the_tools_own_znode_is_accounted_for_too() -> None:
-    assert cluster_claim.PATH in ZNODES
+    assert claim_znode.PATH in ZNODES
 
 
 def texts_of(data: bytes) -> Iterator[str]:

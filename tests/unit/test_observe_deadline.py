@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from observations import SECRETS, SPEC
 
-from kraft_runbook.cluster.observation import BrokerMode, Unread
+from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode, Unread, unread_parts
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka import topics_seen
 from kraft_runbook.io.kafka.topics_seen import _state, topics_seen_by
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures import observe
-from kraft_runbook.procedures.observe import SECONDS_A_PARTITION, _Deadline, _get, _look_at_broker
+from kraft_runbook.procedures.observe import SECONDS_A_PARTITION, Scope, _Deadline, _get, _look_at_broker
 
 
 def metadata(*isrs: list[int]) -> SimpleNamespace:
@@ -47,6 +47,16 @@ def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone
     assert not isinstance(look.view, Unread) and look.view.state.partition_count == 2
     assert at_work == [106.0 + 2 * 3 * SECONDS_A_PARTITION] == [deadline.at]
     topics_seen_by(SPEC, SPEC.broker(1), secrets=environment_secrets(SECRETS))
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_where_the_file_names_no_zookeeper_none_is_asked(monkeypatch: pytest.MonkeyPatch, scope: Scope) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(observe, "read_zookeeper", lambda *given, **_: asked.append(given))
+    nowhere = SPEC.model_copy(update={"zookeeper": None, "brokers": SPEC.brokers[:1], "controllers": SPEC.controllers[:1]})
+    seen = observe.observe(nowhere, secrets=environment_secrets(SECRETS), scope=scope)
+    assert (asked, seen.zookeeper, seen.has_zookeeper) == ([], NO_ZOOKEEPER, False)
+    assert not [part for part in unread_parts(seen) if "ZooKeeper" in part]
 
 
 def test_a_broker_that_hangs_is_told_from_one_that_was_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import WHY, Spoil, a_controller, both, broker, gauges, observation, part, with_quorum, zookeeper
 
-from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, ControllerZnode, Unread, ZkMigrationState
+from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode, ControllerMode, ControllerZnode, Unread, ZkMigrationState
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.migration.transitions import TABLE, Step
@@ -31,6 +31,10 @@ def every(node_ids: tuple[int, ...], make: object, **changes: object) -> Spoil:
 
 CONTROLLERS, BROKERS = (101, 102, 103), (1, 2, 3)
 UNSEEN = part(quorum=WHY)
+NO_FILE = part(zookeeper=NO_ZOOKEEPER)
+KAFKA_4 = all_gauges(zk_migration_state=None)
+"""Kafka 4's controllers have no gauge ZkMigrationState."""
+NO_RECORD = with_quorum(migration_state_record=None)
 
 CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
     "one controller shows 3": (
@@ -38,6 +42,48 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         gauges(102, zk_migration_state=ZkMigrationState.POST_MIGRATION),
         Phase.FINALIZED,
         ("ZkMigrationState is 3 (POST_MIGRATION) on controller 102",),
+    ),
+    "no ZooKeeper, and the log of Kafka 4 says 3": (
+        Phase.FINALIZED,
+        both(NO_FILE, KAFKA_4),
+        Phase.FINALIZED,
+        ("ZkMigrationState is 3 (POST_MIGRATION) in the metadata log",),
+    ),
+    "no ZooKeeper, and the log of Kafka 4 says 0": (
+        Phase.KRAFT,
+        KAFKA_4,
+        Phase.KRAFT,
+        ("ZkMigrationState is 0 (NONE) in the metadata log: this cluster was born in KRaft mode",),
+    ),
+    "no ZooKeeper, and the log of Kafka 4 says nothing": (
+        Phase.KRAFT,
+        both(KAFKA_4, NO_RECORD),
+        Phase.KRAFT,
+        ("the metadata log holds no migration state: this cluster was born in KRaft mode, or runs Kafka 4, whose snapshots leave out what a migration left",),
+    ),
+    "no ZooKeeper, and every controller is down": (
+        Phase.KRAFT,
+        both(every(CONTROLLERS, a_controller, running=False, metrics=WHY), UNSEEN),
+        Phase.UNKNOWN,
+        ("the metadata log, which alone tells of a migration where there is no ZooKeeper, could not be read: a test did not read it",),
+    ),
+    "no ZooKeeper in the file, and the copy was made": (
+        Phase.HYBRID,
+        NO_FILE,
+        Phase.UNKNOWN,
+        (
+            "the cluster file names no ZooKeeper, but ZkMigrationState is 1 (MIGRATION) on controller 101, 102, 103; broker 1 is in hybrid mode; "
+            "broker 2 is in hybrid mode; broker 3 is in hybrid mode: name the ensemble under 'zookeeper' in the cluster file",
+        ),
+    ),
+    "no ZooKeeper in the file, and brokers in ZooKeeper mode": (
+        Phase.ZOOKEEPER,
+        NO_FILE,
+        Phase.UNKNOWN,
+        (
+            "the cluster file names no ZooKeeper, but broker 1 is in zookeeper mode; broker 2 is in zookeeper mode; broker 3 is in zookeeper mode: "
+            "name the ensemble under 'zookeeper' in the cluster file",
+        ),
     ),
     "only the log says 3": (
         Phase.DUAL_WRITE,
@@ -217,11 +263,15 @@ TRANSIENT: dict[str, tuple[Phase, Spoil]] = {
         Phase.PRE_MIGRATION,
         both(all_gauges(zk_migration_state=ZkMigrationState.NOT_PUBLISHED), zookeeper(controller=ControllerZnode(101, 4)), UNSEEN),
     ),
+    "no ZooKeeper, and no controller leads yet": (Phase.KRAFT, UNSEEN),
+    "no ZooKeeper, and the quorum forms": (Phase.KRAFT, both(NO_RECORD, with_quorum(metadata_version=None))),
     "a broker's port is open and it does not tell its mode yet": (Phase.HYBRID, both(broker(2, mode=WHY), UNSEEN)),
 }
 LASTING: dict[str, tuple[Phase, Spoil]] = {
     "the look had no time for one controller, another is silent": (Phase.ZOOKEEPER, both(a_controller(102, running=WHY), a_controller(103, running=LATE))),
     "born in KRaft": CASES["born in KRaft"][:2],
+    "no ZooKeeper in the file, and brokers that use it": CASES["no ZooKeeper in the file, and brokers in ZooKeeper mode"][:2],
+    "no ZooKeeper, and every controller is down": CASES["no ZooKeeper, and every controller is down"][:2],
     "a quorum formed without the flag": CASES["a quorum was formed without the flag beside brokers in ZooKeeper mode"][:2],
     "a controller without the flag": CASES["a controller without the flag was started"][:2],
     "no controller runs, and they hold /controller": CASES["the controllers are gone but hold /controller"][:2],
@@ -267,6 +317,7 @@ MAY_RUN = {
 WAYS_OUT = {
     Phase.UNKNOWN: "make readable what is named above (kraft-runbook explain says what is missing), then run the step again",
     Phase.FINALIZED: "nothing is left to migrate; rollback is impossible after finalization (KIP-866)",
+    Phase.KRAFT: "nothing is there to migrate, and no ZooKeeper to go back to",
     (Step.PROVISION_CONTROLLERS, Phase.HYBRID): "this step's work is already done; continue with roll_brokers_to_kraft",
     (Step.PROVISION_CONTROLLERS, Phase.DUAL_WRITE): "this step's work is already done; continue with finalize_controllers",
     (Step.ROLL_BROKERS_TO_HYBRID, Phase.ZOOKEEPER): "first reach PRE_MIGRATION (provision_controllers)",

@@ -214,7 +214,10 @@ def _observation_text(seen: ClusterObservation) -> str:
             "does not run" if controller.running is False else f"{controller.mode} mode" if was_read(controller.mode) else f"unread: {controller.mode.reason}"
         )
         metrics = controller.metrics
-        shown = f", ZkMigrationState {metrics.zk_migration_state}{', active' if metrics.active else ''}" if was_read(metrics) else ""
+        shown = ""
+        if was_read(metrics):
+            shown = "" if metrics.zk_migration_state is None else f", ZkMigrationState {metrics.zk_migration_state}"
+            shown += ", active" if metrics.active else ""
         lines.append(f"controller {controller.id}: {state}{shown}")
     if was_read(seen.zookeeper):
         holder = seen.zookeeper.controller

@@ -57,7 +57,7 @@ def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> 
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise ClusterFileError(source, [f"{where}not YAML: {getattr(error, 'problem', None) or error}"]) from None
     if not isinstance(data, dict):
-        raise ClusterFileError(source, ["the file must be a mapping of keys (name, kafka, zookeeper, brokers, controllers, …)"])
+        raise ClusterFileError(source, ["the file must be a mapping of keys (name, kafka, brokers, controllers, …)"])
     missing: list[str] = []
     shown: dict[str, str] = {}
     data = _substitute(data, environment, missing, shown, ())

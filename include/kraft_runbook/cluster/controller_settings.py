@@ -142,7 +142,8 @@ OF_THE_COPY = frozenset({MIN_BATCH_SIZE, MAX_IN_FLIGHT})
 def declared(spec: ClusterSpec, broker: Broker) -> dict[str, str]:
     """What the cluster file sets on one broker; secrets are references to the host's secrets file."""
     references = {key: f"${{secrets:{spec.secrets_file}:{key}}}" for key in spec.secrets}
-    return dict(spec.zookeeper.properties) | references | dict(spec.broker_properties) | dict(broker.properties)
+    of_zookeeper = dict(spec.zookeeper.properties) if spec.zookeeper else {}
+    return of_zookeeper | references | dict(spec.broker_properties) | dict(broker.properties)
 
 
 def carried(spec: ClusterSpec, mode: ControllerMode) -> dict[str, str]:

@@ -33,6 +33,7 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     What a mode refuses or has no use for is left out, whoever declares it (``mode_settings``).
     A broker.id above reserved.broker.max.id is refused on ZooKeeper unless broker.id.generation.enable is false (``KafkaConfig.validateValues``).
     Where the id was generated, the broker's own file names none.
+    Raises Refused for a mode of ZooKeeper's where the cluster file names no ensemble.
     """
     in_kraft = mode is BrokerMode.KRAFT
     properties: dict[str, str] = {}
@@ -77,6 +78,7 @@ def controller_properties(
     ``also``: further properties in MIGRATION, for example what shortens the metadata's copy.
     What the cluster file sets comes first.
     In KRAFT no property of ZooKeeper's is left, whoever set it (``mode_settings``).
+    Raises Refused for MIGRATION where the cluster file names no ensemble.
     """
     listener = spec.controller_listener
     protocols = {listener.name: listener.protocol.value}
@@ -100,7 +102,7 @@ def controller_properties(
 
 
 def _zookeeper(spec: ClusterSpec) -> dict[str, str]:
-    return {"zookeeper.connect": spec.zookeeper.connect} | dict(spec.zookeeper.properties)
+    return {"zookeeper.connect": spec.ensemble.connect} | dict(spec.ensemble.properties)
 
 
 def _most_reserved(properties: Mapping[str, str]) -> int:

@@ -24,6 +24,9 @@ class Unread:
     timed_out: bool = False
 
 
+NO_ZOOKEEPER = Unread("the cluster file names no ZooKeeper")
+"""In the place of ZooKeeper's state where there is none to read. Not a failure: ``unread_parts`` leaves it out."""
+
 T = TypeVar("T")
 
 
@@ -426,6 +429,11 @@ class ClusterObservation:
     undeclared_controllers: frozenset[int] = field(default_factory=frozenset)
 
     @property
+    def has_zookeeper(self) -> bool:
+        """Whether the cluster file names a ZooKeeper, read or not."""
+        return self.zookeeper != NO_ZOOKEEPER
+
+    @property
     def active_controller(self) -> ControllerState | None:
         """The controller that the quorum names as leader, where it is declared."""
         return self.controllers.get(self.quorum.leader_id) if was_read(self.quorum) else None
@@ -439,9 +447,8 @@ class ClusterObservation:
 
 def unread_parts(seen: ClusterObservation) -> tuple[str, ...]:
     """Every part that was asked for and could not be read, with its reason."""
-    found = [
-        f"{name}: {part.reason}" for name, part in (("ZooKeeper", seen.zookeeper), ("quorum", seen.quorum), ("topics", seen.topics)) if isinstance(part, Unread)
-    ]
+    asked = (("ZooKeeper", seen.zookeeper), ("quorum", seen.quorum), ("topics", seen.topics))
+    found = [f"{name}: {part.reason}" for name, part in asked if isinstance(part, Unread) and part != NO_ZOOKEEPER]
     if isinstance(seen.quorum, Unread) and all(c.running is False for c in seen.controllers.values()):
         found = [text for text in found if not text.startswith("quorum")]
     for broker in seen.brokers.values():

@@ -29,6 +29,7 @@ from kraft_runbook.cluster.spec_parts import (
     ServiceManager,
     ZooKeeper,
 )
+from kraft_runbook.errors import Refused
 
 
 class ClusterSpec(Model):
@@ -38,7 +39,8 @@ class ClusterSpec(Model):
     description: str = ""
     cluster_id: str | None = None
     kafka: Kafka
-    zookeeper: ZooKeeper
+    zookeeper: ZooKeeper | None = None
+    """None: a cluster in KRaft mode that no longer uses ZooKeeper, or never did."""
     brokers: tuple[Broker, ...] = Field(min_length=1)
     controllers: tuple[Controller, ...] = Field(min_length=1)
     controller_listener: ControllerListener = ControllerListener()
@@ -71,6 +73,16 @@ class ClusterSpec(Model):
     @property
     def controller_ids(self) -> tuple[int, ...]:
         return tuple(c.id for c in self.controllers)
+
+    @property
+    def ensemble(self) -> ZooKeeper:
+        """The ZooKeeper ensemble, for what can't do without. Raises Refused where the cluster file names none."""
+        if self.zookeeper is None:
+            raise Refused(
+                f"the cluster file of {self.name} names no ZooKeeper ensemble, and this needs one",
+                way_out="a cluster in KRaft mode has none: there is nothing to do here. Where it still uses ZooKeeper, name the ensemble under 'zookeeper'",
+            )
+        return self.zookeeper
 
     def broker(self, node_id: int) -> Broker:
         return next(b for b in self.brokers if b.id == node_id)
@@ -131,8 +143,11 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
     yield from _log4j_files(spec)
     if tuple(int(x) for x in spec.kafka.version.split(".")) < (3, 9, 0):
         yield f"kafka.version: {spec.kafka.version} is too old; upgrade the brokers to 3.9.2 first, the last release that can migrate"
-    elif int(spec.kafka.version.split(".")[0]) >= 4:
-        yield f"kafka.version: {spec.kafka.version} has no ZooKeeper mode; the migration runs on 3.9 and Kafka 4 comes after it"
+    elif spec.zookeeper is not None and int(spec.kafka.version.split(".")[0]) >= 4:
+        yield (
+            f"kafka.version: {spec.kafka.version} has no ZooKeeper mode; the migration runs on 3.9 and Kafka 4 comes after it. "
+            "Where the migration is final, take 'zookeeper' out of the file"
+        )
     yield from _unwritable(spec)
     for where, properties in _property_maps(spec):
         for key, value in properties.items():
@@ -197,7 +212,8 @@ def _property_maps(spec: ClusterSpec) -> Iterator[tuple[str, Mapping[str, str]]]
     yield "broker_properties", spec.broker_properties
     yield "controller_properties", spec.controller_properties
     yield "controller_log4j", spec.controller_log4j
-    yield "zookeeper.properties", spec.zookeeper.properties
+    if spec.zookeeper is not None:
+        yield "zookeeper.properties", spec.zookeeper.properties
     for at, broker in enumerate(spec.brokers):
         yield f"brokers.{at}.properties", broker.properties
     for at, controller in enumerate(spec.controllers):

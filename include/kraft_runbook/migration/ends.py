@@ -22,11 +22,15 @@ def back_in_hybrid(spec: ClusterSpec) -> str:
     )
 
 
+def _servers(spec: ClusterSpec) -> str:
+    return f" ({', '.join(spec.zookeeper.servers)})" if spec.zookeeper else ""
+
+
 def finished(spec: ClusterSpec) -> str:
     return "\n".join(
         [
             f"Cluster {spec.name} runs on KRaft; the migration is final.",
-            f"May be decommissioned now: the ZooKeeper ensemble ({', '.join(spec.zookeeper.servers)}), once nothing else uses it;",
+            f"May be decommissioned now: the ZooKeeper ensemble{_servers(spec)}, once nothing else uses it;",
             "the brokers' former ZooKeeper properties, which no rendered configuration holds any more.",
             "Keep: the evidence of this run, and the last proven dual-write state, which later parity checks compare against.",
             "Next: upgrade metadata.version and the software to Kafka 4 when you are ready.",

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, unread_parts, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration import without_zookeeper
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING, SOAK
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.conditions import BROKER_IN_SYNC, BROKER_REGISTERED_IN_KRAFT, FINALIZED, METADATA_COPIED
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
-from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
-from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.runbook.check_results import CheckResult, Verdict
 from kraft_runbook.runbook.checklist import Check, Needs
 from kraft_runbook.runbook.conditions import Progress
 from kraft_runbook.runbook.way_back import RollbackPlan, render_estimate
@@ -58,13 +59,15 @@ def _section(title: str, items: tuple[str, ...], none: str) -> list[str]:
     return ["", f"{title}:", *(f"  - {item}" for item in items)] if items else ["", f"{title}: {none}."]
 
 
-TOLD_BY_THE_PHASE = frozenset({"KRB-PRE-001", "KRB-PRE-002"})
-"""Checks that would only repeat what the phase and its reasons say."""
+TOLD_BY_THE_PHASE = frozenset({"KRB-PRE-001", "KRB-PRE-002", "KRB-PRE-080", "KRB-PRE-081"})
+"""Checks that would only repeat what the phase and its reasons say, or that there is nothing to migrate."""
 
 
 def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Explanation:
     """Put an observation into words. A LIVE one is enough. ``earlier``: one some seconds before; dual write and topics under change need it."""
     reading = detect_phase(seen)
+    if not seen.has_zookeeper:
+        return _without_zookeeper(seen, earlier, spec, reading)
     looked_at = tuple(each for each in CHECKS.applicable(reading.phase, SOAK if reading.phase in DUAL_WRITING else None) if _is_answerable(each, seen, earlier))
     blocking = [result for result in (each.run(seen, spec, earlier) for each in looked_at if each.code not in TOLD_BY_THE_PHASE) if result.blocks]
     stopped = None
@@ -82,10 +85,36 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
         forward=_forward(seen, earlier or seen, spec, reading.phase),
         back=rollback.steps,
         rollback=rollback,
-        problems=tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in blocking) + tuple(_may_be_cut_off(seen, reading.phase)),
+        problems=_told(blocking) + tuple(_may_be_cut_off(seen, reading.phase)),
         unread=unread_parts(seen),
         not_looked_at=_not_looked_at(reading.phase, seen),
     )
+
+
+def _without_zookeeper(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, reading: PhaseReading) -> Explanation:
+    """Where there is no ZooKeeper: the cluster's health, and that nothing is to be migrated."""
+    phase = reading.phase
+    # Where the phase is unknown, what is asked of a cluster on ZooKeeper could not be read anyway.
+    as_in = Phase.KRAFT if phase is Phase.UNKNOWN else phase
+    looked_at = [each for each in CHECKS.applicable(as_in, None) if each.code not in TOLD_BY_THE_PHASE and _is_answerable(each, seen, earlier)]
+    blocking = [result for result in (each.run(seen, spec, earlier) for each in looked_at) if result.blocks]
+    return Explanation(
+        cluster=spec.name,
+        phase=phase,
+        because=(*reading.reasons, *without_zookeeper.health(seen, spec)),
+        means=without_zookeeper.means(seen, phase),
+        waits_for=without_zookeeper.waits(seen, earlier or seen, spec),
+        forward=without_zookeeper.forward(seen, earlier or seen, spec, phase),
+        back=(),
+        rollback=way_back(seen, spec),
+        problems=_told(blocking),
+        unread=unread_parts(seen),
+        not_looked_at=_not_looked_at(as_in, seen),
+    )
+
+
+def _told(blocking: Iterable[CheckResult]) -> tuple[str, ...]:
+    return tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in blocking)
 
 
 def _is_answerable(check: Check, seen: ClusterObservation, earlier: ClusterObservation | None) -> bool:
@@ -173,7 +202,7 @@ def _without_a_leader(seen: ClusterObservation, lost: str) -> str:
 
 def _waits_of(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
     """What a phase waits for where every node that runs answers: the table's waits and gates, but for two that a hand may have brought about."""
-    if phase is Phase.UNKNOWN:
+    if phase in (Phase.UNKNOWN, Phase.KRAFT):
         return ("an operator: what is named under Seen",)
     if phase is Phase.FINALIZED or (phase is Phase.DUAL_WRITE and _unflagged(seen)):
         left = [BROKER_REGISTERED_IN_KRAFT.progress(seen, spec, node_id=i) for i in spec.broker_ids]

@@ -25,6 +25,8 @@ class Phase(StrEnum):
     """As HYBRID, with at least one broker in KRaft mode."""
     FINALIZED = "FINALIZED"
     """A controller without the migration flag has led; ZooKeeper is no longer written. There is no way back."""
+    KRAFT = "KRAFT"
+    """A cluster in KRaft mode whose file names no ZooKeeper and whose log tells of no migration: there is nothing to migrate."""
     UNKNOWN = "UNKNOWN"
     """The observation does not prove any phase. Every step is refused."""
 
@@ -46,6 +48,10 @@ class PhaseReading:
         return self.phase.value
 
 
+MIGRATING = (ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION)
+"""The states of a migration that is under way."""
+
+
 def detect_phase(seen: ClusterObservation) -> PhaseReading:
     """Derive the phase. Nothing unread is guessed: where the rest does not prove a phase, it is UNKNOWN with the reasons.
 
@@ -57,6 +63,8 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
     shown = set(states.values()) | {recorded}
     if ZkMigrationState.POST_MIGRATION in shown:
         return PhaseReading(Phase.FINALIZED, (_say(states, ZkMigrationState.POST_MIGRATION),))
+    if not seen.has_zookeeper:
+        return _without_zookeeper(seen, states, recorded)
     silent = [f"controller {c.id}'s metrics: {_why(c.metrics)}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
     for state, phases in ((ZkMigrationState.MIGRATION, "HYBRID, DUAL_WRITE or FINALIZED"), (ZkMigrationState.PRE_MIGRATION, "PRE_MIGRATION or a later phase")):
         if state not in shown:
@@ -72,6 +80,25 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
         told = f"{_say(states, ZkMigrationState.NONE)}, as on a cluster that was born in KRaft mode and on a controller that has published nothing yet"
         return PhaseReading(Phase.UNKNOWN, (told, f"the metadata log, which tells them apart, could not be read: {seen.quorum.reason}"), transient=True)
     return _without_a_migration_state(seen)
+
+
+def _without_zookeeper(seen: ClusterObservation, states: dict[int, ZkMigrationState | None], recorded: ZkMigrationState | None) -> PhaseReading:
+    """A cluster whose file names no ZooKeeper, and which shows no final state. Only the metadata log tells: Kafka 4 has no gauge of the state."""
+    shown = set(states.values()) | {recorded}
+    used = [*(_say(states, state) for state in MIGRATING if state in shown), *held_by_zookeeper(seen)]
+    if used:
+        told = f"the cluster file names no ZooKeeper, but {'; '.join(used)}: name the ensemble under 'zookeeper' in the cluster file"
+        return PhaseReading(Phase.UNKNOWN, (told,))
+    if not was_read(seen.quorum):
+        told = f"the metadata log, which alone tells of a migration where there is no ZooKeeper, could not be read: {seen.quorum.reason}"
+        running = sum(c.running is True for c in seen.controllers.values())
+        return PhaseReading(Phase.UNKNOWN, (told,), transient=2 * running > len(seen.controllers))
+    if not log_says_none(seen):
+        return PhaseReading(Phase.UNKNOWN, ("the metadata log holds no metadata.version yet: its quorum is forming",), transient=True)
+    if ZkMigrationState.NONE in shown:
+        return PhaseReading(Phase.KRAFT, (f"{_say(states, ZkMigrationState.NONE)}: this cluster was born in KRaft mode",))
+    told = "the metadata log holds no migration state: this cluster was born in KRaft mode, or runs Kafka 4, whose snapshots leave out what a migration left"
+    return PhaseReading(Phase.KRAFT, (told,))
 
 
 def _formed_without_the_flag(seen: ClusterObservation, states: dict[int, ZkMigrationState | None]) -> PhaseReading:

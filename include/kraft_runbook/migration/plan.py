@@ -74,7 +74,8 @@ class Plan:
     def render_text(self) -> str:
         lines = [f"{self.cluster} is in {self.phase}: {'; '.join(self.because)}", ""]
         if not self.steps:
-            lines += ["Nothing is left to do: the migration is final.", ""]
+            final = self.phase is Phase.FINALIZED
+            lines += ["Nothing is left to do: the migration is final." if final else "Nothing is to be migrated.", ""]
         lines += _copy(self.copy)
         for step in self.steps:
             lines.append(f"{step.step.value}: {step.source} -> {step.target}{'' if step.reversible else ' (can not be undone)'}")
@@ -118,7 +119,7 @@ def _steps(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: I
     begin = forward.index(ahead[0]) if ahead else len(forward)
     for place, edge in enumerate(forward):
         nodes = tuple(_node_actions(Step(edge.step), seen, spec, size))
-        if place < begin - 1 or (place == begin - 1 and not nodes) or phase is Phase.FINALIZED:
+        if place < begin - 1 or (place == begin - 1 and not nodes) or phase in (Phase.FINALIZED, Phase.KRAFT):
             continue
         actions = [*((text, None, None, ()) for text in edge.before), *nodes, *((text, None, None, ()) for text in edge.after)]
         numbered = tuple(PlannedAction(next(numbers), *action) for action in actions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from kraft_runbook.migration import without_zookeeper
 from kraft_runbook.migration.conditions import (
     BROKER_BACK_IN_MIGRATION_MODE,
     BROKER_IN_SYNC,
@@ -69,6 +70,11 @@ TABLE = Transitions(
         ),
     ),
     outside=(
+        Stage(
+            Phase.KRAFT,
+            without_zookeeper.MEANS[Phase.KRAFT],
+            refuses="nothing is there to migrate, and no ZooKeeper to go back to",
+        ),
         Stage(
             Phase.UNKNOWN,
             "What was seen proves no phase. Every step is refused until it does.",

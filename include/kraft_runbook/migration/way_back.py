@@ -57,6 +57,8 @@ def rollback_plan(phase: Phase) -> RollbackPlan:
         return RollbackPlan(True, "ZooKeeper holds the metadata", ())
     if phase is Phase.FINALIZED:
         return RollbackPlan(False, f"a controller without the migration flag has led: ZooKeeper is no longer written and falls behind; {REMAINS}", ())
+    if phase is Phase.KRAFT:
+        return RollbackPlan(False, "there is no ZooKeeper to go back to", ())
     if phase is Phase.UNKNOWN:
         return RollbackPlan(False, "the phase is unknown, so no way back can be promised", ())
     steps = tuple(f"{edge.step}: {edge.does}" for edge in TABLE.way_back(phase))
@@ -88,6 +90,9 @@ def way_back(
     plan = rollback_plan(phase)
     if gone:
         plan = replace(plan, risks=(*plan.risks, gone_risk(gone)))
+    if not seen.has_zookeeper:
+        final = "the migration is final, and " if phase is Phase.FINALIZED else ""
+        return replace(plan, why=f"{final}the cluster file names no ZooKeeper to go back to")
     if phase is Phase.FINALIZED:
         return plan
     if was_read(seen.quorum) and seen.quorum.kraft_only_configs:

@@ -46,7 +46,7 @@ def await_movement(spec: ClusterSpec, earlier: ClusterObservation, *, secrets: S
     Judges nothing and raises nothing: where /migration can't be read, or stands still, ``within`` seconds have passed, and that look says so.
     """
     ends = time.monotonic() + within
-    with contextlib.suppress(RunbookError), ZookeeperReader(spec.zookeeper, secrets=secrets, timeout=within) as reader:
+    with contextlib.suppress(RunbookError), ZookeeperReader(spec.ensemble, secrets=secrets, timeout=within) as reader:
         while not _has_moved(earlier, read_migration(reader)) and time.monotonic() < ends:
             time.sleep(1 / LOOKS_A_SECOND)
         return

@@ -67,7 +67,7 @@ class FinalProof:
             self.raised += raise_all(zookeeper, self._replay, self._decoding, read_on=self._log.read_on, tell=tell)
 
     def _paced_reader(self) -> ZookeeperReader:
-        return ZookeeperReader(self._spec.zookeeper, secrets=self._secrets, rate=self._spec.zookeeper.read_rate)
+        return ZookeeperReader(self._spec.ensemble, secrets=self._secrets, rate=self._spec.ensemble.read_rate)
 
     def compare(self, zookeeper: ZookeeperReader) -> int:
         """How many keys were touched and agree. Raises StepFailed, naming the first that do not.
@@ -96,7 +96,7 @@ class FinalProof:
 def what_lies_behind(spec: ClusterSpec, *, secrets: Secrets) -> str | None:
     """Which state znodes' versions lie behind their partitions' epochs now, in words, with names; None where none does. A look that fails is told as such."""
     try:
-        with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+        with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
             since = read_migration(zookeeper).kraft_metadata_offset
         with FinalProof(spec, since=since, secrets=secrets) as proof:
             found = proof.look_at_epochs()

@@ -108,7 +108,7 @@ class _Recheck:
             raise NoProof(f"the last full comparison ended at {self.head.proven_at:%Y-%m-%d %H:%M} UTC, more than {FULL_AFTER} ago", way_out=_FULL)
         position = Position(self.head.offset + 1, self.head.epoch)
         with (
-            ZookeeperReader(self._spec.zookeeper, secrets=self._secrets) as zookeeper,
+            ZookeeperReader(self._spec.ensemble, secrets=self._secrets) as zookeeper,
             LogFollower(self._spec, self._replay, secrets=self._secrets, position=position) as log,
         ):
             suspects: Sequence[Difference] | None = None

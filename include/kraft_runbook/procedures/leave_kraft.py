@@ -115,7 +115,7 @@ def _leave(
 ) -> Departure:
     moments = Departure(began_at=_now(), gone=plan.gone)
     with contextlib.ExitStack() as stack:
-        zookeeper = stack.enter_context(ZookeeperReader(spec.zookeeper, secrets=secrets))
+        zookeeper = stack.enter_context(ZookeeperReader(spec.ensemble, secrets=secrets))
         require_deletable(zookeeper)
         proof = None
         if plan.active is not None and proven_since is not None:
@@ -165,7 +165,7 @@ def _leave(
 
 def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, known_within: float) -> Departure:
     """Where ZooKeeper holds the office already and no controller runs: remove a /migration that is left, and see every broker follow."""
-    with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+    with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
         office = read_office(zookeeper)
         deleted = () if office.held_by_kraft else leave_office(zookeeper, office)
         return see_brokers_follow(spec, zookeeper, Departure(began_at=_now(), deleted=deleted), secrets=secrets, tell=tell, known_within=known_within)

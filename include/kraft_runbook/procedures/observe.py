@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from kraft_runbook.cluster.addresses import address, split_address
 from kraft_runbook.cluster.observation import (
+    NO_ZOOKEEPER,
     BrokerMode,
     BrokerState,
     ClusterObservation,
@@ -74,16 +75,18 @@ def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, w
     """Read everything at once. Never raises for what can't be reached; raises SecretMissing where a secret can't be resolved.
 
     ``gone``: controllers whose hosts are gone for good, as an operator says: where nothing answers, they do not run.
+    Where the cluster file names no ZooKeeper, none is asked: it is ``NO_ZOOKEEPER``.
     """
     began = time.monotonic()
     live = _Deadline(began, LIVE_SECONDS)
     observed_at = datetime.now(UTC)
-    deep = partial(read_tree, decoding=decoding_of(spec, secrets=secrets), secrets=password_secrets(spec, secrets)) if scope is Scope.FULL else None
+    read_topics = scope is Scope.FULL and spec.zookeeper is not None
+    deep = partial(read_tree, decoding=decoding_of(spec, secrets=secrets), secrets=password_secrets(spec, secrets)) if read_topics else None
     so_far: dict[int, _Look] = {}
     pool = ThreadPoolExecutor(max_workers=min(32, 2 * (len(spec.brokers) + len(spec.controllers)) + 3), thread_name_prefix="observe")
     try:
         with MetricsClient(spec.metrics, secrets=secrets, timeout=SOURCE_SECONDS) as metrics:
-            zookeeper = pool.submit(read_zookeeper, spec.zookeeper, secrets=secrets, deep=deep, timeout=SOURCE_SECONDS)
+            zookeeper = pool.submit(read_zookeeper, spec.zookeeper, secrets=secrets, deep=deep, timeout=SOURCE_SECONDS) if spec.zookeeper else None
             quorum = pool.submit(_read_quorum, spec, secrets)
             brokers = {b.id: pool.submit(_look_at_broker, spec, b, secrets, live, so_far) for b in spec.brokers}
             controllers = {c.id: pool.submit(_look_at_controller, spec, c, secrets) for c in spec.controllers}
@@ -104,7 +107,9 @@ def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, w
                 page = _get(gauge, live, f"the metrics of node {i}")
                 seen_gauges[i] = page
             quorum_read = _get(quorum, live, "the controller quorum")
-            zookeeper_read = _get(zookeeper, _Deadline(began, DEEP_SECONDS) if deep else live, "ZooKeeper")
+            zookeeper_read: tuple[ZookeeperState, frozenset[str]] | Unread = NO_ZOOKEEPER
+            if zookeeper:
+                zookeeper_read = _get(zookeeper, _Deadline(began, DEEP_SECONDS) if deep else live, "ZooKeeper")
             host_states: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
             if hosts:
                 host_states = _get(hosts, _Deadline(began, HOSTS_SECONDS), "the hosts")

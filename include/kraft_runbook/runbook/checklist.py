@@ -9,7 +9,8 @@ from inspect import cleandoc
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Finding, Severity, Verdict
+from kraft_runbook.errors import Refused
+from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Finding, Severity, Verdict, unknown
 
 CheckFunction = Callable[..., Finding]
 
@@ -44,7 +45,11 @@ class Check:
     """Whether it judges by two looks: its function also takes the earlier one, None where there is none."""
 
     def run(self, seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None) -> CheckResult:
-        finding = self.function(seen, spec, earlier) if self.twice else self.function(seen, spec)
+        """The check's answer. Where it needs what the cluster file does not name, and so is Refused, that is UNKNOWN."""
+        try:
+            finding = self.function(seen, spec, earlier) if self.twice else self.function(seen, spec)
+        except Refused as refused:
+            finding = unknown(refused.problem, refused.way_out)
         usual = {Verdict.PASS: "", Verdict.FAIL: self.fix, Verdict.UNKNOWN: READ_IT}[finding.verdict]
         fix = usual if finding.fix is None else finding.fix
         return CheckResult(self.code, self.title, self.severity, finding.verdict, finding.evidence, fix)

@@ -361,7 +361,8 @@ def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, An
         log4j_file = None
     else:
         place, log_dirs, ports, log4j_file = node.address, (node.log_dir,), [node.port], node.log4j_file
-        must_reach = [*spec.zookeeper.servers, *(_inter_broker_address(spec, broker) for broker in spec.brokers)]
+        servers = spec.zookeeper.servers if spec.zookeeper else ()
+        must_reach = [*servers, *(_inter_broker_address(spec, broker) for broker in spec.brokers)]
     manager = spec.service_manager
     return {
         **_reach(spec, node),

@@ -1,5 +1,5 @@
 """Reading ZooKeeper: many znodes in one request. What is written: ``delete_all`` for ``handover``, which also asks for a deletion that can't be
-(``may_delete_beside``), ``set_again`` for ``parity.state_versions``, and one znode of this tool's own for ``cluster_claim``.
+(``may_delete_beside``), ``set_again`` for ``parity.state_versions``, and one znode of this tool's own for ``claim_znode``.
 
 multiRead (opcode 22, ZooKeeper 3.6 and later) is sent over kazoo's own connection, so kazoo's TLS, SASL and session apply. It
 reads 99-638 thousand znodes a second from Python, against 2-3 thousand of kazoo's get in a loop (measured). An older

@@ -6,7 +6,7 @@ from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.checklist import Checklist
 
 BEFORE_THE_COPY = frozenset({Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN})
-UNTIL_FINALIZED = frozenset(Phase) - {Phase.FINALIZED}
+UNTIL_FINALIZED = frozenset(Phase) - {Phase.FINALIZED, Phase.KRAFT}
 DURING_MIGRATION = frozenset({Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE})
 DUAL_WRITING = frozenset({Phase.HYBRID, Phase.DUAL_WRITE})
 

@@ -54,8 +54,8 @@ def controller_files_are_in_migration_mode(seen: ClusterObservation, spec: Clust
 
 def _another_zookeeper(config: Mapping[str, str], spec: ClusterSpec) -> Iterator[str]:
     found = config.get("zookeeper.connect")
-    if found and found != spec.zookeeper.connect:
-        yield f"zookeeper.connect is {found}, the cluster file's is {spec.zookeeper.connect}"
+    if found and found != spec.ensemble.connect:
+        yield f"zookeeper.connect is {found}, the cluster file's is {spec.ensemble.connect}"
 
 
 @check(

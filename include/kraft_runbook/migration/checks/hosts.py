@@ -54,16 +54,26 @@ def controllers_are_not_formatted_for_another_cluster(seen: ClusterObservation, 
 
     Such a controller does not start, or joins the wrong quorum.
     """
-    if not was_read(seen.zookeeper):
-        return unknown(seen.zookeeper)
+    own = _cluster_id(seen)
+    if not was_read(own):
+        return unknown(own)
     wrong, unread = [], []
     for controller in spec.controllers:
         formatted = host_part(seen, controller.id, "formatted_cluster_id")
         if isinstance(formatted, Unread):
             unread.append(f"controller {controller.id}: {formatted.reason}")
-        elif formatted not in (None, seen.zookeeper.cluster_id):
-            wrong.append(f"{controller.log_dir} of controller {controller.id} belongs to cluster {formatted}, this is {seen.zookeeper.cluster_id}")
+        elif formatted not in (None, own):
+            wrong.append(f"{controller.log_dir} of controller {controller.id} belongs to cluster {formatted}, this is {own}")
     return settle(wrong, unread, "none")
+
+
+def _cluster_id(seen: ClusterObservation) -> str | Unread | None:
+    """The cluster's own id: ZooKeeper's, or, where there is none, what the brokers say."""
+    if was_read(seen.zookeeper):
+        return seen.zookeeper.cluster_id
+    if seen.has_zookeeper:
+        return seen.zookeeper
+    return seen.topics.cluster_id if was_read(seen.topics) else seen.topics
 
 
 @check(
@@ -159,7 +169,7 @@ def controllers_reach_brokers_and_zookeeper(seen: ClusterObservation, spec: Clus
     that serve: a majority. What it does not reach of the others is named, and is no reason to stop: one of three may be down.
     """
     wrong, unread, spare = [], [], []
-    servers = frozenset(spec.zookeeper.servers)
+    servers = frozenset(spec.ensemble.servers)
     for controller in spec.controllers:
         missing = host_part(seen, controller.id, "unreachable_addresses")
         if isinstance(missing, Unread):

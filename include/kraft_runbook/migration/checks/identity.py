@@ -28,21 +28,37 @@ def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     return unknown(because) if reading.phase is Phase.UNKNOWN else passed(f"{reading.phase}: {because}")
 
 
-@check("KRB-PRE-002", severity=BLOCKING, fix="there is nothing to migrate: remove the cluster from the runbook")
+@check("KRB-PRE-002", severity=BLOCKING, fix="there is nothing to migrate; the cluster file may leave out 'zookeeper'")
 def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The cluster is neither finalized nor born in KRaft mode.
 
-    ZkMigrationState 3 means that the migration is over. A cluster never used ZooKeeper when its metadata log says 0 and no broker is ZooKeeper's; a gauge
+    ZkMigrationState 3 means that the migration is over; Kafka 4 shows it in the metadata log alone. A cluster never used ZooKeeper when its metadata log says 0 and no broker is ZooKeeper's; a gauge
     of 0 alone is also what a controller shows that has published nothing yet.
     """
     states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
     final = [i for i, found in states.items() if found is ZkMigrationState.POST_MIGRATION]
     if final:
         return failed(f"the migration is already final: ZkMigrationState is 3 on controller {_ids(final)}")
+    reading = detect_phase(seen)
+    if reading.phase in (Phase.FINALIZED, Phase.KRAFT):
+        return failed(f"nothing is to be migrated: {'; '.join(reading.reasons)}")
     if born_in_kraft(seen):
         return failed("the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log, and every broker that answers is in KRaft mode")
     unread = [f"controller {c.id}'s metrics: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
     return settle([], unread, "no controller shows a final or a KRaft-born state")
+
+
+@check(
+    "KRB-PRE-080",
+    severity=BLOCKING,
+    fix="name the ensemble under 'zookeeper' in the cluster file (docs/cluster-file.md); a cluster in KRaft mode has none, and nothing to migrate",
+)
+def the_file_names_a_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The cluster file names a ZooKeeper ensemble.
+
+    A file may leave it out: then it describes a cluster in KRaft mode, which can be observed and explained, and not migrated.
+    """
+    return passed(spec.zookeeper.connect) if spec.zookeeper else failed("the cluster file names no ZooKeeper")
 
 
 @check(
@@ -60,7 +76,7 @@ def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec)
         return unknown(seen.zookeeper)
     stored = seen.zookeeper.cluster_id
     if stored is None:
-        return failed(f"ZooKeeper at {spec.zookeeper.connect} holds no /cluster/id", "check zookeeper.servers and zookeeper.chroot in the cluster file")
+        return failed(f"ZooKeeper at {spec.ensemble.connect} holds no /cluster/id", "check zookeeper.servers and zookeeper.chroot in the cluster file")
     wrong = [f"the cluster file says {spec.cluster_id}, ZooKeeper {stored}"] if spec.cluster_id not in (None, stored) else []
     unread = []
     for broker in seen.brokers.values():
@@ -84,7 +100,7 @@ def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     wrong = [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
     wrong += [f"controller {i} is a voter and not in the cluster file" for i in sorted(seen.undeclared_controllers)]
     unread = [part.reason for part in (seen.topics,) if not was_read(part)]
-    if not was_read(seen.zookeeper) and detect_phase(seen).phase is not Phase.FINALIZED:
+    if not was_read(seen.zookeeper) and seen.has_zookeeper and detect_phase(seen).phase is not Phase.FINALIZED:
         unread.append(seen.zookeeper.reason)
     return settle(wrong, unread, "every live node is declared")
 

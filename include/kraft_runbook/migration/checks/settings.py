@@ -178,8 +178,8 @@ def acls_are_where_the_copy_reads_them(seen: ClusterObservation, spec: ClusterSp
         found, _, reason = _of_broker(seen, spec, broker)
         unread += [reason] if reason else []
         url = found.get(ACL_STORE, "").strip()
-        if url and url != spec.zookeeper.connect:
-            wrong.append(f"broker {broker.id} has {ACL_STORE}={url}, and zookeeper.connect is {spec.zookeeper.connect}")
+        if url and url != spec.ensemble.connect:
+            wrong.append(f"broker {broker.id} has {ACL_STORE}={url}, and zookeeper.connect is {spec.ensemble.connect}")
     return settle(wrong, unread, "none does")
 
 

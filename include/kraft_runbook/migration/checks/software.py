@@ -5,6 +5,7 @@ from __future__ import annotations
 from kraft_runbook.cluster.observation import ClusterObservation, Unread, host_part, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
+from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, JAVA_WANTED, broker_versions, hosts_with_java, name_versions, version_parts
@@ -23,6 +24,21 @@ def brokers_run_kafka_3_9(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     """
     read, unread = broker_versions(seen)
     return settle([f"broker {i} runs Kafka {v}" for i, v in read.items() if version_parts(v)[:2] != (3, 9)], unread, name_versions(read))
+
+
+@check(
+    "KRB-PRE-081",
+    severity=BLOCKING,
+    fix="upgrade the brokers to 3.9.2 and let kafka.version say so; Kafka 4 can't be migrated, and needs no migration",
+    stages=UNTIL_FINALIZED | {Phase.KRAFT},
+)
+def the_declared_version_can_migrate(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The Kafka version that the cluster file declares can migrate.
+
+    The runbook's steps, playbooks and records are those of Kafka 3.9. A later Kafka can be described, observed and explained.
+    """
+    told = f"kafka.version is {spec.kafka.version}"
+    return passed(told) if version_parts(spec.kafka.version)[:2] == (3, 9) else failed(f"{told}; the migration runs on 3.9")
 
 
 @check("KRB-PRE-011", severity=WARNING, fix="upgrade every broker to 3.9.2 before you begin", stages=BEFORE_THE_COPY)

@@ -317,7 +317,7 @@ def controllers_may_write_restricted_znodes(seen: ClusterObservation, spec: Clus
 
     Else the controllers can't write, or leave znodes open that were closed.
     """
-    declared = spec.zookeeper.properties.get("zookeeper.set.acl", "false").lower() == "true"
+    declared = spec.ensemble.properties.get("zookeeper.set.acl", "false").lower() == "true"
     tree = _tree(seen)
     restricted = tree.znode_acl_restricted if was_read(tree) else tree
     on_disk = []

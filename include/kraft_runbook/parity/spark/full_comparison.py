@@ -74,6 +74,11 @@ def run_parity(
             with session(spark) as ready:
                 _compare_with_baseline(ready, found, sealed, head, baseline)
             return found.report(spec)
+        if spec.zookeeper is None:
+            raise NoProof(
+                "the cluster file names no ZooKeeper, so there are no two stores to compare",
+                way_out="none is needed: the metadata log is the only store. Where the cluster does use ZooKeeper, name the ensemble under 'zookeeper'",
+            )
         if state is not ZkMigrationState.MIGRATION:
             raise NoProof(
                 f"the metadata was not copied yet: the log's migration state is {state.name if state else 'not recorded'}",
@@ -103,7 +108,7 @@ def _migration_state(found: Findings, sealed: Sealed) -> ZkMigrationState | None
 
 
 def _zookeeper(sealed: Sealed, *, rate: float | None = None) -> ZookeeperReader:
-    return ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets, rate=rate)
+    return ZookeeperReader(sealed.spec.ensemble, secrets=sealed.secrets, rate=rate)
 
 
 def _migration(sealed: Sealed) -> MigrationZnode:
@@ -155,7 +160,7 @@ def _compare_with_zookeeper(spark: SparkSession, found: Findings, sealed: Sealed
 
 def _look_closer(found: Findings, sealed: Sealed, log: LogFollower, topics: Sequence[str]) -> list[Row]:
     """These topics row by row: ZooKeeper's rows, all of which were compared."""
-    with _zookeeper(sealed, rate=sealed.spec.zookeeper.read_rate) as reader:
+    with _zookeeper(sealed, rate=sealed.spec.ensemble.read_rate) as reader:
         start = read_migration(reader).kraft_metadata_offset
         rows = list(read_topics(reader, topics, sealed.decoding))
     _end(found, log, start)

@@ -28,7 +28,7 @@ def read_tree(spark: SparkSession, sealed: Sealed) -> tuple[DataFrame, list[Row]
 
     Raises NoProof with what a worker could not read, Unreachable where the driver found no server.
     """
-    with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets) as reader:
+    with ZookeeperReader(sealed.spec.ensemble, secrets=sealed.secrets) as reader:
         names = topic_names(reader)
     work = Work(sealed.shared_by(spark.sparkContext.defaultParallelism), _ranges(names))
     parts = len(work.ranges) + 1

@@ -54,10 +54,10 @@ class Sealed:
 
     def shared_by(self, readers: int) -> Sealed:
         """The same for so many readers at a time: the cluster file's read_rate is for all of them."""
-        rate = self.spec.zookeeper.read_rate
+        rate = self.spec.ensemble.read_rate
         return self if rate is None else replace(self, rate=rate / readers)
 
 
 def _connection_secrets(spec: ClusterSpec) -> Iterator[SecretRef]:
-    for security in (spec.zookeeper.security, spec.controller_security):
+    for security in [spec.controller_security] + ([spec.zookeeper.security] if spec.zookeeper else []):
         yield from (ref for ref in (security.password, security.key_password) if ref is not None)

@@ -36,7 +36,7 @@ class Work:
 
     def _rows(self, number: int) -> Iterator[Row]:
         sealed = self.sealed
-        with ZookeeperReader(sealed.spec.zookeeper, secrets=sealed.secrets, rate=sealed.rate, spread=number) as reader:
+        with ZookeeperReader(sealed.spec.ensemble, secrets=sealed.secrets, rate=sealed.rate, spread=number) as reader:
             if number == len(self.ranges):
                 yield from read_everything_else(reader, sealed.decoding)
             else:

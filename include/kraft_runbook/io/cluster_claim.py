@@ -1,25 +1,28 @@
-"""The claim on a cluster: a lease in the cluster's own ZooKeeper, so that it holds wherever a task runs.
-
-Two Airflows, or two workers on two hosts, share no file; what both can see is the cluster that both would change. The claim
-is one znode, written only at the version that was read. A run of the same Airflow is asked for by its state; of another
+"""The claim on a cluster: a lease, so that one run at a time changes it. A run of the same Airflow is asked for by its state; of another
 Airflow's run only the lease is known.
+
+It lies where all who would change the cluster look. That is the cluster's own ZooKeeper: two Airflows, or two workers on two hosts, need share no file.
+Where there is no ZooKeeper it is a file in the state directory, which is seen by those alone who share that directory (``claim_file``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
+from kraft_runbook.io.claim_file import claim_file
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.claim_znode import ClaimZnode
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 
-PATH = "/kraft_runbook_claim"
-"""Below the chroot. Kafka does not know it, and nothing of it is migrated."""
 SPARE_SECONDS = 3600.0
 """How much longer a lease lasts than the longest step and wait: it is renewed by each task that changes the cluster."""
 
@@ -74,51 +77,80 @@ def lease_end(spec: ClusterSpec, now: datetime) -> datetime:
     return now.astimezone(UTC) + timedelta(seconds=longest + SPARE_SECONDS)
 
 
-def hold_claim(zookeeper: ZookeeperReader, cluster: str, mine: Claim, *, ask: AskRun, now: datetime) -> bool:
+class ClaimPlace(Protocol):
+    """Where one cluster's claim lies. ``name`` and ``way_to_delete``: for a person who must look at it, or remove it by hand."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def way_to_delete(self) -> str: ...
+
+    def read(self) -> bytes | None:
+        """What is there; None: nothing."""
+
+    def write(self, data: bytes) -> bool:
+        """Put this in the place of what was read. False where another was quicker."""
+
+    def delete(self) -> bool:
+        """Remove what was read. False where another was quicker."""
+
+
+@contextmanager
+def claim_place(spec: ClusterSpec, *, secrets: Secrets, directory: Path) -> Iterator[ClaimPlace]:
+    """Where the cluster's claim lies: its ZooKeeper, or, where the cluster file names none, a file below ``directory``.
+
+    Raises Unreachable where ZooKeeper can't be asked, Refused where the file can't be.
+    """
+    if spec.zookeeper is not None:
+        with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+            yield ClaimZnode(zookeeper)
+    else:
+        with claim_file(directory, spec.name) as file:
+            yield file
+
+
+def hold_claim(place: ClaimPlace, cluster: str, mine: Claim, *, ask: AskRun, now: datetime) -> bool:
     """Take or renew the claim for one DAG run. True where that run held it already.
 
-    Raises Refused, naming the run that holds it, and where what is there can't be understood; RunbookError where ZooKeeper does not let this tool write.
+    Raises Refused, naming the run that holds it, and where what is there can't be understood; RunbookError where the place does not let this tool write.
     """
     while True:
-        znode = zookeeper.get(PATH)
-        if znode is None:
-            if zookeeper.create(PATH, mine.to_json()):
-                return False
-            continue  # another run was quicker
-        holder = _holder(znode)
+        holder = _holder(place)
         if holder is not None and not holder.is_of(mine):
             _refuse_unless_free(cluster, holder, ask(holder), now)
-        if zookeeper.replace(znode, mine.to_json()):
+        if place.write(mine.to_json()):
             return holder is not None and holder.is_of(mine)
+        # another run was quicker
 
 
-def release_claim(zookeeper: ZookeeperReader, mine: Claim) -> bool:
+def release_claim(place: ClaimPlace, mine: Claim) -> bool:
     """Remove the claim where this run holds it; False where it does not. Left alone, it is free once the run or its lease has ended.
 
     Raises Refused where what is there can't be understood.
     """
-    znode = zookeeper.get(PATH)
-    holder = _holder(znode) if znode is not None else None
-    if znode is None or holder is None or not holder.is_of(mine):
+    holder = _holder(place)
+    if holder is None or not holder.is_of(mine):
         return False
-    return zookeeper.delete(znode)
+    return place.delete()
 
 
-def _holder(znode: Znode) -> Claim | None:
-    """None where the znode holds no JSON: no version of this tool writes that, so nobody holds the cluster by it.
+def _holder(place: ClaimPlace) -> Claim | None:
+    """Who holds the cluster. None where nothing is there, or no JSON: no version of this tool writes that, so nobody holds the cluster by it.
 
     Raises Refused where it holds JSON that is no claim as this version knows one: another version's run may hold the cluster.
     """
+    data = place.read()
     try:
-        json.loads(znode.data)
+        json.loads(data or b"")
     except ValueError:
         return None
     try:
-        return Claim.from_json(znode.data)
+        return Claim.from_json(data or b"")
     except ValueError as error:
         raise Refused(
-            f"{PATH} in ZooKeeper holds a claim that this version can't read ({error})",
-            way_out=f"end the run that holds it with the version that wrote it; where none goes on, delete {PATH} with zookeeper-shell. Then clear this task",
+            f"{place.name} holds a claim that this version can't read ({error})",
+            way_out=f"end the run that holds it with the version that wrote it; where none goes on, {place.way_to_delete}. Then clear this task",
         ) from None
 
 

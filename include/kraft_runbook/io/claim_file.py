@@ -1,0 +1,87 @@
+"""The claim on a cluster as a file in the state directory, for a cluster that has no ZooKeeper.
+
+It guards what shares that directory: the workers of one Airflow, or Airflows that were given the same one. Two Airflows with a state directory each do
+not see each other's claim. The file is read and written under a lock (flock), which ends with the process that holds it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kraft_runbook.errors import Refused
+from kraft_runbook.io.private_file import make_private_directory, private_file
+
+LOCK_SECONDS = 60.0
+"""How long another task may hold the lock. It asks its Airflow meanwhile how a run goes on, which takes a second at most."""
+
+
+class ClaimFile:
+    """The file, while its lock is held: nobody else writes between a read and a write."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.name = str(path)
+        self.way_to_delete = f"delete {path}"
+
+    def read(self) -> bytes | None:
+        with _usable(self._path):
+            return self._path.read_bytes() if self._path.exists() else None
+
+    def write(self, data: bytes) -> bool:
+        with _usable(self._path), private_file(self._path) as file:
+            file.write(data)
+        return True
+
+    def delete(self) -> bool:
+        with _usable(self._path):
+            self._path.unlink()
+        return True
+
+
+@contextmanager
+def claim_file(directory: Path, cluster: str, *, within: float = LOCK_SECONDS) -> Iterator[ClaimFile]:
+    """The claim of this cluster below ``directory``, locked until the block ends.
+
+    Raises Refused where the lock is not to be had ``within`` so many seconds, or the directory can't be used: then nothing is known of other runs.
+    """
+    path = directory / "claims" / f"{cluster}.json"
+    with _usable(path):
+        make_private_directory(path.parent)
+        lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        with _usable(path):
+            _lock(lock, path, within)
+        yield ClaimFile(path)
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def _usable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Refused(
+            f"the claim could not be read or written at {path}: {error}",
+            way_out="let KRAFT_RUNBOOK_STATE name a directory that Airflow can write and that knows locks (NFS from version 4 on), then clear this task",
+        ) from None
+
+
+def _lock(lock: int, path: Path, within: float) -> None:
+    deadline = time.monotonic() + within
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise Refused(
+                    f"another task has held the lock of {path} for {within:g} s",
+                    way_out=f"look for a task of another run that hangs while it claims the cluster (fuser {path.with_suffix('.lock')}), then clear this one",
+                ) from None
+            time.sleep(0.05)

@@ -1,0 +1,98 @@
+"""A finalized cluster whose ZooKeeper is gone and whose file names none: observed, explained, and refused by the migration's preflight."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import by_hand
+import kept_states
+import pytest
+from labs import Lab
+
+from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.observation import NO_ZOOKEEPER
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.phases import Phase, detect_phase
+from kraft_runbook.procedures.observe import Scope, observe
+from lab import ROOT, supervision
+from lab.layout import ZOOKEEPER, layout
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The lab as a cluster file without ``zookeeper`` describes it. ``clusters``: where that file lies."""
+
+    lab: Lab
+    spec: ClusterSpec
+    clusters: Path
+
+    def command(self, *arguments: str) -> tuple[int, str]:
+        """``kraft-runbook`` as a person runs it: its exit code, and what it said."""
+        environment = {**self.lab.environment, "KRAFT_RUNBOOK_CLUSTERS": str(self.clusters)}
+        done = subprocess.run(
+            ["kraft-runbook", *arguments, "--cluster", "lab"], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def stop(self, service: str) -> None:
+        here = layout(self.lab.spec)
+        supervision.begin_stop(here, service)
+        by_hand.wait_until(f"{service} has ended", lambda: not supervision.processes(here)[service].runs)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
+    clusters = tmp_path_factory.mktemp("files") / "include" / "clusters"
+    clusters.mkdir(parents=True)
+    before, _, rest = (ROOT / "include" / "clusters" / "lab.yaml").read_text().partition("zookeeper:\n")
+    (clusters / "lab.yaml").write_text(before + rest[rest.index("reach:") :])
+    with kept_states.lab_in(Phase.DUAL_WRITE) as lab:
+        by_hand.finalize(lab.spec, secrets=lab.secrets)
+        found = Alone(lab, load_cluster("lab", directory=clusters, environment=lab.environment), clusters)
+        found.stop(ZOOKEEPER)
+        yield found
+
+
+def test_it_is_finalized_and_whole(alone: Alone) -> None:
+    for scope in Scope:
+        seen = observe(alone.spec, secrets=alone.lab.secrets, scope=scope)
+        assert detect_phase(seen).phase is Phase.FINALIZED
+        assert seen.zookeeper == NO_ZOOKEEPER
+    status, text = alone.command("explain")
+    assert (status, "lab is in FINALIZED." in text) == (0, True), text
+    assert "The migration is final, and the cluster file names no ZooKeeper any more. There is nothing to migrate." in text
+    assert "3 of 3 controllers run; 3 of 3 brokers are registered and not fenced" in text
+    assert "It waits for: nothing." in text and "Problems: none seen in a quick look." in text
+    assert "Could not be read" not in text
+
+
+def test_what_the_command_line_says_of_it_names_no_zookeeper_that_was_looked_for(alone: Alone) -> None:
+    status, text = alone.command("observe")
+    assert (status, "lab is in FINALIZED" in text, "could not be read" in text) == (0, True, False), text
+    status, text = alone.command("observe", "--json")
+    assert (status, json.loads(text)["observation"]["zookeeper"]["reason"]) == (0, "the cluster file names no ZooKeeper")
+    status, text = alone.command("plan")
+    assert status == 0 and "Nothing is left to do: the migration is final." in text, text
+
+
+def test_the_migrations_preflight_is_refused_by_checks(alone: Alone) -> None:
+    status, text = alone.command("preflight", "--json")
+    found = json.loads(text)
+    assert (status, found["verdict"], found["phase"]) == (1, "FAIL", "FINALIZED"), text
+    assert [each["code"] for each in found["results"] if each["verdict"] != "PASS" and each["severity"] == "BLOCKING"] == ["KRB-PRE-002", "KRB-PRE-080"]
+
+
+def test_what_is_down_is_named_and_what_brings_it_back(alone: Alone) -> None:
+    seen = observe(alone.spec, secrets=alone.lab.secrets)
+    follower = next(i for i in alone.spec.controller_ids if seen.active_controller and i != seen.active_controller.id)
+    alone.stop(alone.spec.controller(follower).service)
+    alone.stop(alone.spec.broker(3).service)
+    status, text = alone.command("explain")
+    assert status == 0, text
+    assert f"start controller {follower} with the configuration that it has" in text
+    assert "then start broker 3 in KRaft mode" in text
+    assert "2 of 3 controllers run" in text
