@@ -22,6 +22,7 @@ from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.evidence.kinds import Workload
 from kraft_runbook.evidence.store import append_record, run_name
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.phases import Phase, detect_phase
@@ -121,7 +122,7 @@ def start_workload(spec: ClusterSpec) -> subprocess.Popen[bytes]:
 def write_evidence(airflow: Airflow, spec: ClusterSpec, run_id: str, account: Mapping[str, Any] | None) -> Path:
     """Add the workload's account to the run's evidence, and render all of it as the page that a person would file."""
     directory, run = airflow.home / "kraft-runbook" / "evidence", run_name(DAG, run_id)
-    append_record(directory, run, {"cluster": spec.name, "dag": DAG, "run": run_id, "task": "workload", "outcome": "workload", **(account or {})})
+    append_record(directory, run, {"cluster": spec.name, "dag": DAG, "run": run_id, "task": "workload", **Workload(values=account or {}).body()})
     page = BUILD / "demo-evidence.html"
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         show_evidence(run, directory, anchor="", html=page, as_json=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.parity.parity_report import Verdict
 from lab.airflow_standalone import AirflowClient
 
 FORWARD = (Gate.START, Gate.DUAL_WRITE, Gate.FINALIZE)
@@ -36,7 +37,7 @@ def summarize(
         "the run succeeded": state == "success",
         "FINALIZED was observed": phase is Phase.FINALIZED,
         "every gate was signed on its proof": all(g["digest"] and g["digest"] == g["signed_digest"] for g in gates.values()),
-        "every parity run was a MATCH": all(p and p["verdict"] == "MATCH" for p in parity.values()),
+        "every parity run was a MATCH": all(p and p["verdict"] == Verdict.MATCH for p in parity.values()),
         "no acknowledged record was lost": workload is not None and workload["lost"] == 0 and workload["acknowledged"] > 0,
         "no record was duplicated": workload is not None and workload["duplicated"] == 0,
         "each broker was restarted exactly twice": set(brokers.values()) == {3},

@@ -46,7 +46,12 @@ options:
   address: {description: host:port to wait for; nobody else may listen there when the service is started., type: str}
   stop_timeout: {description: Seconds that a clean stop may last., type: float, required: true}
   start_timeout: {description: Seconds that the port may take to open., type: float, required: true}
-  will_change: {description: In check mode, whether an earlier task would have changed the files or stopped the service., type: bool, default: false}
+  will_change: {description: In check mode, whether an earlier task would have changed the files., type: bool, default: false}
+  stopped: {description: Whether an earlier task stopped the service (in check mode, would have) for it to run anew., type: bool, default: false}
+"""
+
+RETURN = """
+restarted: {description: Whether the process that runs now took the place of one that was stopped for it., returned: C(run), type: bool}
 """
 
 STOP_MARGIN = 30.0
@@ -67,6 +72,7 @@ def main() -> None:
             "stop_timeout": {"type": "float", "required": True},
             "start_timeout": {"type": "float", "required": True},
             "will_change": {"type": "bool", "default": False},
+            "stopped": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -155,7 +161,7 @@ def _end(service: object, asked: dict, check: bool, end: object, said: str) -> d
 
 def start(service: object, asked: dict, check: bool) -> dict:
     if check:
-        would = asked["will_change"] or service.status().state in (STOPPED, ABSENT)
+        would = asked["stopped"] or service.status().state in (STOPPED, ABSENT)
         return {"changed": would, "said": f"would start {asked['name']}" if would else f"{asked['name']} runs"}
     with host_lock(asked["config_file"], _wait_for_the_lock(asked)):
         status = settled(service, asked["stop_timeout"] + STOP_MARGIN)
@@ -194,7 +200,7 @@ def run(service: object, asked: dict, check: bool) -> dict:
     """Start and await in one call, since each call costs: half a second of the host's time for Ansible's own modules. The lock is held for the start only."""
     started = start(service, asked, check)
     opened = f"would wait for {asked['address']}" if check else await_port(service, asked)
-    return {**started, "said": f"{started['said']}; {opened}"}
+    return {**started, "restarted": asked["stopped"], "said": f"{started['said']}; {opened}"}
 
 
 def await_port(service: object, asked: dict) -> str:

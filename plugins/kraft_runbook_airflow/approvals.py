@@ -14,6 +14,7 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Begins
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.migration.gates import Proof
 from kraft_runbook.migration.signatures import Standing, proven_again, refusal, standing
@@ -38,7 +39,7 @@ def require_confirmation(context: Any, spec: ClusterSpec, gate: Gate, seen: Clus
 
 def begins(context: Any, cluster: str, gate: Gate) -> None:
     """Put on record that a step behind the gate begins to act now. Once it changed something the proof's age stops nobody: a killed step can go on."""
-    record(context, cluster, "begins", {"gate": gate.value, "digest": standing(records_of(context), gate).digest})
+    record(context, cluster, Begins(gate=gate.value, digest=standing(records_of(context), gate).digest))
 
 
 def require_approval(

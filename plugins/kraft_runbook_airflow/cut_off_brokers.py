@@ -15,6 +15,7 @@ from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.evidence.kinds import CutOff
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.controller_threads import cut_off
@@ -73,7 +74,7 @@ class RestartCutOffBrokers(RestartBrokerBack):
 
     def _restart(self, context: Any, spec: ClusterSpec, node: int, why: str) -> None:
         self.node = node  # a try has a process, and with it an operator, of its own
-        record(context, self.cluster, "cut_off", {"phase": Phase.ZOOKEEPER.value, "node_id": node, "why": why})
+        record(context, self.cluster, CutOff(phase=Phase.ZOOKEEPER.value, node_id=node, why=why))
         super().act(context, spec)
         wait_for(spec, conditions.BROKER_IN_ZOOKEEPER_MODE, deadline=spec.deadlines.registration, say=self.log.info, node_id=node)
 

@@ -7,6 +7,7 @@ from typing import Any
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import AlreadyDone, SecretsRemoved
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.migration import conditions
@@ -72,7 +73,7 @@ class FinalizeActiveController(FinalizeController):
             why = "every controller runs without the migration flag"
             self.log.info("already done: %s", why)
             phase = detect_phase(observe(spec, secrets=airflow_secrets())).phase
-            record(context, self.cluster, "already_done", {"phase": phase.value, "step": self.step.value, "why": why})
+            record(context, self.cluster, AlreadyDone(phase=phase.value, step=self.step.value, why=why))
         return {"restarted": done}
 
 
@@ -102,7 +103,7 @@ class ForgetZookeeperSecrets(ClusterOperator):
         nodes = playbooks.forget_zookeeper_secrets(spec, check=is_dry_run(), on_event=self.log.info)
         self.log.info("%s: %s", "Dry run: would take ZooKeeper's secrets off" if is_dry_run() else "ZooKeeper's secrets are off", ", ".join(nodes) or "no host")
         if not is_dry_run():
-            record(context, self.cluster, "secrets_removed", {"nodes": list(nodes)})
+            record(context, self.cluster, SecretsRemoved(nodes=tuple(nodes)))
         return {"nodes": list(nodes)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from airflow.triggers.base import StartTriggerArgs
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Answered, Approved, Asked, Confirmed, Proven, Rejected, TurnedAway
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.liveness import CODE, LIVENESS_SECONDS, dual_write_liveness
@@ -81,8 +83,9 @@ class ProveGate(ClusterOperator):
         if not passed:
             self.require_askable(spec, proof)
         store_proof(proof)
-        what = {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value, "parity": parity.digest if parity else None, "passed": passed}
-        record(context, self.cluster, "proven", {**what, "proof": proof.to_dict()})
+        based_on = parity.digest if parity else None
+        proven = Proven(gate=self.gate.value, digest=proof.digest, phase=phase.value, parity=based_on, passed=passed, proof=proof.to_dict())
+        record(context, self.cluster, proven)
         earlier = [{"digest": "", "passed": False}] * (standing(records_of(context), self.gate).provings - 1)
         return [*earlier, {"digest": proof.digest, "passed": passed}]
 
@@ -177,7 +180,7 @@ class ApprovalGate(ApprovalOperator):
         base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
         self.body = render_page(proof, in_full=f"[the log of {prove}]({base}/dags/{ti.dag_id}/runs/{quote(ti.run_id)}/tasks/{prove})")
         self.assigned_users = assigned_users(cluster_spec(self.cluster).approvals, excluded=proof.triggered_by)
-        self._record(context, "asked", proof.digest, {"number": self.number, "needed": proof.needed})
+        record(context, self.cluster, Asked(**self._try(context, proof.digest), number=self.number, needed=proof.needed))
         try:
             super().execute(context)
         except TaskAwaitingInput as parked:
@@ -187,23 +190,23 @@ class ApprovalGate(ApprovalOperator):
     def execute_complete(self, context: Any, event: dict[str, Any], proof_digest: str = "") -> Any:
         by = event.get("responded_by_user") or {}
         chosen = event.get("chosen_options") or []
-        answer = {"by": by.get("name"), "by_id": by.get("id"), "answered_at": _moment(event.get("responded_at"))}
+        answer = Answered(**self._try(context, proof_digest), by=by.get("name"), by_id=by.get("id"), answered_at=_moment(event.get("responded_at")))
         with told_to_a_person(context, self.cluster):
             proof = load_proof(proof_digest)
             turned_away = self._why_not(context, proof, str(by.get("name")), str(by.get("id")), approves=chosen != [self.REJECT])
         if turned_away:
-            self._record(context, "turned_away", proof_digest, {**answer, "chosen": list(chosen), "why": turned_away})
-            self.log.error("The answer by %s does not count: %s. The gate asks again.", answer["by"], turned_away)
+            record(context, self.cluster, TurnedAway(**asdict(answer), chosen=tuple(chosen), why=turned_away))
+            self.log.error("The answer by %s does not count: %s. The gate asks again.", answer.by, turned_away)
             return self._ask(context, proof)
         if chosen == [self.REJECT]:
             way_back = "\n".join(f"{n}. {step}" for n, step in enumerate(proof.rollback.steps, 1)) or proof.rollback.why
-            self._record(context, "rejected", proof_digest, answer)
-            self.log.error("Rejected by %s. The run stops here; nothing further is changed.", answer["by"])
+            record(context, self.cluster, Rejected(**asdict(answer)))
+            self.log.error("Rejected by %s. The run stops here; nothing further is changed.", answer.by)
             self.log.error("To go on, clear this gate's 'prove' task. To go back:\n%s", way_back)
-            raise AirflowFailException(f"rejected by {answer['by']}")
+            raise AirflowFailException(f"rejected by {answer.by}")
         super().execute_complete(context=context, event=event)
-        self._record(context, "approved", proof_digest, answer)
-        return {"proof_digest": proof_digest, "approved_by": answer["by"], "approved_at": answer["answered_at"]}
+        record(context, self.cluster, Approved(**asdict(answer)))
+        return {"proof_digest": proof_digest, "approved_by": answer.by, "approved_at": answer.answered_at}
 
     def _why_not(self, context: Any, proof: Proof, name: str, user_id: str, *, approves: bool) -> str | None:
         """Why this person's answer is none. To reject is free to whoever may sign at all, also to the one who triggered the run or signed already."""
@@ -215,10 +218,10 @@ class ApprovalGate(ApprovalOperator):
             return f"{name} has signed already; {proof.needed} different people must sign"
         return approvals.why_not(name, user_id, proof.triggered_by)
 
-    def _record(self, context: Any, outcome: str, digest: str, what: Mapping[str, Any]) -> None:
+    def _try(self, context: Any, digest: str) -> dict[str, Any]:
+        """Which try of this task asks for a signature of which proof: what its records have in common."""
         ti = context["ti"]
-        bound = {"gate": self.gate.value, "digest": digest, "task_instance": str(ti.id), "try_number": ti.try_number}
-        record(context, self.cluster, outcome, {**bound, **what})
+        return {"gate": self.gate.value, "digest": digest, "task_instance": str(ti.id), "try_number": ti.try_number}
 
 
 def _moment(value: Any) -> str | None:
@@ -264,9 +267,9 @@ class ConfirmGate(ClusterOperator):
             raise Refused("\n".join(f"{c.code} {c.title}: {c.evidence}" for c in blocking), way_out="; ".join(dict.fromkeys(c.fix for c in blocking)))
         proof, at = require_approval(context, spec, self.gate, seen, confirming=True)
         require_same(at.on_this_proof, answers)
-        signatures = [
+        signatures = tuple(
             {"by": s.name, "by_id": s.user_id, "answered_at": s.approved_at.isoformat(), "task": s.task, "task_instance": s.task_instance}
             for s in at.on_this_proof
-        ]
-        record(context, self.cluster, "confirmed", {"gate": self.gate.value, "digest": proof.digest, "phase": phase.value, "signatures": signatures})
+        )
+        record(context, self.cluster, Confirmed(gate=self.gate.value, digest=proof.digest, phase=phase.value, signatures=signatures))
         return {"digest": proof.digest, "phase": phase.value}

@@ -7,15 +7,17 @@ import logging
 import os
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.errors import Refused, RunbookError, StepFailed
+from kraft_runbook.evidence.kind import Kind
+from kraft_runbook.evidence.kinds import TaskFailed, TaskRefused
+from kraft_runbook.evidence.outcomes import BAD_OUTCOMES, outcome_of
 from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.evidence.run_report import BAD_OUTCOMES
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records, run_name_in
 from kraft_runbook_airflow.evidence_mirror import mirror
 
@@ -27,15 +29,15 @@ def run_file_name(dag_id: str, run_id: str) -> str:
     return run_name_in(evidence_directory(os.environ), dag_id, run_id)
 
 
-def record_for(cluster: str, dag_id: str, run_id: str, task_id: str, outcome: str, what: Mapping[str, Any]) -> EvidenceRecord:
+def record_for(cluster: str, dag_id: str, run_id: str, task_id: str, what: Kind) -> EvidenceRecord:
     """Append one record for a task of a run. Its digest goes to the task's log: an anchor outside the file.
 
     A store that can't be written is an error in the log and no exception: the step has been taken, and its record is kept here.
     """
     run = run_file_name(dag_id, run_id)
-    body = {"cluster": cluster, "dag": dag_id, "run": run_id, "task": task_id, "outcome": outcome, **what}
+    body = {"cluster": cluster, "dag": dag_id, "run": run_id, "task": task_id, **what.body()}
     written = append_record(evidence_directory(os.environ), run, body)
-    log.info("Evidence record %d (%s), digest %s", written.sequence, outcome, written.digest)
+    log.info("Evidence record %d (%s), digest %s", written.sequence, what.outcome, written.digest)
     try:
         mirror(evidence_directory(os.environ), run)
     except RunbookError as error:
@@ -43,10 +45,10 @@ def record_for(cluster: str, dag_id: str, run_id: str, task_id: str, outcome: st
     return written
 
 
-def record(context: Any, cluster: str, outcome: str, what: Mapping[str, Any]) -> EvidenceRecord:
+def record(context: Any, cluster: str, what: Kind) -> EvidenceRecord:
     """Append one record for the task that runs now."""
     ti = context["ti"]
-    return record_for(cluster, ti.dag_id, ti.run_id, ti.task_id, outcome, what)
+    return record_for(cluster, ti.dag_id, ti.run_id, ti.task_id, what)
 
 
 def records_of(context: Any) -> tuple[EvidenceRecord, ...]:
@@ -67,7 +69,7 @@ def require_shared_state(context: Any) -> None:
 def require_shared(dag_id: str, run_id: str) -> None:
     """The same for a run that is named. Raises Refused."""
     directory = evidence_directory(os.environ)
-    found = {record.body.get("outcome") for record in read_records(directory, run_file_name(dag_id, run_id))}
+    found = {outcome_of(record.body) for record in read_records(directory, run_file_name(dag_id, run_id))}
     if not found - BAD_OUTCOMES:  # what a worker that refused left itself is no sign of an earlier task
         raise Refused(
             f"{directory} on {socket.gethostname()} holds no record of run {run_id} of {dag_id}, though an earlier task left one: "
@@ -85,7 +87,7 @@ def told_to_a_person(context: Any, cluster: str) -> Iterator[None]:
     except RunbookError as error:
         log.error("%s", error)
         with said_where_unwritten(log):
-            record(context, cluster, "refused" if isinstance(error, Refused) else "failed", {"error": str(error)})
+            record(context, cluster, TaskRefused(error=str(error)) if isinstance(error, Refused) else TaskFailed(error=str(error)))
         raise AirflowFailException(error.problem) from None
 
 

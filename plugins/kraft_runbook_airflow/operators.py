@@ -11,6 +11,7 @@ from airflow.sdk import BaseOperator
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, SecretMissing, Unreachable
+from kraft_runbook.evidence.kinds import AlreadyDone, Began, Checked, Played
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
@@ -69,7 +70,7 @@ class ClaimOperator(ClusterOperator):
     """The first task of a run that changes a cluster: refuses while another such run is under way."""
 
     def act(self, context: Any, spec: ClusterSpec) -> None:
-        record(context, self.cluster, "began", {"dry_run": is_dry_run(), "host": socket.gethostname()})
+        record(context, self.cluster, Began(dry_run=is_dry_run(), host=socket.gethostname()))
         if is_dry_run():
             self.log.info("Dry run: nothing is changed, so the cluster is not claimed")
             return
@@ -91,7 +92,7 @@ class PreflightOperator(ClusterOperator):
         self.log.info("Phase %s: %s", reading.phase, "; ".join(reading.reasons))
         report = ChecksReport(checks)
         self.log.info("%s", report.render_markdown())
-        record(context, self.cluster, "checked", {"phase": reading.phase.value, "checks": report.to_dict()})
+        record(context, self.cluster, Checked(phase=reading.phase.value, checks=report.to_dict()))
         require_mirrored(context)
         if report.blocking:
             named = "\n".join(f"{c.code} {c.title}: {c.evidence}\n  What to do: {c.fix}" for c in report.blocking)
@@ -133,7 +134,7 @@ class HostStepOperator(ClusterOperator):
         done = self.already_done(spec, seen, reading)
         if done:
             self.log.info("already done: %s", done)
-            record(context, self.cluster, "already_done", {"phase": reading.phase.value, "step": self.step.value, "node_id": self.node, "why": done})
+            record(context, self.cluster, AlreadyDone(phase=reading.phase.value, step=self.step.value, node_id=self.node, why=done))
             return {"changed": [], "already_done": done}
         self.require_phase(reading, seen)
         require_confirmation(context, spec, Gate(TABLE.edge(self.step).gate), seen, node=self.node)
@@ -141,10 +142,19 @@ class HostStepOperator(ClusterOperator):
         begins(context, self.cluster, Gate(TABLE.edge(self.step).gate))
         result = self.play(spec, seen, check=False)
         self.log.info("%s on node %d: %s", result.playbook, self.node, ", ".join(result.changed) or "nothing to change")
-        seconds = (result.finished_at - result.started_at).total_seconds()
-        what = {"step": self.step.value, "node_id": self.node, "changed": list(result.changed), "seconds": round(seconds, 1)}
-        record(context, self.cluster, "played", {**what, "phase": reading.phase.value, "began_at": result.started_at, "ended_at": result.finished_at})
-        return {"changed": list(result.changed), "seconds": round(seconds, 1)}
+        seconds = round((result.finished_at - result.started_at).total_seconds(), 1)
+        played = Played(
+            phase=reading.phase.value,
+            step=self.step.value,
+            node_id=self.node,
+            changed=result.changed,
+            restarted=result.restarted,
+            seconds=seconds,
+            began_at=result.started_at,
+            ended_at=result.finished_at,
+        )
+        record(context, self.cluster, played)
+        return {"changed": list(result.changed), "seconds": seconds}
 
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
         """Why nothing is left to do on this node; None when something is."""

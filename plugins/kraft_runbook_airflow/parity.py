@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,12 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.evidence.kinds import Compared, TaskFailed
 from kraft_runbook.io.secrets import connection_variable, references
 from kraft_runbook.migration.gates import ParitySummary
 from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.migration.signatures import concluded
-from kraft_runbook.parity.comparison import ParityReport
+from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.report_file import read_report
 from kraft_runbook.parity.spark.settings import SETTINGS
 from kraft_runbook.procedures.settled import observe_settled
@@ -106,7 +106,7 @@ class ParityOperator(SparkSubmitOperator):
                 f"the connection {SPARK_CONNECTION}; then clear this task",
             ) from None
         if not output.is_file():
-            record(context, self.cluster, "failed", {"error": f"the parity job left no report: {failure}"})
+            record(context, self.cluster, TaskFailed(error=f"the parity job left no report: {failure}"))
             raise AirflowFailException(
                 f"the parity job left no report: {failure}. Look at the Spark output above; `kraft-runbook parity --cluster {self.cluster}` runs the same without Airflow."
             )
@@ -131,11 +131,20 @@ class ParityOperator(SparkSubmitOperator):
     def settle(self, context: Any, report: ParityReport, output: Path, phase: Phase) -> dict[str, Any]:
         """Put the report, kept in ``output``, on record and return what ``compare`` returns."""
         self.log.info("%s", report.render_text())
-        what = {"verdict": report.verdict.value, "digest": report.digest, "offset": report.migration_offset, "report": output.name, "final": self.is_final()}
-        record(context, self.cluster, "compared", {**report.to_dict(), **what, "phase": phase.value})
-        if report.verdict.value != "MATCH":
-            raise AirflowFailException(f"parity is {report.verdict.value}\n{report.render_text()}")
-        return {**what, "report": os.fspath(output)}
+        compared = Compared(
+            values=report.to_dict(),
+            verdict=report.verdict,
+            digest=report.digest,
+            offset=report.migration_offset,
+            report=output.name,
+            final=self.is_final(),
+            phase=phase.value,
+        )
+        record(context, self.cluster, compared)
+        if report.verdict is not Verdict.MATCH:
+            raise AirflowFailException(f"parity is {report.verdict}\n{report.render_text()}")
+        told = {"verdict": report.verdict.value, "digest": report.digest, "offset": report.migration_offset, "final": compared.final}
+        return {**told, "report": os.fspath(output)}
 
 
 def report_file(context: Any) -> Path:
@@ -168,6 +177,6 @@ def load_summary(context: Any, parity_task: str) -> ParitySummary | None:
             f"the latest parity report of {parity_task} in this run's evidence is not the one that the task names",
             way_out=f"clear {parity_task} with its downstream tasks",
         )
-    report = ParityReport.from_dict({each.name: found.body[each.name] for each in fields(ParityReport)})
+    report = found.parity_report()
     rendered = report.render_markdown()
-    return ParitySummary(report.verdict.value, report.digest, report.migration_offset, report.finished_at.isoformat(), rendered, parity_task)
+    return ParitySummary(report.verdict, report.digest, report.migration_offset, report.finished_at.isoformat(), rendered, parity_task)

@@ -9,6 +9,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Closed, Proven, of_kind
+from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
 from kraft_runbook.migration.copy_account import copy_account
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import TABLE
@@ -52,20 +54,19 @@ class ClosingReport(ClusterOperator):
         goal = TABLE.stage(context["params"].get("goal", self.goal))
         succeeded = not unfinished and (phase == goal.name or phase in goal.also_reached_in)
         text = goal.end(spec) if succeeded and goal.end else self._stopped(context, way_back(seen, spec, gone=gone), phase, failed)
-        copied = copy_account(self._records(context))
+        copied = copy_account([record.body for record in records_of(context)])
         if copied:
             text = f"{text}\n{copied}"
-        what = {"phase": phase.value, "succeeded": succeeded, "failed": failed, "brokers_in_kraft": len(seen.brokers_in(BrokerMode.KRAFT))}
-        closed = record(context, self.cluster, "closed", {**what, **({"copy": copied} if copied else {})})
+        in_kraft = len(seen.brokers_in(BrokerMode.KRAFT))
+        closed = record(
+            context, self.cluster, Closed(phase=phase.value, succeeded=succeeded, failed=tuple(failed), brokers_in_kraft=in_kraft, copy=copied or None)
+        )
         self.log.info("%s", text)
         give_back(context, spec)
         require_mirrored(context)
         if not succeeded:
             raise AirflowFailException(f"the run stopped in {phase}; this task's log says where, and the way on and back")
         return {"phase": phase.value, "report": text, "proofs": self._proofs(context), "evidence_digest": closed.digest}
-
-    def _records(self, context: Any) -> list[dict[str, Any]]:
-        return [dict(r.body) for r in records_of(context)]
 
     def _gone(self, context: Any, spec: ClusterSpec) -> frozenset[int]:
         """None where the trigger form names what can't be: the run was refused for it, and is reported all the same."""
@@ -76,10 +77,10 @@ class ClosingReport(ClusterOperator):
             return frozenset()
 
     def _proofs(self, context: Any) -> dict[str, str]:
-        return {r["gate"]: r["digest"] for r in self._records(context) if r["outcome"] == "proven"}
+        return {proven.gate: proven.digest for _, proven in of_kind(records_of(context), Proven)}
 
     def _stopped(self, context: Any, plan: RollbackPlan, phase: Phase, failed: list[str]) -> str:
-        reasons = {r["task"]: r.get("error") for r in self._records(context) if r["outcome"] in {"failed", "refused", "gave_up"}}
+        reasons = {r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR}
         lines = [f"The run stopped. Cluster {self.cluster} is in {phase}."]
         lines += [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
         lines += ["To go on: correct what is named above and clear the failed task.", f"To go back (trigger zk_to_kraft_rollback__{self.cluster}): {plan.why}."]

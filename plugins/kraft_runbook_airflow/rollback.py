@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import LeftKraft, LogsRead, Planned, Restored
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.migration import conditions
@@ -22,6 +23,7 @@ from kraft_runbook.migration.signatures import concluded
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
+from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.procedures import quorum_playbooks
 from kraft_runbook.procedures.known_controller import knows_controller
 from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
@@ -58,8 +60,7 @@ class PlanRollback(ClusterOperator):
         self.log.info(
             "The way back%s:\n%s", render_estimate(plan), "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or "nothing is left to do"
         )
-        what = {"phase": reading.phase.value, "goal": goal, "steps": list(plan.steps), "risks": list(plan.risks), "gone": sorted(gone)}
-        record(context, self.cluster, "planned", what)
+        record(context, self.cluster, Planned(phase=reading.phase.value, goal=goal, steps=plan.steps, risks=plan.risks, gone=tuple(sorted(gone))))
         return {"phase": reading.phase.value, "steps": list(plan.steps)}
 
 
@@ -94,7 +95,7 @@ class RestoreQuorum(ClusterOperator):
         self.log.info("nothing shows that the copy was completed: reading the controllers' own logs")
         logs = read_logs(spec, stop=True, gone=said_to_be_gone(context, spec), tell=self.log.info)
         why_not = why_not_proven(logs, spec.controller_ids)
-        record(context, self.cluster, "logs_read", {"phase": detect_phase(seen).phase.value, "logs": [str(log) for log in logs], "why_not": why_not})
+        record(context, self.cluster, LogsRead(phase=detect_phase(seen).phase.value, logs=tuple(map(str, logs)), why_not=why_not))
         self.log.info("%s", "\n".join(map(str, logs)))
         self.log.info("%s", why_not or "the copy was never committed: the quorum acknowledged nothing, and stays down")
         return why_not is None
@@ -109,7 +110,7 @@ class RestoreQuorum(ClusterOperator):
         down = [c.id for c in observe(spec, secrets=airflow_secrets(), gone=gone).controllers.values() if c.running is not True and c.id not in gone]
         started = list(quorum_playbooks.start_controllers(spec, down, secrets=airflow_secrets(), tell=self.log.info, gone=gone))
         wait_for(spec, conditions.QUORUM_LED, deadline=spec.deadlines.quorum, say=self.log.info, gone=gone)
-        record(context, self.cluster, "restored", {"phase": detect_phase(seen).phase.value, "why": lost, "started": started})
+        record(context, self.cluster, Restored(phase=detect_phase(seen).phase.value, why=lost, started=tuple(started)))
         return started
 
 
@@ -255,9 +256,9 @@ class LeaveKraft(RestoreQuorum):
     def _proven_since(self, context: Any) -> int:
         compared = context["ti"].xcom_pull(task_ids=self.parity_task) or {}
         found = concluded(records_of(context), self.parity_task, compared.get("digest", ""))  # an XCom can be written by hand
-        if found is None or found.body.get("verdict") != "MATCH":
+        if found is None or found.verdict is not Verdict.MATCH or found.offset is None:
             raise Refused("no full parity of this run is on record (a task marked successful by hand proves nothing)", way_out=f"clear {self.parity_task}")
-        return int(found.body["offset"])
+        return found.offset
 
     def _report(self, context: Any, phase: Phase, departure: Departure) -> dict[str, Any]:
         told = departure.to_dict()
@@ -269,7 +270,7 @@ class LeaveKraft(RestoreQuorum):
             "No metadata could be changed for %s s; ZooKeeper was written up to offset %s, %s touched keys were proven",
             *(told[k] for k in ("window_seconds", "migration_offset", "touched_keys")),
         )
-        record(context, self.cluster, "left_kraft", {"phase": phase.value, **told})
+        record(context, self.cluster, LeftKraft(values=told, phase=phase.value))
         return told
 
 

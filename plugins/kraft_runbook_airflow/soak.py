@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from kraft_runbook.evidence.kinds import TaskFailed
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
@@ -54,7 +55,7 @@ class SoakOperator(ParityOperator):
     def after_watch(self, context: Any, event: dict[str, Any], ends_at: str) -> Any:
         """Resume after a stretch of watching: fail on what it found, else prove parity, and watch on where time is left."""
         if event.get("broken"):
-            record(context, self.cluster, "failed", {"error": f"the soak found the cluster unhealthy: {event['broken']}"})
+            record(context, self.cluster, TaskFailed(error=f"the soak found the cluster unhealthy: {event['broken']}"))
             raise AirflowFailException(f"the soak found the cluster unhealthy: {event['broken']}")
         self.ends_at = datetime.fromisoformat(ends_at)
         with told_to_a_person(context, self.cluster):

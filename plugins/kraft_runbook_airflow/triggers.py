@@ -13,6 +13,7 @@ from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.evidence.kinds import GaveUp, Reached, Waited
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
@@ -89,11 +90,11 @@ class ClusterConditionTrigger(BaseTrigger):
                 await asyncio.sleep(spec.deadlines.poll)
         except RunbookError as error:
             with said_where_unwritten(self.log):
-                await self._record("gave_up", condition, began, str(error))
+                await self._record(GaveUp, condition, began, str(error))
             raise
         if first and wait.first_held is not None:
-            await self._record("reached", first[0], began, "", seconds=wait.first_held)
-        await self._record("reached", condition, began, "", seen=wait.seen)
+            await self._record(Reached, first[0], began, "", seconds=wait.first_held)
+        await self._record(Reached, condition, began, "", seen=wait.seen)
 
     def _began(self) -> float:
         """When this try of the task began to wait, in seconds since the epoch. Kept in a file, so that a restarted triggerer goes on with what is left."""
@@ -107,20 +108,20 @@ class ClusterConditionTrigger(BaseTrigger):
         return file.stat().st_mtime
 
     async def _record(
-        self, outcome: str, condition: Condition, began: float, error: str, *, seen: ClusterObservation | None = None, seconds: float | None = None
+        self, kind: type[Waited], condition: Condition, began: float, error: str, *, seen: ClusterObservation | None = None, seconds: float | None = None
     ) -> None:
         """``seconds``: how long it took; None where it ends now."""
         ti = self.task_instance
         if ti is not None:
-            what = {
-                "condition": condition.name,
-                "node_id": self.node_id,
-                "began_at": datetime.fromtimestamp(began, UTC),
-                "seconds": round(time.time() - began if seconds is None else seconds, 1),
-                "error": error,
-                **(condition.keeps(seen) if seen is not None else {}),
-            }
-            await asyncio.to_thread(record_for, self.cluster, ti.dag_id, ti.run_id, ti.task_id, outcome, what)
+            what = kind(
+                values=condition.keeps(seen) if seen is not None else {},
+                condition=condition.name,
+                node_id=self.node_id,
+                began_at=datetime.fromtimestamp(began, UTC),
+                seconds=round(time.time() - began if seconds is None else seconds, 1),
+                error=error,
+            )
+            await asyncio.to_thread(record_for, self.cluster, ti.dag_id, ti.run_id, ti.task_id, what)
             (state_directory() / "waits" / str(ti.id)).unlink(missing_ok=True)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.evidence.kinds import WayBack
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.finalization import ON_DISK
@@ -48,7 +49,16 @@ class WayBackWatch(ClusterOperator):
         if phase is Phase.FINALIZED and not threats:
             raise AirflowSkipException(f"{self.cluster} is finalized: {plan.why}")
         what = {"phase": phase.value, "possible": plan.possible, "why": plan.why, "steps": list(plan.steps), "threats": [each.code for each in threats]}
-        record(context, self.cluster, "way_back", {**what, "seconds": plan.seconds, "window_seconds": plan.window_seconds})
+        told = WayBack(
+            phase=phase.value,
+            possible=plan.possible,
+            why=plan.why,
+            steps=plan.steps,
+            threats=tuple(each.code for each in threats),
+            seconds=plan.seconds,
+            window_seconds=plan.window_seconds,
+        )
+        record(context, self.cluster, told)
         if not plan.possible or threats:
             named = [*([] if plan.possible else [f"no: {plan.why}"]), *(f"{c.code} {c.title}: {c.evidence} What to do: {c.fix}" for c in threats)]
             raise AirflowFailException(f"the way back of {self.cluster} is closed or about to be:\n" + "\n".join(named))

@@ -11,6 +11,8 @@ import pytest
 
 from kraft_runbook.cluster.spec_parts import Approvals
 from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.evidence.kind import Kind
+from kraft_runbook.evidence.kinds import kind_of
 from kraft_runbook.migration.checks import CheckResult, Severity
 from kraft_runbook.migration.checks import Verdict as CheckVerdict
 from kraft_runbook.migration.gates import ParitySummary, make_proof
@@ -29,9 +31,16 @@ from tests.unit.observations import SPEC, observation
 
 SOON = datetime.now(UTC)
 PASSED = CheckResult("KRB-PRE-001", "the brokers are registered", Severity.BLOCKING, CheckVerdict.PASS, "3 of 3")
-PARITY = ParitySummary("MATCH", "p" * 64, 7, SOON.isoformat(), "", "soak")
+PARITY = ParitySummary(Verdict.MATCH, "p" * 64, 7, SOON.isoformat(), "", "soak")
 PHASE = {Gate.START: Phase.ZOOKEEPER, Gate.DUAL_WRITE: Phase.HYBRID, Gate.FINALIZE: Phase.DUAL_WRITE, Gate.ROLLBACK: Phase.DUAL_WRITE}
 DAG, RUN = "zk_to_kraft_rollback__lab", "one"
+
+
+def told(body: dict[str, Any]) -> Kind:
+    """What a record of this body tells; what the body lacks is empty."""
+    kind = kind_of(body)
+    assert kind is not None
+    return kind
 
 
 class Run:
@@ -65,7 +74,7 @@ class Run:
 
     def write(self) -> Run:
         for task, outcome, what in self.left.values():
-            record_for(SPEC.name, DAG, RUN, f"gate_{self.gate.value}.{task}", outcome, what)
+            record_for(SPEC.name, DAG, RUN, f"gate_{self.gate.value}.{task}", told({"outcome": outcome, **what}))
         return self
 
     def ask(self) -> None:
@@ -151,7 +160,7 @@ def test_a_gate_shows_the_report_in_the_evidence_and_not_what_an_xcom_points_at(
     pulled: dict[str, Any] = {}
     ti = SimpleNamespace(dag_id=DAG, run_id=RUN, xcom_pull=lambda task_ids: pulled)
     report, other = report_at(640), report_at(641)
-    record_for(SPEC.name, DAG, RUN, "parity_in_hybrid", "compared", {**report.to_dict(), "offset": 640, "final": True})
+    record_for(SPEC.name, DAG, RUN, "parity_in_hybrid", told({"outcome": "compared", **report.to_dict(), "offset": 640, "final": True}))
     assert load_summary({"ti": ti}, "parity_in_hybrid") is None, "marked successful by hand, it left no value"
     pulled |= {"verdict": "MATCH", "digest": report.digest}
     summary = load_summary({"ti": ti}, "parity_in_hybrid")

@@ -12,6 +12,7 @@ from airflow.sdk.io import attach
 from fsspec.implementations.memory import MemoryFileSystem
 
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.evidence.kinds import Began, TaskFailed
 from kraft_runbook.evidence.store import inspect_run, read_records, run_name
 from kraft_runbook_airflow.evidence_mirror import NotMirrored, mirror
 from kraft_runbook_airflow.journal import record, record_for, records_of, require_mirrored
@@ -37,7 +38,7 @@ def here(tmp_path):
 
 def write(count: int) -> None:
     for n in range(count):
-        record(CONTEXT, "lab", "checked", {"n": n})
+        record(CONTEXT, "lab", Began(dry_run=False, host=f"worker-{n}"))
 
 
 def held(store) -> dict[str, bytes]:
@@ -52,7 +53,7 @@ def test_each_record_becomes_one_object_named_by_its_place_and_digest(store, her
     write(3)
     records = read_records(here, RUN)
     assert held(store) == {f"{r.sequence:06d}-{r.digest}.json": r.to_line().encode() + b"\n" for r in records}
-    assert records[0].body == {"cluster": "lab", "dag": "dag", "run": "run:1", "task": "group.task", "outcome": "checked", "n": 0}
+    assert records[0].body == {"cluster": "lab", "dag": "dag", "run": "run:1", "task": "group.task", "outcome": "began", "dry_run": False, "host": "worker-0"}
 
 
 def test_what_is_there_is_not_written_again(store, here, monkeypatch):
@@ -124,8 +125,8 @@ def test_the_copy_alone_is_evidence(store, here, tmp_path):
 
 def test_each_digest_stands_in_the_tasks_log(store, here, caplog):
     with caplog.at_level(logging.INFO):
-        written = record(CONTEXT, "lab", "closed", {})
-    assert f"Evidence record 0 (closed), digest {written.digest}" in caplog.text
+        written = record(CONTEXT, "lab", TaskFailed(error="it broke"))
+    assert f"Evidence record 0 (failed), digest {written.digest}" in caplog.text
 
 
 @pytest.mark.parametrize("url", ["nosuch://bucket/x", "s3://conn@bucket/x"])
@@ -164,9 +165,9 @@ def test_a_directory_is_written_directly_and_needs_no_store(tmp_path, monkeypatc
 def test_an_altered_file_stops_no_step_but_every_reader(store, here, caplog):
     write(2)
     file = here / f"{RUN}.jsonl"
-    file.write_text(file.read_text().replace('"n":0', '"n":7'))
+    file.write_text(file.read_text().replace("worker-0", "worker-7"))
     with caplog.at_level(logging.ERROR):
-        record_for("lab", "dag", "run:1", "t", "played", {})
+        record_for("lab", "dag", "run:1", "t", TaskFailed(error="it broke"))
     assert "record 0 was altered" in caplog.text
     with pytest.raises(RunbookError, match="record 0 was altered"):
         records_of(CONTEXT)

@@ -54,7 +54,7 @@ class Check:
         monkeypatch.setattr(parity_check, "recheck", recheck)
         monkeypatch.setattr(parity_check, "save_proven", lambda path, spec, proved, **_: self.kept.append(proved.against))
         monkeypatch.setattr(ParityOperator, "compare", compare)
-        monkeypatch.setattr(parity, "record", lambda context, cluster, outcome, body: self.recorded.append(body))
+        monkeypatch.setattr(parity, "record", lambda context, cluster, what: self.recorded.append(what.body()))
         for module in (parity, parity_check):
             monkeypatch.setattr(module, "state_directory", lambda: directory)
             monkeypatch.setattr(module, "cluster_spec", lambda _: SPEC)

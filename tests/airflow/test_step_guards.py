@@ -12,6 +12,7 @@ import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, MigrationZnode, Unread, Voter, was_read
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import Guard
 from kraft_runbook.migration.phases import Phase, detect_phase
@@ -164,5 +165,5 @@ def test_where_no_controller_is_left_for_last_the_evidence_says_so(monkeypatch: 
     monkeypatch.setattr(finalization, "record", lambda _, *what: told.append(what))
     last: Any = FinalizeActiveController(task_id="restart", cluster="lab")
     assert last.act({}, SPEC) == {"restarted": []}
-    what = {"phase": "FINALIZED", "step": "finalize_controllers", "why": "every controller runs without the migration flag"}
-    assert told == [("lab", "already_done", what)]
+    what = AlreadyDone(phase="FINALIZED", step="finalize_controllers", why="every controller runs without the migration flag")
+    assert told == [("lab", what)]

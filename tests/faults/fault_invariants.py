@@ -12,6 +12,7 @@ from typing import Any
 from fault_parity import behind_left_kraft, behind_the_gate
 from fault_processes import Mutator
 
+from kraft_runbook.evidence.outcomes import Outcome
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.runbook.check_results import Severity, Verdict
@@ -26,7 +27,7 @@ FORWARD_GATES: Mapping[str, str] = {
 BACK_GATE = "rollback"
 GATE_OF: Mapping[str, str] = {str(edge.step): FORWARD_GATES.get(edge.step, BACK_GATE) for edge in TABLE.edges}
 """The gate whose signature a step needs."""
-WHOLE_CLUSTER = ("left_kraft", "restored")
+WHOLE_CLUSTER = (Outcome.LEFT_KRAFT, Outcome.RESTORED)
 """What is recorded of steps of the way back that are not on one node."""
 
 
@@ -176,13 +177,13 @@ def no_gate_on_a_divergence(after: Aftermath) -> Iterator[str]:
             yield f"{run}: it left no evidence"
         for place, record in enumerate(records):
             body, before = record.body, [each.body for each in records[:place]]
-            if body["outcome"] == "left_kraft":
+            if body["outcome"] == Outcome.LEFT_KRAFT:
                 yield from (f"{run}: KRaft was left {why}" for why in behind_left_kraft(body, before))
-            if body["outcome"] in ("approved", "confirmed"):
+            if body["outcome"] in (Outcome.APPROVED, Outcome.CONFIRMED):
                 yield from (f"{run}: gate {body['gate']} {body['outcome']} {why}" for why in _unsound(body, after.proofs, before))
     for gate in sorted({task.split(".")[0].removeprefix("gate_") for task in after.states if task.startswith("gate_")}):
         told = [r.body for r in after.evidence.get(after.run, ()) if r.body.get("gate") == gate]
-        answered = any(body["outcome"] == "confirmed" or (body["outcome"] == "proven" and body.get("passed")) for body in told)
+        answered = any(body["outcome"] == Outcome.CONFIRMED or (body["outcome"] == Outcome.PROVEN and body.get("passed")) for body in told)
         if after.passed(f"gate_{gate}.confirm") and not answered:
             yield f"{after.run}: gate {gate} was passed, and nothing in the evidence confirms it"
 
@@ -214,13 +215,13 @@ def no_step_without_approval(after: Aftermath) -> Iterator[str]:
     for run, records in after.evidence.items():
         for place, record in enumerate(records):
             outcome, step = record.body["outcome"], record.body.get("step", "")
-            if outcome not in ("begins", "played", *WHOLE_CLUSTER):
+            if outcome not in (Outcome.BEGINS, Outcome.PLAYED, *WHOLE_CLUSTER):
                 continue
-            gate = {"played": GATE_OF.get(step), "begins": record.body.get("gate")}.get(outcome, BACK_GATE)
+            gate = {Outcome.PLAYED: GATE_OF.get(step), Outcome.BEGINS: record.body.get("gate")}.get(outcome, BACK_GATE)
             if gate is None:
                 yield f"{run}: {step} is no step of the table"
                 continue
-            what = {"played": f"{step} on node {record.body.get('node_id')}", "begins": f"{record.body.get('task')}"}.get(outcome, outcome)
+            what = {Outcome.PLAYED: f"{step} on node {record.body.get('node_id')}", Outcome.BEGINS: f"{record.body.get('task')}"}.get(outcome, outcome)
             yield from (f"{run}: {what} {why}" for why in _unauthorised(gate, records[:place], after))
     recorded = {record.body.get("task") for record in after.evidence.get(after.run, ())}
     silent = [task for task in sorted(after.states) if STEP_TASKS.fullmatch(task) and after.passed(task) and task not in recorded]
@@ -229,14 +230,14 @@ def no_step_without_approval(after: Aftermath) -> Iterator[str]:
 
 def _unauthorised(gate: str, before: Sequence[EvidenceRecord], after: Aftermath) -> Iterator[str]:
     of_gate = [r for r in before if r.body.get("gate") == gate]
-    confirmed = next((r for r in reversed(of_gate) if r.body["outcome"] == "confirmed"), None)
+    confirmed = next((r for r in reversed(of_gate) if r.body["outcome"] == Outcome.CONFIRMED), None)
     if confirmed is None:
         yield f"was played before gate {gate} was confirmed"
         return
     digest = confirmed.body["digest"]
     earlier = [r for r in of_gate if r.sequence < confirmed.sequence and r.body.get("digest") == digest]
-    proven = next((r for r in earlier if r.body["outcome"] == "proven"), None)
-    approved = [r for r in earlier if r.body["outcome"] == "approved" and (proven is None or r.sequence > proven.sequence)]
+    proven = next((r for r in earlier if r.body["outcome"] == Outcome.PROVEN), None)
+    approved = [r for r in earlier if r.body["outcome"] == Outcome.APPROVED and (proven is None or r.sequence > proven.sequence)]
     if proven is None:
         yield f"rests on a confirmation of gate {gate} that nothing was proven for"
     elif _at(confirmed) - _at(proven) > timedelta(seconds=after.valid_for):
@@ -260,14 +261,14 @@ def one_mutator_at_a_time(after: Aftermath) -> Iterator[str]:
             yield f"at once: {', '.join(f'{each.name} (by process {each.by})' for each in sorted(together))}"
             break
     seen = frozenset[Mutator]().union(*after.mutators)
-    played = [r.body for records in after.evidence.values() for r in records if r.body["outcome"] == "played" and r.body["seconds"] >= WATCHED]
+    played = [r.body for records in after.evidence.values() for r in records if r.body["outcome"] == Outcome.PLAYED and r.body["seconds"] >= WATCHED]
     if len(seen) < len(played):
         yield f"{len(played)} playbooks were played, and {len(seen)} seen at work: the watch is blind"
     spans = sorted(
         (_at(r) - timedelta(seconds=r.body["seconds"]), _at(r), f"{run} {r.body['step']} on node {r.body['node_id']}")
         for run, records in after.evidence.items()
         for r in records
-        if r.body["outcome"] == "played"
+        if r.body["outcome"] == Outcome.PLAYED
     )
     for (_, ended, first), (began, _, second) in pairwise(spans):
         if began < ended - timedelta(seconds=0.1):  # the record keeps tenths of a second

@@ -44,7 +44,7 @@ def test_a_broker_is_rendered_whole_and_started_and_a_second_run_changes_nothing
     assert Path(node.spec.broker(1).config_file).read_text() == expected
     pid = node.pid()
     second = to(node)
-    assert second.changed == () and second.diffs == ()
+    assert second.changed == () and second.diffs == () and not second.restarted
     assert node.pid() == pid and node.starts() == ["True"]
 
 
@@ -52,6 +52,7 @@ def test_a_running_broker_is_restarted_once_when_its_mode_changes(node: Node) ->
     to(node, BrokerMode.ZOOKEEPER)
     result = to(node)
     assert result.changed == ("Write the configuration", STOP, START)
+    assert result.restarted
     assert node.starts() == ["False", "True"]
     (diff,) = result.diffs
     assert "+zookeeper.metadata.migration.enable=true" in diff.render()
@@ -66,12 +67,13 @@ def test_a_restart_follows_when_only_the_secrets_changed(node: Node, monkeypatch
 
 def test_check_mode_says_what_would_change_and_changes_nothing(node: Node) -> None:
     before = node.files()
-    assert to(node, check=True).changed == (SECRETS, "Write the configuration", START)
+    first = to(node, check=True)
+    assert first.changed == (SECRETS, "Write the configuration", START) and not first.restarted
     assert node.files() == before and node.starts() == []
     to(node, BrokerMode.ZOOKEEPER)
     before, pid = node.files(), node.pid()
     result = to(node, check=True)
-    assert result.changed == ("Write the configuration", STOP, START)
+    assert result.changed == ("Write the configuration", STOP, START) and result.restarted
     assert "+zookeeper.metadata.migration.enable=true" in result.diffs[0].render()
     assert node.files() == before and node.pid() == pid
     assert to(node, BrokerMode.ZOOKEEPER, check=True).changed == ()

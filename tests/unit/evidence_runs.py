@@ -42,7 +42,7 @@ class Run:
 
     def play(self, task: str, step: str, node: int, phase: Phase, changed: list[str], seconds: float) -> None:
         began = self.clock + timedelta(seconds=1)
-        what = {"phase": phase.value, "step": step, "node_id": node, "changed": changed, "seconds": seconds}
+        what = {"phase": phase.value, "step": step, "node_id": node, "changed": changed, "restarted": STOP in changed, "seconds": seconds}
         what |= {"began_at": began, "ended_at": began + timedelta(seconds=seconds)}
         self.write(task, "played", what, after=seconds + 1.2)
 
@@ -61,7 +61,7 @@ class Run:
         return report
 
     def gate(self, gate: Gate, phase: Phase, parity: ParityReport | None, *, thinks: float, by: str) -> None:
-        summary = ParitySummary(parity.verdict.value, parity.digest, parity.offset, parity.finished_at.isoformat(), "| kind |") if parity else None
+        summary = ParitySummary(parity.verdict, parity.digest, parity.offset, parity.finished_at.isoformat(), "| kind |") if parity else None
         seen = observation(phase)
         proof = make_proof(gate, seen, SPEC, checks=CHECKS, parity=summary, rollback=rollback_plan(phase), made_at=self.clock)
         what = {"gate": gate.value, "digest": proof.digest, "phase": phase.value, "parity": parity.digest if parity else None, "proof": proof.to_dict()}

@@ -17,6 +17,7 @@ from kraft_runbook.cli.outputs import OUTPUTS, schema
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Unread, ZkMigrationState
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.migration.phases import Phase
+from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.procedures import observe as observing
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -187,9 +188,9 @@ def test_checks_are_listed(run: Run) -> None:
     assert "KRB-PRE-014  BLOCKING  Every partition has its state znode" in run("checks")[1]
 
 
-@pytest.mark.parametrize(("verdict", "code"), [("MATCH", 0), ("MISMATCH", 1), ("INCONCLUSIVE", 2)])
-def test_parity_exits_by_its_verdict(run: Run, monkeypatch: pytest.MonkeyPatch, verdict: str, code: int) -> None:
-    report = SimpleNamespace(verdict=SimpleNamespace(value=verdict), render_text=lambda: f"it is a {verdict}")
+@pytest.mark.parametrize(("verdict", "code"), [(Verdict.MATCH, 0), (Verdict.MISMATCH, 1), (Verdict.INCONCLUSIVE, 2)])
+def test_parity_exits_by_its_verdict(run: Run, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int) -> None:
+    report = SimpleNamespace(verdict=verdict, render_text=lambda: f"it is a {verdict}")
     module = ModuleType("kraft_runbook.parity.spark.full_comparison")
     module.run_parity = lambda *_, **__: report  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "kraft_runbook.parity.spark.full_comparison", module)

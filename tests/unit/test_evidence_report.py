@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-import yaml
 from evidence_runs import COUNTS, START, Run, back, forward
 
+from kraft_runbook.evidence.kinds import STOPPED_OUTDATED
 from kraft_runbook.evidence.record import EvidenceRecord, find_break, make_record
-from kraft_runbook.evidence.run_report import RESTART, RunReport, make_report
+from kraft_runbook.evidence.run_report import RunReport, make_report
 from kraft_runbook.evidence.text import render_text
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.parity_report import Verdict
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def read(run: Run, **options: str) -> RunReport:
@@ -115,9 +112,13 @@ def test_restarts_are_counted_by_what_was_stopped_not_by_what_was_played() -> No
     assert nodes[1].seconds == 15.7
 
 
-def test_the_playbooks_call_a_restart_what_the_report_counts_as_one() -> None:
-    tasks = (ROOT / "playbooks" / "tasks" / "restart.yml").read_text()
-    assert RESTART in [inner.get("name") for outer in yaml.safe_load(tasks) for inner in [outer, *outer.get("block", [])]]
+@pytest.mark.parametrize(
+    ("said", "counted"), [({"restarted": True}, 1), ({"restarted": False}, 0), ({}, 1)], ids=["restarted", "not restarted", "older record"]
+)
+def test_a_restart_is_what_the_playbook_reported_as_one_and_an_older_record_has_its_task(said: dict[str, bool], counted: int) -> None:
+    run = Run()
+    run.write("roll.broker_1.restart", "played", {"node_id": 1, "step": "roll", "changed": [STOPPED_OUTDATED], "seconds": 3.0, **said})
+    assert [node.restarts for node in read(run).nodes] == [counted]
 
 
 def test_a_failure_has_its_reason_and_when_it_was_overcome() -> None:
@@ -228,7 +229,7 @@ def test_every_record_of_a_run_before_it_had_more_in_it_can_still_be_read() -> N
     run = Run()
     run.write("gate_start.prove", "proven", {"gate": "start", "digest": "a" * 64, "phase": "ZOOKEEPER", "parity": None})
     run.write("gate_start.approve", "approved", {"gate": "start", "digest": "a" * 64, "by": "operator"})
-    run.write("roll.broker_1.restart", "played", {"step": "roll_brokers_to_hybrid", "node_id": 1, "changed": [RESTART], "seconds": 6.9})
+    run.write("roll.broker_1.restart", "played", {"step": "roll_brokers_to_hybrid", "node_id": 1, "changed": [STOPPED_OUTDATED], "seconds": 6.9})
     run.write("parity", "compared", {"verdict": "MATCH", "digest": "b" * 64, "offset": 5, "report": "parity.json"})
     report = read(run)
     assert report.gates[0].genuine is None and report.gates[0].answers[0].by == "operator"

@@ -15,13 +15,16 @@ from kraft_runbook.migration.gates import ParitySummary, make_proof
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
+from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 FINE = CheckResult("KRB-TEST-001", "all is well", Severity.BLOCKING, Verdict.PASS, "the evidence of it")
 WARNED = CheckResult("KRB-TEST-002", "there is room", Severity.WARNING, Verdict.FAIL, "broker 2 has 1 GiB", "make room")
 UNANSWERED = CheckResult("KRB-TEST-003", "all run", Severity.BLOCKING, Verdict.UNKNOWN, "broker 3 is silent", "look at it")
-MATCH = ParitySummary("MATCH", "p" * 64, 1000, (NOW - timedelta(minutes=10)).isoformat(), "**MATCH: 9 facts**\n\n| kind | same |", "parity_in_hybrid")
+MATCH = ParitySummary(
+    ParityVerdict.MATCH, "p" * 64, 1000, (NOW - timedelta(minutes=10)).isoformat(), "**MATCH: 9 facts**\n\n| kind | same |", "parity_in_hybrid"
+)
 PHASE = {Gate.START: Phase.ZOOKEEPER, Gate.DUAL_WRITE: Phase.HYBRID, Gate.FINALIZE: Phase.DUAL_WRITE, Gate.ROLLBACK: Phase.DUAL_WRITE}
 
 

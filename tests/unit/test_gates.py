@@ -19,6 +19,7 @@ from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.signatures import By, changes_since, concluded, proven_again, refusal, standing, too_old
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import rollback_plan
+from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.digests import digest_of
 from kraft_runbook.runbook.way_back import RollbackPlan
@@ -26,7 +27,7 @@ from kraft_runbook.runbook.way_back import RollbackPlan
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
 FINE = CheckResult("KRB-TEST-001", "all is well", Severity.BLOCKING, Verdict.PASS, "it is")
-MATCH = ParitySummary("MATCH", "p" * 64, 1000, NOW.isoformat(), "all the same", "parity_in_hybrid")
+MATCH = ParitySummary(ParityVerdict.MATCH, "p" * 64, 1000, NOW.isoformat(), "all the same", "parity_in_hybrid")
 ANYONE = SPEC.model_copy(update={"approvals": Approvals()})
 START, HYBRID, DUAL = observation(Phase.ZOOKEEPER), observation(Phase.HYBRID), observation(Phase.DUAL_WRITE)
 
@@ -422,7 +423,8 @@ def test_a_gate_takes_the_report_that_the_task_ended_with_and_no_other():
     assert concluded(journal.records, "soak", "d") is None, "in the middle of the soak"
     journal.write("soak", "compared", compared(digest="e"))
     assert concluded(journal.records, "soak", "d") is None
-    assert concluded(journal.records, "soak", "e") is journal.records[-1]
+    found = concluded(journal.records, "soak", "e")
+    assert found is not None and (found.digest, found.final) == ("e", True)
 
 
 # -- the proof itself ----------------------------------------------------------------------------------------------------------

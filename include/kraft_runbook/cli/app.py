@@ -120,7 +120,7 @@ def parity_command(
 
         save(save_proven, spec, report, secrets=environment_secrets())
     typer.echo(to_json("parity", report) if as_json else report.render_text())
-    raise typer.Exit({"MATCH": FINE, "MISMATCH": NO}.get(report.verdict.value, CANT_TELL))
+    raise typer.Exit({ParityVerdict.MATCH: FINE, ParityVerdict.MISMATCH: NO}.get(report.verdict, CANT_TELL))
 
 
 @app.command("plan")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kraft_runbook.evidence.body import Body, moment, number, part, parts, text, whole
+from kraft_runbook.evidence.kinds import Approved, Compared, Confirmed, OfGate, Proven, Rejected, of_kind
 from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.parity.parity_report import KindCount, ParityReport
+from kraft_runbook.parity.parity_report import KindCount
+from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
+from kraft_runbook.runbook.check_results import Verdict as CheckVerdict
 from kraft_runbook.runbook.digests import digest_of
 
 
@@ -41,6 +44,10 @@ class CheckLine:
     verdict: str
     evidence: str
 
+    @property
+    def passed(self) -> bool:
+        return self.verdict == CheckVerdict.PASS
+
 
 @dataclass(frozen=True, slots=True)
 class GateProof:
@@ -64,11 +71,11 @@ class GateProof:
 
 @dataclass(frozen=True, slots=True)
 class ParityRun:
-    """One comparison. ``genuine`` as for a gate's proof. ``obstacles``: why it is INCONCLUSIVE; ``differences``: samples, secrets as fingerprints."""
+    """One comparison. ``verdict`` None: it is none that parity gives. ``genuine`` as for a gate's proof. ``obstacles``: why it is INCONCLUSIVE; ``differences``: samples, secrets as fingerprints."""
 
     task: str
     at: datetime
-    verdict: str
+    verdict: ParityVerdict | None
     against: str
     offset: int | None
     end_offset: int | None
@@ -79,58 +86,62 @@ class ParityRun:
     digest: str
     genuine: bool | None
 
+    @property
+    def is_match(self) -> bool:
+        return self.verdict is ParityVerdict.MATCH
+
 
 def gate_proofs(records: Sequence[EvidenceRecord]) -> tuple[GateProof, ...]:
     """Every proof, in order, each with its answers."""
     found: dict[tuple[str, str], GateProof] = {}
-    for record in records:
-        body, at = record.body, datetime.fromisoformat(record.at)
-        outcome, key = body.get("outcome"), (text(body, "gate"), text(body, "digest"))
-        if outcome not in {"proven", "approved", "rejected", "confirmed"} or not all(key):
-            continue
-        if outcome == "proven":
-            found[key] = _proof(body, at)
+    for record, told in of_kind(records, OfGate):
+        at, key = datetime.fromisoformat(record.at), (told.gate, told.digest)
+        if not all(key):
             continue
         proof = found.get(key) or GateProof(*key, None, "", None, (), "", "")
-        if outcome == "confirmed":
-            repeated = {(text(s, "by"), text(s, "by_id"), moment(s, "answered_at")) for s in parts(body, "signatures")}
-            answers = tuple(replace(a, read_back=a.approved and (a.by, a.by_id, a.at) in repeated) for a in proof.answers)
-            found[key] = replace(proof, confirmed_at=at, answers=answers)
-        else:
-            answer = Answer(text(body, "by"), text(body, "by_id"), outcome == "approved", moment(body, "answered_at") or at, key[1])
-            found[key] = replace(proof, answers=(*proof.answers, answer))
+        match told:
+            case Proven():
+                found[key] = _proof(told, at)
+            case Approved() | Rejected():
+                answered_at = moment(record.body, "answered_at") or at
+                answer = Answer(told.by or "", told.by_id or "", isinstance(told, Approved), answered_at, told.digest)
+                found[key] = replace(proof, answers=(*proof.answers, answer))
+            case Confirmed():
+                repeated = {(text(s, "by"), text(s, "by_id"), moment(s, "answered_at")) for s in told.signatures}
+                answers = tuple(replace(a, read_back=a.approved and (a.by, a.by_id, a.at) in repeated) for a in proof.answers)
+                found[key] = replace(proof, confirmed_at=at, answers=answers)
     return tuple(found.values())
 
 
-def _proof(body: Body, at: datetime) -> GateProof:
-    proof = part(body, "proof")
+def _proof(proven: Proven, at: datetime) -> GateProof:
+    proof = proven.proof
     parity, rollback = part(proof, "parity"), part(proof, "rollback")
     return GateProof(
-        gate=text(body, "gate"),
-        digest=text(body, "digest"),
+        gate=proven.gate,
+        digest=proven.digest,
         proven_at=at,
-        phase=text(body, "phase"),
-        genuine=digest_of(proof) == body.get("digest") == proof.get("digest") if proof else None,
+        phase=proven.phase,
+        genuine=digest_of(proof) == proven.digest == proof.get("digest") if proof else None,
         checks=tuple(CheckLine(text(c, "code"), text(c, "title"), text(c, "verdict"), text(c, "evidence")) for c in parts(proof, "checks")),
-        parity=f"{text(parity, 'verdict')} at metadata offset {text(parity, 'offset')}, digest {text(parity, 'digest')}" if parity else text(body, "parity"),
+        parity=f"{text(parity, 'verdict')} at metadata offset {text(parity, 'offset')}, digest {text(parity, 'digest')}" if parity else proven.parity or "",
         rollback=f"{'possible' if rollback.get('possible') else 'not possible'}: {text(rollback, 'why')}" if rollback else "",
     )
 
 
 def parity_runs(records: Sequence[EvidenceRecord]) -> tuple[ParityRun, ...]:
     """Every comparison, in order."""
-    return tuple(_parity(record) for record in records if record.body.get("outcome") == "compared")
+    return tuple(_parity(record, compared) for record, compared in of_kind(records, Compared))
 
 
-def _parity(record: EvidenceRecord) -> ParityRun:
-    body = record.body
+def _parity(record: EvidenceRecord, compared: Compared) -> ParityRun:
+    body = compared.values
     started, finished = moment(body, "started_at"), moment(body, "finished_at")
     return ParityRun(
         task=text(body, "task"),
         at=datetime.fromisoformat(record.at),
-        verdict=text(body, "verdict"),
+        verdict=compared.verdict,
         against=text(body, "against"),
-        offset=whole(body, "offset"),
+        offset=compared.offset,
         end_offset=whole(body, "end_offset"),
         seconds=round((finished - started).total_seconds(), 1) if started and finished else number(body, "seconds"),
         counts=tuple(_count(each) for each in parts(body, "counts")),
@@ -139,8 +150,8 @@ def _parity(record: EvidenceRecord) -> ParityRun:
             for s in parts(body, "samples")
         ),
         obstacles=tuple(f"{text(o, 'problem')}. What to do: {text(o, 'way_out')}" for o in parts(body, "obstacles")),
-        digest=text(body, "digest"),
-        genuine=_is_the_report(body) if "counts" in body else None,
+        digest=compared.digest,
+        genuine=_holds_its_report(compared) if "counts" in body else None,
     )
 
 
@@ -149,10 +160,10 @@ def _count(each: Body) -> KindCount:
     return KindCount(text(each, "kind"), *(whole(each, name) or 0 for name in names))
 
 
-def _is_the_report(body: Body) -> bool:
+def _holds_its_report(compared: Compared) -> bool:
     """Whether the report in the record has the digest that it claims."""
     try:
-        ParityReport.from_dict({each.name: body[each.name] for each in fields(ParityReport)})
+        compared.parity_report()
     except (KeyError, TypeError, ValueError, AttributeError):
         return False
     return True

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from kraft_runbook.evidence import kinds
 from kraft_runbook.evidence.body import Body, clean, moment, number, part, parts, text, texts, whole
+from kraft_runbook.evidence.kinds import kind_of, of_kind
+from kraft_runbook.evidence.outcomes import BAD_OUTCOMES, OBSERVED_BEFORE, Outcome, outcome_of
 from kraft_runbook.evidence.proofs import GateProof, ParityRun, gate_proofs, parity_runs
 from kraft_runbook.evidence.record import FIRST, Break, EvidenceRecord, lacks
+from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
+from kraft_runbook.runbook.check_results import Verdict as CheckVerdict
 
-BAD_OUTCOMES = frozenset({"refused", "failed", "gave_up", "rejected"})
-RESTART = "Stop the service if its process is older than its files"
-"""The playbooks' task (playbooks/tasks/restart.yml) that a restart changes and a first start does not."""
-OBSERVED_BEFORE = frozenset({"played", "left_kraft"})
-"""Outcomes whose record carries the phase that was observed before the step, not after it."""
 MOMENTS = ("began_at", "ready_at", "caught_up_at", "fenced_at", "drained_at", "proven_at", "stopped_at", "deleted_at", "elected_at", "known_at")
 """The moments of leaving KRaft, in their order."""
 LEADING_FIGURES = ("acknowledged", "read_back", "lost", "duplicated")
@@ -184,25 +184,24 @@ def make_report(run: str, records: Sequence[EvidenceRecord], broken: Break | Non
         gates=gate_proofs(sound),
         parity=parity_runs(sound),
         nodes=_nodes(sound),
-        windows=tuple(_window(r) for r in sound if r.body.get("outcome") == "left_kraft"),
-        workloads=tuple(_workload(r) for r in sound if r.body.get("outcome") == "workload"),
+        windows=tuple(_window(record, left) for record, left in of_kind(sound, kinds.LeftKraft)),
+        workloads=tuple(_workload(record, told) for record, told in of_kind(sound, kinds.Workload)),
         problems=_problems(sound, trusted),
         entries=entries,
     )
 
 
 def _outcome(records: Sequence[EvidenceRecord]) -> tuple[str, bool | None]:
-    closings = [place for place, record in enumerate(records) if record.body.get("outcome") == "closed"]
+    closings = tuple(of_kind(records, kinds.Closed))
     if not closings:
         return "under way, or ended without a closing report", None
-    body = records[closings[-1]].body
-    phase, failed = text(body, "phase"), texts(body, "failed")
-    if any(record.body.get("outcome") != "workload" for record in records[closings[-1] + 1 :]):
-        return f"closed in {phase}, then resumed: under way, or ended without a closing report", None
-    if body.get("succeeded") is True:
-        return f"succeeded in {phase}", True
-    stopped = f"stopped in {phase}" + (f"; failed: {', '.join(failed)}" if failed else "")
-    return (stopped, False) if failed or body.get("succeeded") is False else (f"closed in {phase}", None)
+    record, closed = closings[-1]
+    if any(outcome_of(later.body) is not Outcome.WORKLOAD for later in records[record.sequence + 1 :]):
+        return f"closed in {closed.phase}, then resumed: under way, or ended without a closing report", None
+    if closed.succeeded:
+        return f"succeeded in {closed.phase}", True
+    stopped = f"stopped in {closed.phase}" + (f"; failed: {', '.join(closed.failed)}" if closed.failed else "")
+    return (stopped, False) if closed.failed or closed.succeeded is False else (f"closed in {closed.phase}", None)
 
 
 def _entry(record: EvidenceRecord, *, trusted: bool) -> Entry:
@@ -231,62 +230,58 @@ def _entry(record: EvidenceRecord, *, trusted: bool) -> Entry:
 
 def _reason(body: Body) -> str | None:
     """Why this record tells of something that went wrong; None where it does not."""
-    outcome = text(body, "outcome")
     if text(body, "error"):
         return text(body, "error")
-    if outcome == "rejected":
-        return f"rejected by {text(body, 'by')}"
-    if outcome == "compared" and text(body, "verdict") != "MATCH":
-        return "; ".join([f"parity is {text(body, 'verdict')}", *(text(o, "problem") for o in parts(body, "obstacles"))])
-    if outcome == "way_back" and (body.get("possible") is not True or texts(body, "threats")):
-        closed = "about to be closed" if body.get("possible") is True else f"closed: {text(body, 'why')}"
-        return f"the way back is {closed}; {', '.join(texts(body, 'threats'))}".removesuffix("; ")
-    if outcome in BAD_OUTCOMES:
-        return "the record does not say why"
-    return None
+    match kind_of(body):
+        case kinds.Rejected(by=by):
+            return f"rejected by {by or ''}"
+        case kinds.Compared(verdict=verdict) if verdict is not ParityVerdict.MATCH:
+            return "; ".join([f"parity is {text(body, 'verdict')}", *(text(o, "problem") for o in parts(body, "obstacles"))])
+        case kinds.WayBack() as way_back if not way_back.possible or way_back.threats:
+            closed = "about to be closed" if way_back.possible else f"closed: {way_back.why}"
+            return f"the way back is {closed}; {', '.join(way_back.threats)}".removesuffix("; ")
+    return "the record does not say why" if outcome_of(body) in BAD_OUTCOMES else None
 
 
 def _summary(body: Body) -> str:
-    outcome, gate, digest = text(body, "outcome"), text(body, "gate"), text(body, "digest")
-    match outcome:
-        case "began":
-            return f"{'dry run' if body.get('dry_run') is True else 'the run'}, on {text(body, 'host')}"
-        case "checked":
-            results = parts(part(body, "checks"), "results")
-            missed = [text(r, "code") for r in results if text(r, "verdict") != "PASS"]
+    match kind_of(body):
+        case kinds.Began() as began:
+            return f"{'dry run' if began.dry_run else 'the run'}, on {began.host}"
+        case kinds.Checked() as checked:
+            results = parts(checked.checks, "results")
+            missed = [text(r, "code") for r in results if text(r, "verdict") != CheckVerdict.PASS]
             return f"{len(results) - len(missed)} of {len(results)} checks pass" + (f"; not: {', '.join(missed)}" if missed else "")
-        case "proven" | "confirmed" | "begins":
-            return f"gate {gate}, proof {digest[:12]}"
-        case "asked":
-            return f"gate {gate}, proof {digest[:12]}, signature {text(body, 'number')} of {text(body, 'needed')}"
-        case "turned_away":
-            return f"gate {gate}, the answer by {text(body, 'by')} does not count: {text(body, 'why')}"
-        case "approved" | "rejected":
-            return f"gate {gate}, proof {digest[:12]}, by {text(body, 'by')}"
-        case "played":
-            return f"node {text(body, 'node_id')}: {', '.join(texts(body, 'changed')) or 'nothing to change'}"
-        case "already_done":
-            return text(body, "why")
-        case "reached":
-            copied = number(part(body, "copy"), "seconds")
-            about = f", node {text(body, 'node_id')}" if text(body, "node_id") else "" if copied is None else f", the copy itself {copied:.1f} s"
-            return text(body, "condition") + about
-        case "compared":
+        case kinds.Asked() as asked:
+            return f"gate {asked.gate}, proof {asked.digest[:12]}, signature {asked.number} of {asked.needed}"
+        case kinds.TurnedAway() as answer:
+            return f"gate {answer.gate}, the answer by {answer.by or ''} does not count: {answer.why}"
+        case kinds.Approved() | kinds.Rejected() as answer:
+            return f"gate {answer.gate}, proof {answer.digest[:12]}, by {answer.by or ''}"
+        case kinds.OfGate() as at:
+            return f"gate {at.gate}, proof {at.digest[:12]}"
+        case kinds.Played() as played:
+            return f"node {played.node_id}: {', '.join(played.changed) or 'nothing to change'}"
+        case kinds.AlreadyDone(why=why):
+            return why
+        case kinds.Reached() as reached:
+            copied = number(reached.copy, "seconds")
+            about = f", node {reached.node_id}" if reached.node_id is not None else "" if copied is None else f", the copy itself {copied:.1f} s"
+            return reached.condition + about
+        case kinds.Compared() as compared:
             same = sum(whole(each, "both") or 0 for each in parts(body, "counts"))
-            return f"{text(body, 'verdict')} at metadata offset {text(body, 'offset')}" + (f", {same} facts the same" if same else "")
-        case "closed":
-            failed = texts(body, "failed")
-            return f"in {text(body, 'phase')}" + (f"; failed: {', '.join(failed)}" if failed else "")
-        case "planned":
-            return f"to {text(body, 'goal')}, {len(texts(body, 'steps'))} steps"
-        case "way_back":
-            return _reason(body) or f"open: {text(body, 'why')}"
-        case "left_kraft":
-            gone, logs = ", ".join(texts(body, "gone")), "; ".join(texts(body, "logs_read"))
+            return f"{text(body, 'verdict')} at metadata offset {compared.offset}" + (f", {same} facts the same" if same else "")
+        case kinds.Closed() as closed:
+            return f"in {closed.phase}" + (f"; failed: {', '.join(closed.failed)}" if closed.failed else "")
+        case kinds.Planned() as planned:
+            return f"to {planned.goal}, {len(planned.steps)} steps"
+        case kinds.WayBack(why=why):
+            return _reason(body) or f"open: {why}"
+        case kinds.LeftKraft(values=left):
+            gone, logs = ", ".join(texts(left, "gone")), "; ".join(texts(left, "logs_read"))
             on_trust = f"; controller {gone} counted as stopped on the operator's word" if gone else ""
-            return f"no controller for {text(body, 'window_seconds')} s" + on_trust + (f"; the copy was never committed: {logs}" if logs else "")
-        case "workload":
-            return ", ".join(f"{name} {text(body, name)}" for name in ("acknowledged", "lost", "duplicated") if name in body)
+            return f"no controller for {text(left, 'window_seconds')} s" + on_trust + (f"; the copy was never committed: {logs}" if logs else "")
+        case kinds.Workload(values=account):
+            return ", ".join(f"{name} {text(account, name)}" for name in ("acknowledged", "lost", "duplicated") if name in account)
     return _reason(body) or "; ".join(f"{clean(k)} {text(body, k)}" for k in body if k not in HIDDEN)[:300]
 
 
@@ -301,11 +296,11 @@ def _phases(entries: Sequence[Entry]) -> tuple[PhaseSpan, ...]:
 
 def _nodes(records: Sequence[EvidenceRecord]) -> tuple[NodeWork, ...]:
     steps: dict[int, list[NodeStep]] = {}
-    for record in records:
-        node = whole(record.body, "node_id")
-        if record.body.get("outcome") == "played" and node is not None:
-            entry, changed = _entry(record, trusted=True), texts(record.body, "changed")
-            steps.setdefault(node, []).append(NodeStep(text(record.body, "step"), entry.began, entry.seconds or 0.0, changed, RESTART in changed))
+    for record, played in of_kind(records, kinds.Played):
+        if played.node_id is not None:
+            entry = _entry(record, trusted=True)
+            step = NodeStep(played.step, entry.began, entry.seconds or 0.0, played.changed, played.was_restart)
+            steps.setdefault(played.node_id, []).append(step)
     return tuple(NodeWork(node, sum(s.restarted for s in done), round(sum(s.seconds for s in done), 1), tuple(done)) for node, done in sorted(steps.items()))
 
 
@@ -319,8 +314,8 @@ def _problems(records: Sequence[EvidenceRecord], entries: Sequence[Entry]) -> tu
     return tuple(found)
 
 
-def _window(record: EvidenceRecord) -> ControllerlessWindow:
-    body = record.body
+def _window(record: EvidenceRecord, left: kinds.LeftKraft) -> ControllerlessWindow:
+    body = left.values
     known = [(name.removesuffix("_at"), at) for name in MOMENTS if (at := moment(body, name)) is not None]
     zero = moment(body, "fenced_at") or (known[0][1] if known else datetime.fromisoformat(record.at))
     moments = tuple(Moment(name, at, round((at - zero).total_seconds(), 3)) for name, at in known)
@@ -335,9 +330,8 @@ def _window(record: EvidenceRecord) -> ControllerlessWindow:
     )
 
 
-def _workload(record: EvidenceRecord) -> Workload:
-    body = record.body
-    account = part(body, "workload") or body
+def _workload(record: EvidenceRecord, told: kinds.Workload) -> Workload:
+    account = part(told.values, "workload") or told.values
     names = [name for name in dict.fromkeys((*LEADING_FIGURES, *account)) if name in account and name not in HIDDEN and account[name] not in ([], None)]
     figures = tuple(Figure(clean(name).replace("_", " "), text(account, name)) for name in names)
     acknowledged, lost, duplicated = (whole(account, name) for name in ("acknowledged", "lost", "duplicated"))

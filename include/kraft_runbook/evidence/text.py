@@ -50,7 +50,7 @@ def _first_line(text: str) -> str:
 
 
 def _gate(gate: GateProof) -> list[str]:
-    passed = sum(c.verdict == "PASS" for c in gate.checks)
+    passed = sum(c.passed for c in gate.checks)
     lines = [f"gate {gate.gate}: proof {gate.digest} ({describe(gate.genuine)})"]
     lines += ["  THIS RUN HAS NO RECORD OF THAT PROOF"] if gate.proven_at is None else []
     lines += [f"  {passed} of {len(gate.checks)} checks pass" + (f"; parity {gate.parity}" if gate.parity else "")] if gate.checks else []
@@ -65,7 +65,7 @@ def _read_back(answer: Answer) -> str:
 
 def _parity(parity: ParityRun) -> list[str]:
     lines = [
-        f"parity {parity.task}: {parity.verdict}, metadata offsets {parity.offset} to {parity.end_offset}, report {parity.digest} ({describe(parity.genuine)})"
+        f"parity {parity.task}: {parity.verdict or 'an unknown verdict'}, metadata offsets {parity.offset} to {parity.end_offset}, report {parity.digest} ({describe(parity.genuine)})"
     ]
     lines += [f"  {c.kind:<20}{c.both:>9} same, {c.only_zookeeper + c.only_kraft + c.differ} not, {c.undecoded} unread" for c in parity.counts]
     return lines + [f"  {each}" for each in (*parity.obstacles, *parity.differences)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraft_runbook.evidence.body import Body, moment, number, part, parts, text, whole
+from kraft_runbook.evidence.body import Body, moment, number, parts, text, whole
+from kraft_runbook.evidence.kinds import Proven, Reached, kind_of
 from kraft_runbook.migration.checks.copy import EXPECTED_COPY
 from kraft_runbook.migration.conditions import METADATA_COPIED
 from kraft_runbook.migration.copy_tuning import duration
@@ -13,12 +14,12 @@ from kraft_runbook.migration.transitions import Gate
 
 def copy_account(bodies: Sequence[Body]) -> str | None:
     """The copy in a sentence or two, from the bodies of a run's records; None where this run did not wait for one."""
-    waits = [body for body in bodies if body.get("outcome") == "reached" and body.get("condition") == METADATA_COPIED.name]
+    waits = [told for body in bodies if isinstance(told := kind_of(body), Reached) and told.condition == METADATA_COPIED.name]
     if not waits:
         return None
-    spans = [part(body, "copy") for body in waits if number(part(body, "copy"), "seconds") is not None]
+    spans = [each.copy for each in waits if number(each.copy, "seconds") is not None]
     said = _real(spans[-1]) if spans else "How long the metadata's copy took is not known: a snapshot took the place of its records before they were read"
-    lasted = number(waits[0], "seconds")
+    lasted = waits[0].seconds
     if lasted is not None:
         said += f"; the wait for it and for dual writes, {duration(lasted)}"
     expected = _expected(bodies)
@@ -34,6 +35,6 @@ def _real(span: Body) -> str:
 
 
 def _expected(bodies: Sequence[Body]) -> str:
-    proofs = [part(body, "proof") for body in bodies if body.get("outcome") == "proven" and body.get("gate") == Gate.START.value]
-    told = [text(check, "evidence") for proof in proofs for check in parts(proof, "checks") if check.get("code") == EXPECTED_COPY]
-    return told[-1] if told else ""
+    proofs = [told.proof for body in bodies if isinstance(told := kind_of(body), Proven) and told.gate == Gate.START.value]
+    expected = [text(check, "evidence") for proof in proofs for check in parts(proof, "checks") if check.get("code") == EXPECTED_COPY]
+    return expected[-1] if expected else ""

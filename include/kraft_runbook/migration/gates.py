@@ -16,6 +16,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, wa
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import TABLE, Gate
+from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.digests import digest_of, sha256_of
 from kraft_runbook.runbook.way_back import RollbackPlan
@@ -42,7 +43,7 @@ UNREAD = "unread"
 class ParitySummary:
     """What a gate keeps of a parity report: its verdict, digest, offset, one line a record kind, and the task that made it."""
 
-    verdict: str
+    verdict: ParityVerdict
     digest: str
     offset: int
     finished_at: str
@@ -87,7 +88,7 @@ class Proof:
         if terms.needs_parity:
             if self.parity is None:
                 found.append("parity was not measured")
-            elif self.parity.verdict != "MATCH":
+            elif self.parity.verdict is not ParityVerdict.MATCH:
                 found.append(f"parity is {self.parity.verdict}, not MATCH")
         return tuple(found)
 
@@ -106,7 +107,7 @@ class Proof:
             state=data["state"],
             cluster_file=data["cluster_file"],
             checks=tuple(CheckResult.from_dict(c) for c in data["checks"]),
-            parity=ParitySummary(**parity) if parity else None,
+            parity=ParitySummary(**{**parity, "verdict": ParityVerdict(parity["verdict"])}) if parity else None,
             rollback=RollbackPlan(**{**rollback, "steps": tuple(rollback["steps"]), "risks": tuple(rollback["risks"])}),
             needed=data["needed"],
             triggered_by=data["triggered_by"],

@@ -15,11 +15,13 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.evidence.body import moment, parts, text
+from kraft_runbook.evidence.body import moment, text
+from kraft_runbook.evidence.kinds import Approved, Asked, Begins, Compared, Confirmed, OfGate, Proven, Rejected, of_kind
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.migration.gates import UNREAD, Proof, digest_of_file, state_of
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.runbook.digests import digest_of
 
 APPROVE_TASKS = ("approve", "approve_second")
@@ -75,52 +77,49 @@ def standing(records: Sequence[EvidenceRecord], gate: Gate) -> Standing:
     """Read the gate's records. An approval counts where the same try of the same task had asked for it, and did not ask again since."""
     now = Standing(gate)
     asked: dict[str, tuple[str, str]] = {}
-    for record in records:
-        body = record.body
-        task, digest = text(body, "task"), text(body, "digest")
-        if body.get("gate") != gate.value or not digest:
+    for record, told in of_kind(records, OfGate):
+        task, digest = text(record.body, "task"), told.digest
+        if told.gate != gate.value or not digest:
             continue
         here = task.removeprefix(f"gate_{gate.value}.") if task.startswith(f"gate_{gate.value}.") else ""
-        key = (text(body, "task_instance"), digest)
-        match text(body, "outcome"), here:
-            case "proven", "prove":
+        match told, here:
+            case Proven(passed=passed), "prove":
                 now = replace(
                     now,
                     digest=digest,
                     provings=now.provings + 1,
-                    passed=body.get("passed") is True,
+                    passed=passed,
                     rejected_by="",
                     confirmed="",
                     read_back=frozenset(),
                     begun=False,
                 )
                 asked.clear()
-            case "asked", task_name if task_name in APPROVE_TASKS:
-                asked[here] = key
+            case Asked(task_instance=instance), task_name if task_name in APPROVE_TASKS:
+                asked[here] = (instance, digest)
                 left = tuple(s for s in now.signatures if s.task != here)
                 now = replace(now, signatures=left, rejected_by="", confirmed="", read_back=frozenset(), begun=False)
-            case "approved", task_name if task_name in APPROVE_TASKS and asked.get(here) == key:
-                signed = _signature(record, here)
+            case Approved(task_instance=instance), task_name if task_name in APPROVE_TASKS and asked.get(here) == (instance, digest):
+                signed = _signature(record, told, here)
                 if signed:
                     given = (*(s for s in now.signatures if s.task != here), signed)
                     now = replace(now, signatures=given, confirmed="", read_back=frozenset(), begun=False)
-            case "rejected", task_name if task_name in APPROVE_TASKS and digest == now.digest:
-                now = replace(now, rejected_by=text(body, "by") or "someone", confirmed="", begun=False)
-            case "confirmed", "confirm":
-                read_back = frozenset(text(each, "task_instance") for each in parts(body, "signatures"))
+            case Rejected(by=by), task_name if task_name in APPROVE_TASKS and digest == now.digest:
+                now = replace(now, rejected_by=by or "someone", confirmed="", begun=False)
+            case Confirmed(signatures=repeated), "confirm":
+                read_back = frozenset(text(each, "task_instance") for each in repeated)
                 now = replace(now, confirmed=digest, read_back=read_back, begun=False)
-            case "begins", _ if digest == now.digest == now.confirmed:
+            case Begins(), _ if digest == now.digest == now.confirmed:
                 now = replace(now, begun=True)
     return now
 
 
-def _signature(record: EvidenceRecord, task: str) -> Signature | None:
-    body = record.body
-    when, name = moment(body, "answered_at"), text(body, "by")
+def _signature(record: EvidenceRecord, told: Approved, task: str) -> Signature | None:
+    when, name = moment(record.body, "answered_at"), told.by
     if when is None or not name:
         return None
     at = datetime.fromisoformat(record.at)
-    return Signature(text(body, "digest"), name, text(body, "by_id") or name, when, task, text(body, "task_instance"), record.sequence, at)
+    return Signature(told.digest, name, told.by_id or name, when, task, told.task_instance, record.sequence, at)
 
 
 def proven_again(records: Sequence[EvidenceRecord], task: str, signatures: Sequence[Signature]) -> bool:
@@ -128,20 +127,24 @@ def proven_again(records: Sequence[EvidenceRecord], task: str, signatures: Seque
 
     It has no age of its own: it is younger than the proof that was signed, whose age counts (``refusal``).
     """
-    compared = [r for r in records if r.body.get("outcome") == "compared" and r.body.get("task") == task]
+    compared = _comparisons(records, task)
     if not compared or not signatures:
         return False
-    latest = compared[-1]
+    latest, told = compared[-1]
     began = moment(latest.body, "started_at")
     last = max(signatures, key=lambda s: s.sequence)
-    return text(latest.body, "verdict") == "MATCH" and latest.sequence > last.sequence and began is not None and began >= last.approved_at
+    return told.verdict is Verdict.MATCH and latest.sequence > last.sequence and began is not None and began >= last.approved_at
 
 
-def concluded(records: Sequence[EvidenceRecord], task: str, digest: str) -> EvidenceRecord | None:
-    """The record of the comparison that this task ended with; None where it has another digest, or the task made another one since, or has not ended."""
-    compared = [r for r in records if r.body.get("outcome") == "compared" and r.body.get("task") == task]
-    latest = compared[-1].body if compared else {}
-    return compared[-1] if text(latest, "digest") == digest and latest.get("final") is True else None
+def concluded(records: Sequence[EvidenceRecord], task: str, digest: str) -> Compared | None:
+    """The comparison that this task ended with; None where it has another digest, or the task made another one since, or has not ended."""
+    compared = _comparisons(records, task)
+    latest = compared[-1][1] if compared else None
+    return latest if latest and latest.final and latest.digest == digest else None
+
+
+def _comparisons(records: Sequence[EvidenceRecord], task: str) -> list[tuple[EvidenceRecord, Compared]]:
+    return [(record, told) for record, told in of_kind(records, Compared) if record.body.get("task") == task]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ the terminal's hang-up, so it would go on to further tasks. The one task that ru
 class HostReport:
     """What one host reported: tasks that changed something, diffs as (path, before, after), how many tasks went well, what was read.
 
-    ``failure`` is (task, message, way out) of what ended it; ``clock`` is the host's time with the time here before and after reading it.
+    ``restarted``: a module said that it restarted the service. ``failure`` is (task, message, way out) of what ended it; ``clock`` is the host's time with the time here before and after reading it.
     """
 
     changed: tuple[str, ...] = ()
@@ -59,6 +59,7 @@ class HostReport:
     facts: Mapping[str, Any] = field(default_factory=dict)
     failure: tuple[str, str, str | None] | None = None
     clock: tuple[float, float, float] | None = None
+    restarted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +330,7 @@ class _Fold:
                 facts={**report.facts, **cast(Mapping[str, Any], result.get("host_state") or {})},
                 failure=report.failure,
                 clock=(float(result["clock"]), _seconds(data["start"]), _seconds(data["end"])) if "clock" in result else report.clock,
+                restarted=report.restarted or result.get("restarted") is True,
             )
             return
         said = [result.get("msg") or result.get("censored") or "no reason given", str(result.get("module_stderr") or "").strip()]
@@ -337,7 +339,7 @@ class _Fold:
         if kind == "runner_on_unreachable":
             message = f"the host can't be reached: {message}"
             way_out = way_out or "check 'reach' in the cluster file: user, port, private_key_file; the host's key must be in known_hosts (docs/hosts.md)"
-        self._hosts[host] = HostReport(report.changed, report.diffs, report.ok, report.facts, (task, message, way_out), report.clock)
+        self._hosts[host] = HostReport(report.changed, report.diffs, report.ok, report.facts, (task, message, way_out), report.clock, report.restarted)
         if self._on_failure is not None:
             self._on_failure(host, message)
 

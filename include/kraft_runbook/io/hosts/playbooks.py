@@ -64,7 +64,10 @@ class ConfigDiff:
 
 @dataclass(frozen=True, slots=True)
 class PlaybookResult:
-    """A playbook that went well on one node. ``changed``: the tasks that changed something (with ``check``: that would); ``ok``: tasks in all."""
+    """A playbook that went well on one node. ``changed``: the tasks that changed something (with ``check``: that would); ``ok``: tasks in all.
+
+    ``restarted``: a process that ran was stopped, and one runs again with the current files (with ``check``: would be, and would).
+    """
 
     playbook: str
     node_id: int
@@ -74,6 +77,7 @@ class PlaybookResult:
     facts: Mapping[str, Any]
     started_at: datetime
     finished_at: datetime
+    restarted: bool = False
 
 
 def provision_controller(
@@ -240,7 +244,7 @@ def run_playbook(
     host = report.hosts[host_name(node)]
     _raise_unless_successful(playbook, node, report, host)
     diffs = tuple(ConfigDiff(*each) for each in host.diffs)
-    return PlaybookResult(playbook, node_id, host.changed, diffs, host.ok, host.facts, began, datetime.now(UTC))
+    return PlaybookResult(playbook, node_id, host.changed, diffs, host.ok, host.facts, began, datetime.now(UTC), host.restarted)
 
 
 def gather_host_facts(spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, state_dir: Path | None = None) -> dict[int, HostState]:

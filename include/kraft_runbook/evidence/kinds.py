@@ -1,0 +1,335 @@
+"""What a record of each outcome holds: one small value an outcome. ``Kind.body`` writes it, ``kind_of`` reads it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TypeVar
+
+from kraft_runbook.evidence.body import Body, part
+from kraft_runbook.evidence.kind import Kind, Values
+from kraft_runbook.evidence.outcomes import Outcome, outcome_of
+from kraft_runbook.evidence.record import EvidenceRecord
+from kraft_runbook.parity.parity_report import ParityReport, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Began(Kind):
+    """A run begins. ``host``: where its first task runs."""
+
+    outcome = Outcome.BEGAN
+    dry_run: bool
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked(Kind):
+    """``checks``: a ChecksReport."""
+
+    outcome = Outcome.CHECKED
+    phase: str
+    checks: Body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfGate(Kind):
+    """What happens at a gate, to the proof with this digest."""
+
+    gate: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proven(OfGate):
+    """``parity``: the digest of the parity report that the proof rests on. ``passed``: nothing was left to sign for."""
+
+    outcome = Outcome.PROVEN
+    phase: str
+    parity: str | None
+    passed: bool
+    proof: Body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtTask(OfGate):
+    """``task_instance``: Airflow's id of the try of the task that asks."""
+
+    task_instance: str
+    try_number: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(AtTask):
+    """A signature is asked for: the first or the second (``number``) of those ``needed``."""
+
+    outcome = Outcome.ASKED
+    number: int | None
+    needed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered(AtTask):
+    """``by``: Airflow's name of the person; ``by_id``: Airflow's id, which older records lack. ``answered_at``: ISO 8601."""
+
+    by: str | None
+    by_id: str | None
+    answered_at: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved(Answered):
+    """The proof was signed."""
+
+    outcome = Outcome.APPROVED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected(Answered):
+    """The run stops."""
+
+    outcome = Outcome.REJECTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnedAway(Answered):
+    """An answer that does not count. ``chosen``: the options that were chosen."""
+
+    outcome = Outcome.TURNED_AWAY
+    chosen: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed(OfGate):
+    """``signatures``: the approvals as Airflow itself repeated them."""
+
+    outcome = Outcome.CONFIRMED
+    phase: str
+    signatures: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begins(OfGate):
+    """A step behind the gate begins to act."""
+
+    outcome = Outcome.BEGINS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played(Kind):
+    """A playbook on one node. ``changed``: the titles of its tasks that changed something.
+
+    ``restarted``: the playbook stopped a process that ran, and one runs again. Older records don't say so: ``was_restart`` does.
+    """
+
+    outcome = Outcome.PLAYED
+    phase: str
+    step: str
+    node_id: int | None
+    changed: tuple[str, ...]
+    seconds: float | None
+    began_at: datetime | None
+    ended_at: datetime | None
+    restarted: bool | None = None
+
+    @property
+    def was_restart(self) -> bool:
+        return STOPPED_OUTDATED in self.changed if self.restarted is None else self.restarted
+
+
+STOPPED_OUTDATED = "Stop the service if its process is older than its files"
+"""In records without ``restarted``: the title of the task that a restart changed and a first start did not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyDone(Kind):
+    """Nothing was left to do on the node, or, without ``node_id``, on any."""
+
+    outcome = Outcome.ALREADY_DONE
+    phase: str
+    step: str
+    why: str
+    node_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited(Kind):
+    """A wait for a condition. ``values``: what the condition keeps of the cluster that it held for."""
+
+    values: Values
+    condition: str
+    node_id: int | None
+    began_at: datetime | None
+    seconds: float | None
+    error: str
+
+    @property
+    def copy(self) -> Body:
+        """Of the wait for the metadata copy: the copy's own span by the metadata log's clock. Empty where it could not be read, or there was none."""
+        return part(self.values, "copy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached(Waited):
+    """It held in time."""
+
+    outcome = Outcome.REACHED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaveUp(Waited):
+    """The deadline passed, or the cluster can't get there: ``error`` says which."""
+
+    outcome = Outcome.GAVE_UP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared(Kind):
+    """A comparison. ``values``: its ParityReport. ``report``: the report's file. ``final``: the task ends with it. ``verdict`` None: it is unknown."""
+
+    outcome = Outcome.COMPARED
+    values: Values
+    verdict: Verdict | None
+    digest: str
+    offset: int | None
+    report: str
+    final: bool
+    phase: str
+
+    def parity_report(self) -> ParityReport:
+        """Raises KeyError, TypeError, ValueError or AttributeError where the record holds none, or one whose digest does not fit."""
+        return ParityReport.from_dict({each.name: self.values[each.name] for each in fields(ParityReport)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned(Kind):
+    """A rollback's plan. ``gone``: controllers whose hosts are gone for good, on the operator's word."""
+
+    outcome = Outcome.PLANNED
+    phase: str
+    goal: str
+    steps: tuple[str, ...]
+    risks: tuple[str, ...]
+    gone: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored(Kind):
+    """Controllers were ``started`` so that one leads. ``why``: what was wrong with the quorum."""
+
+    outcome = Outcome.RESTORED
+    phase: str
+    why: str
+    started: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsRead(Kind):
+    """What each controller's own log shows. ``why_not``: why that is no proof that the copy was never committed; None where it is."""
+
+    outcome = Outcome.LOGS_READ
+    phase: str
+    logs: tuple[str, ...]
+    why_not: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftKraft(Kind):
+    """``values``: a Departure."""
+
+    outcome = Outcome.LEFT_KRAFT
+    values: Values
+    phase: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutOff(Kind):
+    """A broker that is restarted out of turn."""
+
+    outcome = Outcome.CUT_OFF
+    phase: str
+    node_id: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayBack(Kind):
+    """Whether the cluster can go back to ZooKeeper. ``threats``: the codes of the checks that fail. ``seconds``, ``window_seconds``: the estimate."""
+
+    outcome = Outcome.WAY_BACK
+    phase: str
+    possible: bool
+    why: str
+    steps: tuple[str, ...]
+    threats: tuple[str, ...]
+    seconds: float | None
+    window_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretsRemoved(Kind):
+    """``nodes``: those whose host held some of ZooKeeper's secrets."""
+
+    outcome = Outcome.SECRETS_REMOVED
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRefused(Kind):
+    """A task changed nothing, for the reason that ``error`` gives with the way out."""
+
+    outcome = Outcome.REFUSED
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFailed(Kind):
+    """A task ended in an error."""
+
+    outcome = Outcome.FAILED
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed(Kind):
+    """The closing report. ``failed``: tasks. ``copy``: what is said of the metadata copy, where the run waited for one."""
+
+    outcome = Outcome.CLOSED
+    phase: str
+    succeeded: bool | None
+    failed: tuple[str, ...]
+    brokers_in_kraft: int | None
+    copy: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload(Kind):
+    """What traffic saw of the run. ``values``: the account, or a body that holds it under ``workload``."""
+
+    outcome = Outcome.WORKLOAD
+    values: Values
+
+
+KINDS: Mapping[Outcome, type[Kind]] = {
+    kind.outcome: kind
+    for kind in (
+        *(Began, Checked, Proven, Asked, Approved, Rejected, TurnedAway, Confirmed, Begins, Played, AlreadyDone, Reached, GaveUp, Compared),
+        *(Planned, Restored, LogsRead, LeftKraft, CutOff, WayBack, SecretsRemoved, TaskRefused, TaskFailed, Closed, Workload),
+    )
+}
+K = TypeVar("K", bound=Kind)
+
+
+def kind_of(body: Body) -> Kind | None:
+    """What a record tells; None where this version does not know its outcome."""
+    outcome = outcome_of(body)
+    return None if outcome is None else KINDS[outcome].read(body)
+
+
+def of_kind(records: Iterable[EvidenceRecord], kind: type[K]) -> Iterator[tuple[EvidenceRecord, K]]:
+    """The records of this kind, in order, each with what it tells."""
+    for record in records:
+        told = kind_of(record.body)
+        if isinstance(told, kind):
+            yield record, told
