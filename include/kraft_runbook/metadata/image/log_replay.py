@@ -12,8 +12,8 @@ import numpy as np
 from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind, Row
+from kraft_runbook.metadata.garbage import uncollected
 from kraft_runbook.metadata.image.bulk_replay import BulkReplay
-from kraft_runbook.metadata.image.garbage import uncollected
 from kraft_runbook.metadata.image.image import Key, MetadataImage, Touched
 from kraft_runbook.metadata.log.frames import Garbled, Record
 from kraft_runbook.metadata.log.log_chunks import Chunk
