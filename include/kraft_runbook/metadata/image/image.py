@@ -107,7 +107,7 @@ class MetadataImage:
                 touched.of(self, Kind.BROKER, [values["id"] if "id" in values else values["broker_id"]])
                 apply_to_registrations(self.registrations, record.api_key, values)
             case _:
-                pass  # NoOp, RegisterController and transaction marks hold nothing that ZooKeeper has
+                pass  # NoOp, RegisterController, ClearElr and transaction marks hold nothing that ZooKeeper has
 
     def _remove_topic(self, topic_id: UUID, touched: Touched) -> None:
         self._thaw_id(topic_id)
