@@ -209,13 +209,6 @@ class MetadataImage:
 
     # -- its rows -----------------------------------------------------------------------------------------------------------
 
-    def rows(self) -> Iterator[Row]:
-        """Every row of the image; the rows of one key stand together."""
-        self.thaw_all()
-        for name in {**self.topic_ids, **{name: None for resource, name in self.configs if resource == TOPIC_RESOURCE}}:
-            yield from self.rows_of_topic(name)
-        yield from self.rows_beside_topics()
-
     def rows_of_topic(self, name: str) -> Iterator[Row]:
         """The rows of one topic: none where there is no such topic."""
         self.thaw_topic(name)
