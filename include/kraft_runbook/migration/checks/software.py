@@ -7,6 +7,8 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.metadata.metadata_version import required_level
 from kraft_runbook.migration.checks.registry import ANY_PHASE, BEFORE_THE_COPY, UNTIL_FINALIZED, Needs, check
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 
@@ -180,16 +182,12 @@ def metadata_version_fits_the_protocol_version(seen: ClusterObservation, spec: C
     level = seen.quorum.metadata_version
     if level is None:
         return unknown("the metadata log holds no metadata.version")
-    major, minor = _parts(spec.kafka.ibp)[:2]
-    highest = _HIGHEST_LEVEL.get((major, minor))
-    if highest is None:
-        return unknown(f"the levels of {spec.kafka.ibp} are not known here")
+    try:
+        highest = required_level(spec.kafka.ibp)
+    except RunbookError as error:
+        return unknown(error.problem)
     told = f"metadata.version is level {level}; brokers of {spec.kafka.ibp} speak up to {highest}"
     return passed(told) if level <= highest else failed(told)
-
-
-_HIGHEST_LEVEL = {(3, 4): 8, (3, 5): 11, (3, 6): 14, (3, 7): 19, (3, 8): 20, (3, 9): 21}
-"""``MetadataVersion`` of Kafka 3.9: the highest feature level of each protocol version."""
 
 
 def host_part(seen: ClusterObservation, node_id: int, name: str) -> Any:
