@@ -7,6 +7,7 @@ from pathlib import Path
 import by_hand
 import pytest
 from labs import Lab
+from whole_image import every_row
 
 from kraft_runbook.cluster.observation import ControllerMode, ZkMigrationState
 from kraft_runbook.errors import Unreachable
@@ -44,12 +45,12 @@ def replay(lab: Lab, start: int, end: int | None = None) -> LogReplay:
 
 
 def state(found: LogReplay) -> set[str]:
-    return {str(row) for row in found.image.rows()}
+    return {str(row) for row in every_row(found.image)}
 
 
 def declared(found: LogReplay) -> set[str]:
     """What only a person changes: a busy machine may shrink an ISR while the controllers are restarted."""
-    return {str(row) for row in found.image.rows() if row.kind in (Kind.TOPIC, Kind.ASSIGNMENT, Kind.TOPIC_CONFIG, Kind.ACL)}
+    return {str(row) for row in every_row(found.image) if row.kind in (Kind.TOPIC, Kind.ASSIGNMENT, Kind.TOPIC_CONFIG, Kind.ACL)}
 
 
 def last_offset(lab: Lab) -> int:

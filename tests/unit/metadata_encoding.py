@@ -27,7 +27,7 @@ def varint(value: int) -> bytes:
 
 
 def body(kind: RecordType, version: int, values: Mapping[str, Any]) -> bytes:
-    """A record's body as Kafka's generated code writes it; a value that is not given is its field's default, or 0."""
+    """A record's body as Kafka's generated code writes it; a value that is not given is its field's default."""
     return _struct(SCHEMAS[kind].fields, version, values)
 
 
@@ -104,7 +104,9 @@ def topic(name: str = "a", topic_id: UUID = TOPIC_A) -> bytes:
 
 
 def partition(number: int = 0, topic_id: UUID = TOPIC_A, leader: int = 1, replicas: Sequence[int] = (1, 2, 3), isr: Sequence[int] = (1, 2, 3)) -> bytes:
-    return record(RecordType.PARTITION, topic_id=topic_id, partition_id=number, replicas=replicas, isr=isr, leader=leader)
+    """A new partition, as a controller makes it: leader epoch and partition epoch 0."""
+    values = {"topic_id": topic_id, "partition_id": number, "replicas": replicas, "isr": isr, "leader": leader, "leader_epoch": 0, "partition_epoch": 0}
+    return record(RecordType.PARTITION, **values)
 
 
 def change(number: int = 0, topic_id: UUID = TOPIC_A, **values: Any) -> bytes:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from metadata_encoding import ABORT, BEGIN, END, NO_OP, batch, change, config, record, uvarint
+from whole_image import every_row, every_version
 
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind, parse_key
 from kraft_runbook.metadata.image.image import MetadataImage, Touched
@@ -200,11 +201,11 @@ def test_a_log_adds_up_to_the_same_rows_wherever_m_lies(seed: int) -> None:
     expected = generically(chunks)
     told = {str(v) for v in (*replay.versions_beside_topics(), *replay.versions_of_topics("abcdefg1"))}
     names = whole(replay).keys()
-    assert sorted(map(str, replay.image.rows())) == sorted(map(str, expected.rows()))
-    assert told == set(map(str, replay.versions())) == set(map(str, one_by_one(replay.start, chunks).versions()))
+    assert sorted(map(str, every_row(replay.image))) == sorted(map(str, every_row(expected)))
+    assert told == set(map(str, every_version(replay))) == set(map(str, every_version(one_by_one(replay.start, chunks))))
     assert names >= set(expected.topic_ids)
-    last = {(v.kind, v.key): v.value for v in replay.versions() if v.last and v.value is not None}
-    assert {(row.kind, row.key) for row in expected.rows()} == last.keys()
+    last = {(v.kind, v.key): v.value for v in every_version(replay) if v.last and v.value is not None}
+    assert {(row.kind, row.key) for row in every_row(expected)} == last.keys()
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 from metadata_encoding import ABORT, BEGIN, END, NO_OP, TOPIC_A, TOPIC_B, change, config, log, partition, record, topic
+from whole_image import every_version
 
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
@@ -14,7 +15,6 @@ from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.metadata.log.frames import Garbled
 from kraft_runbook.metadata.log.log_chunks import Chunk, SnapshotId
 from kraft_runbook.metadata.log.record_schemas import RecordType
-from kraft_runbook.metadata.metadata_version import required_level
 
 PRINTS = Fingerprints(b"salt")
 
@@ -32,7 +32,7 @@ def replay(*values: bytes, start: int = 10**6, snapshot: bytes | None = None) ->
 def values(found: LogReplay, kind: Kind) -> dict[str, list[str | None]]:
     """Each key's values, the latest first."""
     by_key: dict[str, list[str | None]] = {}
-    for version in found.versions():
+    for version in every_version(found):
         if version.kind is kind:
             by_key.setdefault(canonical_rows.describe_key(kind, version.key).split(" (")[0], []).append(
                 None if version.value is None else canonical_rows.describe_value(version.value)
@@ -67,7 +67,7 @@ def test_a_removed_topic_takes_its_partitions_and_configs_with_it() -> None:
 def test_after_m_every_value_a_key_had_is_told_the_latest_first() -> None:
     found = replay(topic(), partition(), NO_OP, change(isr=(1,)), change(isr=(1, 2)), start=2)
     assert values(found, Kind.PARTITION_STATE) == {"a-0": [state(1, 0, [1, 2]), state(1, 0, [1]), state(1, 0, [1, 2, 3])]}
-    assert [(v.offset, v.last) for v in found.versions() if v.kind is Kind.PARTITION_STATE] == [(4, True), (3, False), (2, False)]
+    assert [(v.offset, v.last) for v in every_version(found) if v.kind is Kind.PARTITION_STATE] == [(4, True), (3, False), (2, False)]
 
 
 def test_a_topic_made_and_one_removed_after_m_were_absent_for_a_while() -> None:
@@ -91,7 +91,7 @@ def test_the_topics_touched_last_are_told_with_the_leader_epochs_they_have_now()
 def test_a_transaction_takes_effect_at_its_end_and_an_aborted_one_never() -> None:
     found = replay(BEGIN, topic(), partition(), NO_OP, END, BEGIN, topic("b", TOPIC_B), ABORT, start=3)
     assert values(found, Kind.TOPIC) == {"a": [f"topic_id {canonical_rows.kafka_uuid(TOPIC_A)}", None]}
-    assert {v.offset for v in found.versions() if v.kind is Kind.TOPIC} == {4, 3}
+    assert {v.offset for v in every_version(found) if v.kind is Kind.TOPIC} == {4, 3}
     assert values(replay(BEGIN, topic(), partition()), Kind.TOPIC) == {}
 
 
@@ -174,7 +174,6 @@ def test_metadata_version_must_cover_the_inter_broker_protocol() -> None:
         ["covered false, inter.broker.protocol.version 3.9"],
         ["covered true, inter.broker.protocol.version 3.9"],
     ]
-    assert (required_level("3.9"), required_level("3.7-IV2"), required_level("2.8")) == (21, 17, 0)
 
 
 def test_a_change_of_a_partition_that_never_was_is_garbled_and_named_by_its_offset() -> None:
@@ -184,7 +183,7 @@ def test_a_change_of_a_partition_that_never_was_is_garbled_and_named_by_its_offs
 
 def test_the_versions_of_chosen_keys_are_those_of_all_of_them() -> None:
     found = replay(topic(), partition(), config("x", "1"), change(isr=(1,)), start=2)
-    everything = list(found.versions())
+    everything = list(every_version(found))
     keys = {(v.kind, v.key) for v in everything}
     assert sorted(map(str, found.versions_of(keys))) == sorted(map(str, everything))
     (absent,) = found.versions_of({(Kind.TOPIC, '["never"]')})

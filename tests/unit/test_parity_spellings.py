@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from metadata_encoding import config, log, partition, record, topic
+from whole_image import every_version
 
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.zookeeper.read_rows import read_again, read_everything_else, read_topics, topic_names
@@ -209,7 +210,7 @@ def tree_of_topics() -> Tree:
 def verdict(tree: Tree, later: Tree, replay: LogReplay) -> Verdict:
     """As the gate asks: everything once, then the suspects again, in ``later`` from then on."""
     rows = [*read_everything_else(tree, DECODING), *read_topics(tree, topic_names(tree), DECODING), canonical_rows.metadata_version("3.9", covered=True)]
-    found = compare(rows, replay.versions())
+    found = compare(rows, every_version(replay))
     suspects: Sequence[Difference] = found.differences
     obstacles, undecoded = [], list(found.undecoded)
     for _ in range(3):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Row
 from kraft_runbook.metadata.topic_columns import TopicColumns
-from kraft_runbook.metadata.znodes.state_columns import States, _at_once, states_of
-from kraft_runbook.metadata.znodes.znode_columns import Assignments, TopicZnodes, _assigned_at_once, assignments_of, is_plain_name, together
+from kraft_runbook.metadata.znodes.state_columns import States, states_of
+from kraft_runbook.metadata.znodes.znode_columns import Assignments, TopicZnodes, assignments_of, is_plain_name, together
 from kraft_runbook.metadata.znodes.znode_rows import Decoding, assigned_partitions, rows_of
 
 DECODING = Decoding(Fingerprints(b"salt"))
@@ -137,33 +137,34 @@ def test_nothing_that_kafka_writes_is_odd(some: list[Tree]) -> None:
     assert agrees(tree, names) == set(names)
 
 
-def test_a_usual_block_is_parsed_at_once() -> None:
-    recovering = STATE.replace(b"}", b',"leader_recovery_state":1}')
-    states = _at_once([STATE, recovering] * 9 + [STATE])
-    assert states is not None
-    assert states.recovery.tolist() == [0, 1] * 9 + [0]
-    assert (states.leader.tolist(), states.isr.values.tolist()) == ([1] * 19, [1, 2] * 19)
+def test_states_in_any_order_of_their_fields_are_sure() -> None:
+    states = states_of(
+        [
+            b'{"controller_epoch":70,"leader":-1,"version":1,"leader_epoch":123456789,"isr":[2]}',
+            b'{"isr":[10,200,3000],"leader_recovery_state":1,"leader_epoch":4,"controller_epoch":1,"leader":200}',
+            b'{"isr":[],"leader":5,"leader_epoch":6,"controller_epoch":1}',
+            STATE,
+        ]
+    )
+    assert states.sure.all()
+    assert (states.leader.tolist(), states.leader_epoch.tolist(), states.recovery.tolist()) == ([-1, 200, 5, 1], [123456789, 4, 6, 0], [0, 1, 0, 0])
+    assert (states.isr.offsets.tolist(), states.isr.values.tolist()) == ([0, 1, 4, 4, 6], [2, 10, 200, 3000, 1, 2])
 
 
-def test_states_of_several_layouts_are_parsed_at_once_each_by_its_own() -> None:
-    texts = [
-        b'{"controller_epoch":70,"leader":-1,"version":1,"leader_epoch":123456789,"isr":[2]}',
-        b'{"isr":[10,200,3000],"leader_recovery_state":1,"leader_epoch":4,"controller_epoch":1,"leader":200}',
-        b'{"isr":[],"leader":5,"leader_epoch":6,"controller_epoch":1}',
-        STATE,
-    ]
-    states = _at_once([texts[0], texts[1], texts[3]])
-    assert states is not None
-    assert (states.leader.tolist(), states.leader_epoch.tolist(), states.recovery.tolist()) == ([-1, 200, 1], [123456789, 4, 0], [0, 1, 0])
-    assert (states.isr.offsets.tolist(), states.isr.values.tolist()) == ([0, 1, 4, 6], [2, 10, 200, 3000, 1, 2])
-    assert _at_once(texts) is None  # an empty ISR looks like one whose number was taken out
-    assert states_of(texts).isr.offsets.tolist() == [0, 1, 4, 4, 6]
-
-
-def test_topics_of_any_layout_that_json_allows_are_parsed_at_once_if_it_is_plain() -> None:
+def test_a_topic_without_fields_that_kafka_does_not_need_is_not_odd() -> None:
     id_first = b'{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAAAA","partitions":{"0":[10,200],"1":[7]}}'
-    assert _assigned_at_once([TopicZnodes("a", TOPIC, None, 2), TopicZnodes("b", id_first, None, 2)]) is not None
     assert agrees(tree_of("a") | tree_of("b", id_first), ["a", "b"]) == {"a", "b"}
+
+
+def test_a_field_that_kafka_does_not_write_leaves_the_topic_to_the_generic_code() -> None:
+    assert agrees(tree_of("a") | tree_of("b", state=STATE.replace(b'"version":1', b'"x":1')), ["a", "b"]) == {"a"}
+
+
+def test_brokers_that_are_added_and_removed_stand_with_their_partition() -> None:
+    moving = TOPIC.replace(b'"removing_replicas":{}', b'"removing_replicas":{"1":[2]}').replace(b'"adding_replicas":{}', b'"adding_replicas":{"0":[3,4]}')
+    of = columns_of(tree_of("a") | tree_of("b", moving), ["a", "b"]).partitions
+    assert (of.adding.offsets.tolist(), of.adding.values.tolist()) == ([0, 0, 0, 2, 2], [3, 4])
+    assert (of.removing.offsets.tolist(), of.removing.values.tolist()) == ([0, 0, 0, 0, 1], [2])
 
 
 def test_partitions_come_in_their_order_and_replicas_in_theirs() -> None:
@@ -231,13 +232,12 @@ def test_whatever_stands_in_the_znodes_columns_never_differ_from_the_rows(some: 
 
 @given(st.lists(mutated(STATE), min_size=1, max_size=6))
 @example([STATE + STATE, b" "])
-@example([b'{"x":[{}', b'{"leader":1,"leader_epoch":1,"isr":[1]}]}'])
 @settings(max_examples=500, deadline=None)
-def test_texts_parsed_at_once_are_what_json_says_of_each(texts: list[bytes]) -> None:
-    states = _at_once(texts)
-    if states is None:
-        return
+def test_what_is_sure_of_a_state_is_what_json_says_of_it(texts: list[bytes]) -> None:
+    states = states_of(texts)
     for at, text in enumerate(texts):
+        if not states.sure[at]:
+            continue
         isr = [int(each) for each in states.isr.values[states.isr.offsets[at] : states.isr.offsets[at + 1]]]
         row = canonical_rows.partition_state("t", 0, int(states.leader[at]), int(states.leader_epoch[at]), isr, int(states.recovery[at]))
         assert [row] == rows_of("/brokers/topics/t/partitions/0/state", text, DECODING)

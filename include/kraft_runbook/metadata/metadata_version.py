@@ -1,4 +1,4 @@
-"""Feature levels of metadata.version (Kafka 3.9, ``MetadataVersion``)."""
+"""Feature levels of metadata.version (``MetadataVersion``), of every release up to Kafka 4.2."""
 
 from __future__ import annotations
 
@@ -26,13 +26,21 @@ LEVELS = {
     "3.7-IV4": 19,
     "3.8-IV0": 20,
     "3.9-IV0": 21,
+    "4.0-IV0": 22,
+    "4.0-IV1": 23,
+    "4.0-IV2": 24,
+    "4.0-IV3": 25,
+    "4.1-IV0": 26,
+    "4.1-IV1": 27,
+    "4.2-IV0": 28,
+    "4.2-IV1": 29,
 }
 
 
 def required_level(ibp: str) -> int:
-    """The least level that covers an inter.broker.protocol.version; the latest of its release where it has no IV. Before 3.0: 0.
+    """The level of an inter.broker.protocol.version: the highest that its brokers take, so the least that covers it. Before 3.0: 0.
 
-    Raises RunbookError for one that Kafka 3.9 does not know.
+    Without an IV it is the latest of its release. Raises RunbookError for one that no Kafka up to 4.2 knows.
     """
     if ibp in LEVELS:
         return LEVELS[ibp]
@@ -42,6 +50,6 @@ def required_level(ibp: str) -> int:
     if int(ibp.split(".")[0]) < 3:
         return 0
     raise RunbookError(
-        f"inter.broker.protocol.version {ibp} is not one that Kafka 3.9 knows",
+        f"inter.broker.protocol.version {ibp} is not one that Kafka knows (up to 4.2)",
         way_out="set kafka.inter_broker_protocol_version in the cluster file to what the brokers use, such as 3.9",
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,8 @@ class Lists:
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Lists:
         """From plain lists."""
-        return cls(offsets_of([len(each) for each in lists]), np.array([value for each in lists for value in each], np.int32))
+        offsets = offsets_of(list(map(len, lists)))
+        return cls(offsets, np.fromiter(chain.from_iterable(lists), np.int32, int(offsets[-1])))
 
     @classmethod
     def joined(cls, parts: Sequence[Lists]) -> Lists:
@@ -122,4 +124,4 @@ class TopicColumns:
 
 def ints(values: Sequence[Any]) -> Ints:
     """Plain numbers as a column. Raises OverflowError for one that is no int32."""
-    return np.array(values, np.int32)
+    return np.fromiter(values, np.int32, len(values))

@@ -36,12 +36,6 @@ class Findings:
     notes: list[str] = field(default_factory=list)
     rounds: int = 1
 
-    @property
-    def leading(self) -> QuorumDescription:
-        """The quorum as it was asked last."""
-        assert self.quorum is not None
-        return self.quorum
-
     def add(self, compared: Comparison) -> None:
         """Add what a comparison of rows says."""
         self.both += compared.both

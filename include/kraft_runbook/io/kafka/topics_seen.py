@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,8 +141,3 @@ def merge_views(views: Sequence[BrokerView]) -> TopicsState:
 def _one_cluster(ids: Sequence[str]) -> str:
     """The cluster id; where brokers disagree, all of them, so that it equals none."""
     return ids[0] if len(set(ids)) == 1 else " and ".join(sorted(set(map(str, ids))))
-
-
-def cluster_ids(views: Sequence[BrokerView]) -> Mapping[int, str]:
-    """The cluster id that each broker gives."""
-    return {view.broker_id: view.state.cluster_id for view in views}

@@ -14,6 +14,7 @@ from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
+from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_controller, parse_migration
 
 SINGLE = ("/cluster/id", "/controller", "/controller_epoch", "/migration", "/admin/reassign_partitions", "/admin/preferred_replica_election")
 
@@ -85,20 +86,17 @@ def _cluster_id(znode: Znode) -> str:
 
 
 def _controller(znode: Znode) -> ControllerZnode:
-    value = _json(znode)
-    holder, epoch = value.get("brokerid"), value.get("kraftControllerEpoch", -1)
-    if not isinstance(holder, int) or not isinstance(epoch, int):
-        raise _garbled(znode)
-    return ControllerZnode(holder, epoch, znode.version)
+    try:
+        return parse_controller(znode.data, znode.version)
+    except BadZnode:
+        raise _garbled(znode) from None
 
 
 def _migration(znode: Znode) -> MigrationZnode:
-    value = _json(znode)
-    names = ("kraft_metadata_offset", "kraft_controller_id", "kraft_metadata_epoch", "kraft_controller_epoch")
-    if not all(isinstance(value.get(name), int) for name in names):
-        raise _garbled(znode)
-    offset, controller_id, metadata_epoch, controller_epoch = (value[name] for name in names)
-    return MigrationZnode(offset, controller_id, metadata_epoch, controller_epoch, znode.version)
+    try:
+        return parse_migration(znode.data, znode.version)
+    except BadZnode:
+        raise _garbled(znode) from None
 
 
 def _broker(znode: Znode) -> BrokerZnode:

@@ -107,7 +107,7 @@ class MetadataImage:
                 touched.of(self, Kind.BROKER, [values["id"] if "id" in values else values["broker_id"]])
                 apply_to_registrations(self.registrations, record.api_key, values)
             case _:
-                pass  # NoOp, RegisterController and transaction marks hold nothing that ZooKeeper has
+                pass  # NoOp, RegisterController, ClearElr and transaction marks hold nothing that ZooKeeper has
 
     def _remove_topic(self, topic_id: UUID, touched: Touched) -> None:
         self._thaw_id(topic_id)
@@ -208,13 +208,6 @@ class MetadataImage:
             self.configs[TOPIC_RESOURCE, found.name] = dict(found.configs)
 
     # -- its rows -----------------------------------------------------------------------------------------------------------
-
-    def rows(self) -> Iterator[Row]:
-        """Every row of the image; the rows of one key stand together."""
-        self.thaw_all()
-        for name in {**self.topic_ids, **{name: None for resource, name in self.configs if resource == TOPIC_RESOURCE}}:
-            yield from self.rows_of_topic(name)
-        yield from self.rows_beside_topics()
 
     def rows_of_topic(self, name: str) -> Iterator[Row]:
         """The rows of one topic: none where there is no such topic."""

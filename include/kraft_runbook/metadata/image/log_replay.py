@@ -12,8 +12,8 @@ import numpy as np
 from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind, Row
+from kraft_runbook.metadata.garbage import uncollected
 from kraft_runbook.metadata.image.bulk_replay import BulkReplay
-from kraft_runbook.metadata.image.garbage import uncollected
 from kraft_runbook.metadata.image.image import Key, MetadataImage, Touched
 from kraft_runbook.metadata.log.frames import Garbled, Record
 from kraft_runbook.metadata.log.log_chunks import Chunk
@@ -157,7 +157,7 @@ class LogReplay:
                 yield Version(*key, value, self.end, last=True)
 
     def versions_of(self, keys: Set[Key], since: int | None = None) -> Iterator[Version]:
-        """As ``versions``, of these keys alone, and from ``since`` on where that is given; a key that never had a row has one version, None.
+        """These keys' values from M to E, or from ``since`` on; a key that never had a row has one version, None.
 
         Of a resumed image, what a key that is not of a topic said before its first record counts as unknown, not as absent.
         """
@@ -167,17 +167,8 @@ class LogReplay:
         for key in keys & self._history.values.keys():
             yield from self._touched_versions(key, self.start if since is None else since)
 
-    def versions(self) -> Iterator[Version]:
-        """Every key's values from M to E. A key that was not touched has those it has now."""
-        history = self._history.values
-        for row in self.image.rows():
-            if (row.kind, row.key) not in history:
-                yield Version(row.kind, row.key, row.value, self.start, last=True)
-        for key in history:
-            yield from self._touched_versions(key, self.start)
-
     def versions_beside_topics(self) -> Iterator[Version]:
-        """As ``versions``, of everything that is not of one topic."""
+        """The values from M to E of every key that is not of one topic. A key that was not touched has those it has now."""
         for row in self.image.rows_beside_topics():
             if (row.kind, row.key) not in self._history.values:
                 yield Version(row.kind, row.key, row.value, self.start, last=True)
@@ -205,7 +196,7 @@ class LogReplay:
         return self._prints
 
     def versions_of_topics(self, names: Iterable[str], since: int | None = None) -> Iterator[Version]:
-        """As ``versions``, of these topics alone; from ``since`` on, where that is given."""
+        """The values from M to E, or from ``since`` on, of every key of these topics."""
         image, wanted = self.image, set(names)
         for name in wanted:
             for row in image.rows_of_topic(name):

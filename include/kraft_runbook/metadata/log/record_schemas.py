@@ -1,23 +1,28 @@
-"""The metadata records of Kafka 3.9: their fields, every version, as tables. One decoder reads them all.
+"""The metadata records of Kafka: their fields, every version, read from Kafka's own message files. One decoder reads them all.
 
-Kept as tables here so that nothing needs a Kafka installation; a test compares them with the schemas inside Kafka's own jar. Names are
-the schemas' own in snake case. All records are flexible: compact strings and arrays, tagged fields at the end.
+The files lie in ``schemas``, so that nothing needs a Kafka installation; a test compares them with those in the jar of the lab's Kafka. Names are
+the files' own in snake case. All records are flexible: compact strings and arrays, tagged fields at the end.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from importlib import resources
 from typing import Any
 from uuid import UUID
 
+from kraft_runbook.metadata.log import schemas
 from kraft_runbook.metadata.log.frames import Garbled, Record, read_uvarint
+from kraft_runbook.metadata.log.schemas import NEWEST
 
 
 class RecordType(IntEnum):
-    """``apiKey`` of each record (Kafka 3.9, ``MetadataRecordType``)."""
+    """``apiKey`` of each record (``MetadataRecordType``). CLEAR_ELR is written from Kafka 4.0 on."""
 
     REGISTER_BROKER = 0
     UNREGISTER_BROKER = 1
@@ -44,6 +49,7 @@ class RecordType(IntEnum):
     ABORT_TRANSACTION = 25
     REMOVE_DELEGATION_TOKEN = 26
     REGISTER_CONTROLLER = 27
+    CLEAR_ELR = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,165 +77,66 @@ class Schema:
     fields: tuple[Field, ...]
 
 
-_ENDPOINTS = (Field("name", "string"), Field("host", "string"), Field("port", "uint16"), Field("security_protocol", "int16"))
-_FEATURES = (Field("name", "string"), Field("min_supported_version", "int16"), Field("max_supported_version", "int16"))
-_BROKER_AND_EPOCH = (Field("id", "int32"), Field("epoch", "int64"))
+def schemas_in(files: Iterable[str]) -> dict[int, Schema]:
+    """The schemas in the texts of Kafka's message files, by ``apiKey``. Raises ValueError for a form that this decoder does not read."""
+    found = {}
+    for text in files:
+        told = json.loads(_COMMENT.sub("", text))
+        if told["flexibleVersions"] != "0+":
+            raise ValueError(f"{told['name']} has versions that are not flexible: {told['flexibleVersions']}")
+        found[int(told["apiKey"])] = Schema(told["name"], int(told["validVersions"].rpartition("-")[2]), _fields_in(told))
+    return found
 
-SCHEMAS: Mapping[RecordType, Schema] = {
-    RecordType.REGISTER_BROKER: Schema(
-        "RegisterBrokerRecord",
-        3,
-        (
-            Field("broker_id", "int32"),
-            Field("is_migrating_zk_broker", "bool", since=2, default=False),
-            Field("incarnation_id", "uuid"),
-            Field("broker_epoch", "int64"),
-            Field("end_points", "[]", fields=_ENDPOINTS),
-            Field("features", "[]", fields=_FEATURES),
-            Field("rack", "string", nullable=True),
-            Field("fenced", "bool"),
-            Field("in_controlled_shutdown", "bool", since=1, default=False),
-            Field("log_dirs", "[]uuid", since=3, tag=0, default=()),
-        ),
-    ),
-    RecordType.UNREGISTER_BROKER: Schema("UnregisterBrokerRecord", 0, (Field("broker_id", "int32"), Field("broker_epoch", "int64"))),
-    RecordType.TOPIC: Schema("TopicRecord", 0, (Field("name", "string"), Field("topic_id", "uuid"))),
-    RecordType.PARTITION: Schema(
-        "PartitionRecord",
-        2,
-        (
-            Field("partition_id", "int32"),
-            Field("topic_id", "uuid"),
-            Field("replicas", "[]int32"),
-            Field("isr", "[]int32"),
-            Field("removing_replicas", "[]int32"),
-            Field("adding_replicas", "[]int32"),
-            Field("leader", "int32"),
-            Field("leader_recovery_state", "int8", tag=0, default=0),
-            Field("leader_epoch", "int32"),
-            Field("partition_epoch", "int32"),
-            Field("directories", "[]uuid", since=1, default=()),
-            Field("eligible_leader_replicas", "[]int32", since=2, nullable=True, tag=1),
-            Field("last_known_elr", "[]int32", since=2, nullable=True, tag=2),
-        ),
-    ),
-    RecordType.CONFIG: Schema(
-        "ConfigRecord",
-        0,
-        (Field("resource_type", "int8"), Field("resource_name", "string"), Field("name", "string"), Field("value", "string", nullable=True)),
-    ),
-    RecordType.PARTITION_CHANGE: Schema(
-        "PartitionChangeRecord",
-        2,
-        (
-            Field("partition_id", "int32"),
-            Field("topic_id", "uuid"),
-            Field("isr", "[]int32", nullable=True, tag=0),
-            Field("leader", "int32", tag=1, default=-2),
-            Field("replicas", "[]int32", nullable=True, tag=2),
-            Field("removing_replicas", "[]int32", nullable=True, tag=3),
-            Field("adding_replicas", "[]int32", nullable=True, tag=4),
-            Field("leader_recovery_state", "int8", tag=5, default=-1),
-            Field("directories", "[]uuid", since=1, nullable=True, tag=8),
-            Field("eligible_leader_replicas", "[]int32", since=2, nullable=True, tag=6),
-            Field("last_known_elr", "[]int32", since=2, nullable=True, tag=7),
-        ),
-    ),
-    RecordType.FENCE_BROKER: Schema("FenceBrokerRecord", 0, _BROKER_AND_EPOCH),
-    RecordType.UNFENCE_BROKER: Schema("UnfenceBrokerRecord", 0, _BROKER_AND_EPOCH),
-    RecordType.REMOVE_TOPIC: Schema("RemoveTopicRecord", 0, (Field("topic_id", "uuid"),)),
-    RecordType.DELEGATION_TOKEN: Schema(
-        "DelegationTokenRecord",
-        0,
-        (
-            Field("owner", "string"),
-            Field("requester", "string"),
-            Field("renewers", "[]string"),
-            Field("issue_timestamp", "int64"),
-            Field("max_timestamp", "int64"),
-            Field("expiration_timestamp", "int64"),
-            Field("token_id", "string"),
-        ),
-    ),
-    RecordType.USER_SCRAM_CREDENTIAL: Schema(
-        "UserScramCredentialRecord",
-        0,
-        (
-            Field("name", "string"),
-            Field("mechanism", "int8"),
-            Field("salt", "bytes"),
-            Field("stored_key", "bytes"),
-            Field("server_key", "bytes"),
-            Field("iterations", "int32"),
-        ),
-    ),
-    RecordType.FEATURE_LEVEL: Schema("FeatureLevelRecord", 0, (Field("name", "string"), Field("feature_level", "int16"))),
-    RecordType.CLIENT_QUOTA: Schema(
-        "ClientQuotaRecord",
-        0,
-        (
-            Field("entity", "[]", fields=(Field("entity_type", "string"), Field("entity_name", "string", nullable=True))),
-            Field("key", "string"),
-            Field("value", "float64"),
-            Field("remove", "bool"),
-        ),
-    ),
-    RecordType.PRODUCER_IDS: Schema("ProducerIdsRecord", 0, (Field("broker_id", "int32"), Field("broker_epoch", "int64"), Field("next_producer_id", "int64"))),
-    RecordType.BROKER_REGISTRATION_CHANGE: Schema(
-        "BrokerRegistrationChangeRecord",
-        2,
-        (
-            Field("broker_id", "int32"),
-            Field("broker_epoch", "int64"),
-            Field("fenced", "int8", tag=0, default=0),
-            Field("in_controlled_shutdown", "int8", since=1, tag=1, default=0),
-            Field("log_dirs", "[]uuid", since=2, tag=2, default=()),
-        ),
-    ),
-    RecordType.ACCESS_CONTROL_ENTRY: Schema(
-        "AccessControlEntryRecord",
-        0,
-        (
-            Field("id", "uuid"),
-            Field("resource_type", "int8"),
-            Field("resource_name", "string"),
-            Field("pattern_type", "int8"),
-            Field("principal", "string"),
-            Field("host", "string"),
-            Field("operation", "int8"),
-            Field("permission_type", "int8"),
-        ),
-    ),
-    RecordType.REMOVE_ACCESS_CONTROL_ENTRY: Schema("RemoveAccessControlEntryRecord", 0, (Field("id", "uuid"),)),
-    RecordType.NO_OP: Schema("NoOpRecord", 0, ()),
-    RecordType.ZK_MIGRATION_STATE: Schema("ZkMigrationStateRecord", 0, (Field("zk_migration_state", "int8"),)),
-    RecordType.REMOVE_USER_SCRAM_CREDENTIAL: Schema("RemoveUserScramCredentialRecord", 0, (Field("name", "string"), Field("mechanism", "int8"))),
-    RecordType.BEGIN_TRANSACTION: Schema("BeginTransactionRecord", 0, (Field("name", "string", nullable=True, tag=0),)),
-    RecordType.END_TRANSACTION: Schema("EndTransactionRecord", 0, ()),
-    RecordType.ABORT_TRANSACTION: Schema("AbortTransactionRecord", 0, (Field("reason", "string", nullable=True, tag=0),)),
-    RecordType.REMOVE_DELEGATION_TOKEN: Schema("RemoveDelegationTokenRecord", 0, (Field("token_id", "string"),)),
-    RecordType.REGISTER_CONTROLLER: Schema(
-        "RegisterControllerRecord",
-        0,
-        (
-            Field("controller_id", "int32"),
-            Field("incarnation_id", "uuid"),
-            Field("zk_migration_ready", "bool"),
-            Field("end_points", "[]", fields=_ENDPOINTS),
-            Field("features", "[]", fields=_FEATURES),
-        ),
-    ),
-}
+
+_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+_VERSIONS = re.compile(r"(\d+)\+")
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def _fields_in(told: Mapping[str, Any]) -> tuple[Field, ...]:
+    return tuple(map(_field_in, told["fields"]))
+
+
+def _field_in(told: Mapping[str, Any]) -> Field:
+    kind = "[]" if told["type"].startswith("[]") and "fields" in told else told["type"]
+    versions = _VERSIONS.fullmatch(told["versions"])
+    if versions is None or (kind != "[]" and kind.removeprefix("[]") not in _PRIMITIVES):
+        raise ValueError(f"the field {told['name']} has type {told['type']} and versions {told['versions']}")
+    return Field(
+        name=_WORD.sub("_", told["name"]).lower(),
+        type=kind,
+        since=int(versions[1]),
+        nullable="nullableVersions" in told,
+        tag=int(told["tag"]) if "tag" in told else None,
+        default=_default_of(kind, told.get("default")),
+        fields=_fields_in(told) if "fields" in told else (),
+    )
+
+
+def _default_of(kind: str, written: Any) -> Any:
+    """The default that Kafka's generated classes take: the one that is written there, or else the type's own."""
+    if written is None:
+        return () if kind.startswith("[]") else _DEFAULTS[kind]
+    if written == "null":
+        return None
+    if kind == "bool":
+        return str(written).lower() == "true"
+    return written if kind == "string" else int(str(written), 0)
+
+
+_DEFAULTS: Mapping[str, Any] = {"bool": False, "bytes": b"", "float64": 0.0, "string": "", "uuid": UUID(int=0)} | dict.fromkeys(
+    ("int8", "int16", "uint16", "int32", "int64"), 0
+)
 
 
 def decode(record: Record) -> dict[str, Any]:
     """A record's fields by name; a field that its version lacks has its default. Arrays are tuples, structs dicts, ids ``UUID``.
 
-    Raises Garbled for a record type or version that Kafka 3.9 does not write, and for bytes that don't fit, naming the offset.
+    Raises Garbled for a record type or version that no release of Kafka up to ``NEWEST`` writes, and for bytes that don't fit, naming the offset.
     """
     try:
-        schema = SCHEMAS[RecordType(record.api_key)]
-    except ValueError:
+        schema = SCHEMAS[record.api_key]
+    except KeyError:
         raise _unknown(record, f"type {record.api_key}") from None
     if record.version > schema.latest:
         raise _unknown(record, f"{schema.name} version {record.version}")
@@ -249,8 +156,8 @@ def decode(record: Record) -> dict[str, Any]:
 
 def _unknown(record: Record, what: str) -> Garbled:
     return Garbled(
-        f"the metadata log holds a record at offset {record.offset} that Kafka 3.9 does not write ({what})",
-        way_out="use this tool with controllers of Kafka 3.9, the last release that can migrate",
+        f"the metadata log holds a record at offset {record.offset} that no Kafka up to {NEWEST} writes ({what})",
+        way_out="use a release of this tool that knows the controllers' Kafka",
     )
 
 
@@ -332,3 +239,7 @@ _PRIMITIVES: Mapping[str, Callable[[memoryview, int], tuple[Any, int]]] = {
     "string": _string,
     "uuid": _uuid,
 }
+
+
+SCHEMAS: Mapping[int, Schema] = schemas_in(each.read_text() for each in resources.files(schemas).iterdir() if each.name.endswith("Record.json"))
+"""Every record type of every Kafka up to ``NEWEST``, by ``apiKey``."""

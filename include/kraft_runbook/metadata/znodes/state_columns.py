@@ -1,27 +1,26 @@
-"""Partitions' state znodes to columns, without an object a partition. A state that looks unusual in any way is not ``sure``.
+"""Partitions' state znodes to columns, many at a time. A state that looks unusual in any way is not ``sure``.
 
-What is sure is exactly what the generic rows would say: the texts' numbers are taken out, and the few frames that are left are judged by Python's ``json``.
+What is sure is exactly what the generic rows (``znode_rows``) would say: msgspec decodes into the types below and refuses all else.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import chain, combinations
-from typing import Any
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Annotated
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kraft_runbook.metadata.topic_columns import Lists, ints, offsets_of, within_each
-from kraft_runbook.metadata.znodes.json_numbers import filled, take_out_numbers
-from kraft_runbook.metadata.znodes.znode_values import refuse_constant
+from kraft_runbook.metadata.garbage import uncollected
+from kraft_runbook.metadata.topic_columns import Lists, ints
 
-_decode = json.JSONDecoder(parse_constant=refuse_constant).raw_decode
-_PLAIN_NAME = re.compile(r"[a-z_]+")
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+"""A JSON number without a fraction or an exponent."""
+UNUSUAL = (msgspec.DecodeError, UnicodeDecodeError)
+"""What decoding raises for any other text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,82 +35,47 @@ class States:
     version: NDArray[np.int32]
 
 
+class _State(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The fields that Kafka writes (``TopicPartitionStateZNode``); those without a default it needs to read a state."""
+
+    leader: Int32
+    leader_epoch: Int32
+    controller_epoch: Int32
+    isr: list[Int32]
+    leader_recovery_state: Annotated[int, msgspec.Meta(ge=0, le=1)] = 0
+    version: int = 1
+
+
+_decode = msgspec.json.Decoder(_State).decode
+
+
 def states_of(texts: Sequence[bytes | None], versions: Sequence[int] = ()) -> States:
     """The states in these znodes' data, in their order; None: there is no such znode. ``versions``: the znodes'; none given: 0."""
-    states = _at_once(texts)
-    states = _one_by_one(texts) if states is None else states
-    return replace(states, version=ints(versions)) if versions else states
+    with uncollected():
+        try:
+            found = list(map(_decode, texts))  # type: ignore[arg-type]
+        except (*UNUSUAL, TypeError):
+            found = list(map(_usual, texts))
+        isr = Lists.of([each.isr for each in found])
+        return States(
+            np.array([each is not _NOTHING for each in found], np.bool_) & ~_repeats(isr),
+            ints([each.leader for each in found]),
+            ints([each.leader_epoch for each in found]),
+            isr,
+            ints([each.leader_recovery_state for each in found]),
+            ints(versions) if versions else np.zeros(len(found), np.int32),
+        )
 
 
-_Layout = tuple[int, int, int, int, int, int]
-"""How many numbers a text holds, and which of them are the leader, its epoch, the recovery state (-1: there is none), the ISR's first; and the ISR's length."""
+_NOTHING = _State(0, 0, 0, [])
+"""Stands for a state that is not sure."""
 
 
-def _at_once(texts: Sequence[bytes | None]) -> States | None:
-    """All in one go; None unless each of them is a flat object of numbers and the ISR, as Kafka writes it."""
-    if not texts or None in texts:
-        return None
-    found = take_out_numbers(b"\n".join(texts))  # type: ignore[arg-type]
-    if found is None:
-        return None
-    numbers, frames = found
-    each = frames.split(b"\n")
-    kinds = {frame: kind for kind, frame in enumerate(set(each))}
-    layouts = [layout for frame in kinds if (layout := _layout(frame)) is not None]
-    if len(each) != len(texts) or len(layouts) != len(kinds):
-        return None
-    count, leader, leader_epoch, recovery, isr, replicas = np.array(layouts, np.int64)[list(map(kinds.__getitem__, each))].T
-    bounds = offsets_of(count)
-    if bounds[-1] != len(numbers):
-        return None
-    start = bounds[:-1]
-    lists = Lists(offsets_of(replicas), numbers[np.repeat(start + isr, replicas) + within_each(replicas)])
-    recovered = np.where(recovery < 0, np.int32(0), numbers[start + recovery])
-    sure = ~_repeats(lists) & (recovered >> 1 == 0)
-    return States(sure, numbers[start + leader], numbers[start + leader_epoch], lists, recovered, np.zeros(len(texts), np.int32))
-
-
-@lru_cache(maxsize=1024)
-def _layout(frame: bytes) -> _Layout | None:
-    """How the numbers taken out of a text are to be read; None where it is anything else than numbers and an ISR, each under a plain name of its own."""
-    text, places = filled(frame)
-    parsed = json_object(text)
-    if parsed is None or not all(map(_PLAIN_NAME.fullmatch, parsed)) or text.count(b'"') != 2 * len(parsed):
-        return None
-    at: dict[str, int] = {}
-    numbers = 0
-    for name, value in parsed.items():
-        at[name] = numbers
-        values = value if name == "isr" and type(value) is list else [value]
-        if not all(type(each) is int for each in values):
-            return None
-        numbers += len(values)
-    if numbers != places or not {"leader", "leader_epoch", "controller_epoch"} <= at.keys() or type(parsed.get("isr")) is not list:
-        return None  # without any of them Kafka does not read it
-    return (numbers, at["leader"], at["leader_epoch"], at.get("leader_recovery_state", -1), at["isr"], len(parsed["isr"]))
-
-
-def _one_by_one(texts: Sequence[bytes | None]) -> States:
-    """Where some of them are not plain: by ``json``, one after another."""
-    found = [None if text is None else _state(text) for text in texts]
-    sure = np.array([each is not None for each in found], np.bool_)
-    leader, epoch, recovery = (ints([each[field] if each else 0 for each in found]) for field in range(3))
-    lists = Lists.of([each[3] if each else [] for each in found])
-    return States(sure & ~_repeats(lists), leader, epoch, lists, recovery, np.zeros(len(texts), np.int32))
-
-
-def _state(text: bytes) -> tuple[int, int, int, list[int]] | None:
-    parsed = json_object(text)
-    if parsed is None:
-        return None
-    leader, epoch, recovery, isr = parsed.get("leader"), parsed.get("leader_epoch"), parsed.get("leader_recovery_state", 0), parsed.get("isr")
-    if type(isr) is not list or (isr and not are_broker_ids([isr])):
-        return None
-    if not all(type(each) is int and -(2**31) <= each < 2**31 for each in (leader, epoch, parsed.get("controller_epoch"))):
-        return None  # Kafka does not read it
-    if type(recovery) is not int or recovery not in (0, 1):
-        return None
-    return leader, epoch, recovery, isr  # type: ignore[return-value]
+def _usual(text: bytes | None) -> _State:
+    try:
+        return _NOTHING if text is None else _decode(text)
+    except UNUSUAL:
+        return _NOTHING
 
 
 def _repeats(lists: Lists) -> NDArray[np.bool_]:
@@ -128,22 +92,3 @@ def _repeats(lists: Lists) -> NDArray[np.bool_]:
             values = np.sort(values, axis=1)
             repeats[those] = (values[:, 1:] == values[:, :-1]).any(axis=1)
     return repeats
-
-
-# -- what topics' own znodes are parsed with, too
-
-
-def json_object(data: bytes) -> dict[str, Any] | None:
-    """The JSON object, as ``json.loads`` gives it; None for anything else, and for blanks around it. Invalid UTF-8 and other encodings end here."""
-    try:
-        text = data.decode()
-        parsed, end = _decode(text)
-    except (ValueError, RecursionError):
-        return None
-    return parsed if type(parsed) is dict and end == len(text) else None
-
-
-def are_broker_ids(lists: list[Any]) -> bool:
-    """Whether these are lists of int32, none of them empty. Nothing else in JSON has elements that are int. Raises TypeError for what has none."""
-    flat = list(chain.from_iterable(lists))
-    return all(lists) and set(map(type, flat)) == {int} and max(flat) < 2**31 and min(flat) >= -(2**31)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraft_runbook.cluster.java_values import NotJson, parse_json
-from kraft_runbook.cluster.observation import MigrationZnode
+from kraft_runbook.cluster.observation import ControllerZnode, MigrationZnode
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.acl_names import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from kraft_runbook.metadata.canonical_rows import Entity, Fingerprints, Kind, Row
@@ -34,7 +34,7 @@ from kraft_runbook.metadata.znodes.znode_values import (
     whole,
 )
 
-__all__ = ["BadZnode", "Decoding", "assigned_partitions", "parse_migration", "path_of", "quota_entity", "rows_of", "stat_rows"]
+__all__ = ["BadZnode", "Decoding", "assigned_partitions", "parse_controller", "parse_migration", "path_of", "quota_entity", "rows_of", "stat_rows"]
 
 DEFAULT_ENTITY = "<default>"
 SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -374,8 +374,16 @@ def broker_rows(broker_id: str, data: bytes) -> Iterator[Row]:
 
 def controller_rows(data: bytes) -> Iterator[Row]:
     """/controller: the KRaft controller that claimed it. Held by a ZooKeeper broker, its epoch is -1."""
+    parsed = parse_controller(data)
+    yield canonical_rows.controller("/controller", parsed.broker_id, parsed.kraft_controller_epoch)
+
+
+def parse_controller(data: bytes, version: int = 0) -> ControllerZnode:
+    """/controller; ``version``: the znode's own. Raises BadZnode."""
     parsed = parse_object(data)
-    yield canonical_rows.controller("/controller", json_int(parsed["brokerid"]), json_int(parsed.get("kraftControllerEpoch", -1)))
+    if "brokerid" not in parsed:
+        raise BadZnode("/controller names no broker")
+    return ControllerZnode(json_int(parsed["brokerid"]), json_int(parsed.get("kraftControllerEpoch", -1)), version)
 
 
 def migration_rows(data: bytes) -> Iterator[Row]:
@@ -384,8 +392,8 @@ def migration_rows(data: bytes) -> Iterator[Row]:
     yield canonical_rows.controller("/migration", parsed.kraft_controller_id, parsed.kraft_controller_epoch)
 
 
-def parse_migration(data: bytes) -> MigrationZnode:
-    """/migration (KIP-866). Raises BadZnode."""
+def parse_migration(data: bytes, version: int = 0) -> MigrationZnode:
+    """/migration (KIP-866); ``version``: the znode's own. Raises BadZnode."""
     parsed = parse_object(data)
     try:
         return MigrationZnode(
@@ -393,6 +401,7 @@ def parse_migration(data: bytes) -> MigrationZnode:
             kraft_controller_id=json_int(parsed["kraft_controller_id"]),
             kraft_metadata_epoch=json_int(parsed["kraft_metadata_epoch"]),
             kraft_controller_epoch=json_int(parsed["kraft_controller_epoch"]),
+            version=version,
         )
     except (KeyError, TypeError, ValueError):
         raise BadZnode("/migration lacks a field or holds something else than numbers") from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kraft_runbook.cluster.observation import ClusterObservation, Unread, host_part, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.metadata.metadata_version import required_level
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
@@ -121,13 +123,9 @@ def metadata_version_fits_the_protocol_version(seen: ClusterObservation, spec: C
     level = seen.quorum.metadata_version
     if level is None:
         return unknown("the metadata log holds no metadata.version")
-    major, minor = version_parts(spec.kafka.ibp)[:2]
-    highest = _HIGHEST_LEVEL.get((major, minor))
-    if highest is None:
-        return unknown(f"the levels of {spec.kafka.ibp} are not known here")
+    try:
+        highest = required_level(spec.kafka.ibp)
+    except RunbookError as error:
+        return unknown(error.problem)
     told = f"metadata.version is level {level}; brokers of {spec.kafka.ibp} speak up to {highest}"
     return passed(told) if level <= highest else failed(told)
-
-
-_HIGHEST_LEVEL = {(3, 4): 8, (3, 5): 11, (3, 6): 14, (3, 7): 19, (3, 8): 20, (3, 9): 21}
-"""``MetadataVersion`` of Kafka 3.9: the highest feature level of each protocol version."""
