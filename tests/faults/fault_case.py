@@ -73,7 +73,8 @@ class Until(Strict):
 class Expected(Strict):
     """What must come of it.
 
-    ``fails``: the one task that fails (none: no task may fail). ``says``: words of its log or the closing report.
+    ``fails``: the one task that fails (none: no task may fail). ``says``: words of its log or the closing report. In these and in ``explain``,
+    ``this | that`` means either: where chance decides, and each is right.
     ``explain``: words of ``kraft-runbook explain`` while the fault lasts. ``<active>`` in a word is the controller that was active when
     the fault was meant for it, ``<broken>`` what was broken, such as ``controller 103``. ``resumes``: after the repair the failed task is cleared
     and the run goes on to ``until``; otherwise the refusal is the end. ``serves``: producers and readers go on while the fault lasts.

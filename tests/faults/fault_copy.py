@@ -53,21 +53,14 @@ def hold_the_copy(scene: Scene, fault: Fault) -> Undo:
     return proxy.mend
 
 
-@injector("slow_the_copy")
-def slow_the_copy(scene: Scene, fault: Fault) -> Undo:
-    """From now on ZooKeeper answers the controllers slowly, so that the copy lasts for longer than a task takes to begin."""
-    return _slowed(scene).mend
-
-
 @injector("kill_in_the_copy")
 def kill_in_the_copy(scene: Scene, fault: Fault) -> Undo:
-    """The active controller is killed in the middle of its copy, which ``slow_the_copy`` made long; the next one's is not slowed.
+    """The active controller is killed in the middle of its copy, which is slowed; the next one's is not slowed.
 
     Kafka takes back what lies in the copy's transaction. Where the last broker's unfencing lies there too, that record is written no second time: the
     broker stays fenced until it registers anew. Repaired by starting the controller, and each broker that is fenced, again.
     """
-    proxy, spec = scene.ground.proxy, scene.ground.spec
-    assert proxy is not None, "the case must start proxied"
+    proxy, spec = _slowed(scene), scene.ground.spec
     met = _in_the_middle(scene)
     active = spec.controller(describe_quorum(spec, secrets=scene.ground.lab.secrets).leader_id)
     scene.kill_service(active.service)
