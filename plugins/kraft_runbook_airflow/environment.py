@@ -59,9 +59,3 @@ def airflow_secrets() -> Secrets:
 def is_dry_run() -> bool:
     """Whether this run was triggered as a dry run."""
     return bool(get_current_context()["params"].get("dry_run"))
-
-
-def run_name() -> str:
-    """``<dag id>/<run id>``: names a run in claims, refusals and evidence."""
-    ti = get_current_context()["ti"]
-    return f"{ti.dag_id}/{ti.run_id}"

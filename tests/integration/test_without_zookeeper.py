@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,11 +33,16 @@ class Alone:
 
     def command(self, *arguments: str) -> tuple[int, str]:
         """``kraft-runbook`` as a person runs it: its exit code, and what it said."""
-        environment = {**self.lab.environment, "KRAFT_RUNBOOK_CLUSTERS": str(self.clusters)}
         done = subprocess.run(
-            ["kraft-runbook", *arguments, "--cluster", "lab"], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+            [sys.executable, "-m", "kraft_runbook.cli.app", *arguments, "--cluster", "lab"],
+            env={**self.lab.environment, "KRAFT_RUNBOOK_CLUSTERS": str(self.clusters)},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
-        return done.returncode, done.stdout + done.stderr
+        return done.returncode, done.stdout or done.stderr
 
     def stop(self, service: str) -> None:
         here = layout(self.lab.spec)
