@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from kraft_runbook.cluster.cluster_file import parse_cluster
-from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import ControllerMode
-from kraft_runbook.cluster.properties_text import render_properties
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.properties_text import render_properties, render_secrets
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.io.secrets import environment_secrets
+from lab.ports import is_open
 
 SECRET = "planted{{ 7 * 7 }}\\secret"
 CLUSTER_ID = "-AbCdEfGhIjKlMnOpQrStU"
@@ -80,6 +82,20 @@ class Node:
         file.parent.mkdir(exist_ok=True)
         file.write_text(render_properties(properties, header="Controller 101 of cluster standin"))
         return file
+
+    def run_broker(self, mode: BrokerMode = BrokerMode.ZOOKEEPER) -> None:
+        """Bring the broker to run in this mode as the playbook leaves it, without the seconds that ansible takes: its files, then its process."""
+        broker, secrets, given = self.spec.broker(1), Path(self.spec.secrets_file or ""), environment_secrets()
+        secrets.touch(mode=0o600)
+        secrets.write_text(render_secrets({key: given(ref) for key, ref in self.spec.secrets.items()}))
+        file = Path(broker.config_file)
+        file.parent.mkdir()
+        file.write_text(render_properties(broker_properties(self.spec, broker, mode), header="Broker 1 of cluster standin"))
+        self.control("start", "broker-1")
+        deadline = time.monotonic() + 20
+        while not is_open(("127.0.0.1", self.ports["broker"])):
+            assert time.monotonic() < deadline, "the stand-in did not open its port"
+            time.sleep(0.05)
 
     def behave(self, words: str) -> None:
         """How the stand-in behaves from its next start: ``open=<s>`` before the port, ``stop=<s>`` for a stop, ``exit=<code>`` at once, ``thread=<name>``:

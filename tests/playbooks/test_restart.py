@@ -59,7 +59,7 @@ def test_a_running_broker_is_restarted_once_when_its_mode_changes(node: Node) ->
 
 
 def test_a_restart_follows_when_only_the_secrets_changed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    to(node)
+    node.run_broker(BrokerMode.HYBRID)
     monkeypatch.setenv("KRB_PLANTED_SECRET", "another")
     assert to(node).changed == (SECRETS, STOP, START)
     assert Path(node.spec.secrets_file or "").read_text().endswith("password.encoder.secret=another\n")
@@ -70,7 +70,7 @@ def test_check_mode_says_what_would_change_and_changes_nothing(node: Node) -> No
     first = to(node, check=True)
     assert first.changed == (SECRETS, "Write the configuration", START) and not first.restarted
     assert node.files() == before and node.starts() == []
-    to(node, BrokerMode.ZOOKEEPER)
+    node.run_broker()
     before, pid = node.files(), node.pid()
     result = to(node, check=True)
     assert result.changed == ("Write the configuration", STOP, START) and result.restarted
@@ -80,13 +80,13 @@ def test_check_mode_says_what_would_change_and_changes_nothing(node: Node) -> No
 
 
 def test_a_file_changed_while_the_broker_was_down_asks_for_no_second_restart(node: Node) -> None:
-    to(node, BrokerMode.ZOOKEEPER)
+    node.run_broker()
     node.control("stop", "broker-1")
     assert to(node).changed == ("Write the configuration", START)
 
 
 def test_a_change_time_in_the_future_does_not_ask_for_a_restart_for_ever(node: Node) -> None:
-    to(node)
+    node.run_broker(BrokerMode.HYBRID)
     ahead = time.time() + 3600
     os.utime(node.spec.broker(1).config_file, (ahead, ahead))
     assert to(node).changed == (STOP, START)
@@ -114,7 +114,7 @@ def test_a_broker_that_exits_is_named_with_the_end_of_its_log(node: Node) -> Non
 
 
 def test_a_port_that_another_process_took_meanwhile_is_named_and_the_broker_not_started(node: Node) -> None:
-    to(node, BrokerMode.ZOOKEEPER)
+    node.run_broker()
     node.control("stop", "broker-1")
     with socket.create_server(("127.0.0.1", node.ports["broker"])), pytest.raises(StepFailed, match=rf"127.0.0.1:{node.ports['broker']} is in use"):
         to(node)
@@ -213,7 +213,7 @@ MOMENTS = [": wrote ", ": stop the service", ": stopped", ": start the service",
 @pytest.mark.parametrize("whole_tree", [False, True], ids=["orphaned", "all-killed"])
 def test_killed_at_any_moment_and_run_again_the_broker_is_restarted_once(node: Node, moment: str, whole_tree: bool) -> None:
     node.behave("stop=0.7 open=0.7")
-    to(node, BrokerMode.ZOOKEEPER)
+    node.run_broker()
     run = run_elsewhere(node)
     assert run.stdout
     word = ": start the service" if moment == PORT_NOT_OPEN else moment
@@ -251,7 +251,7 @@ def test_ansible_does_not_outlive_the_process_that_started_it(node: Node) -> Non
 
 def test_two_runs_at_once_restart_the_broker_once(node: Node) -> None:
     node.behave("stop=0.7 open=0.7")
-    to(node, BrokerMode.ZOOKEEPER)
+    node.run_broker()
     other = run_elsewhere(node)
     result = to(node)
     output, _ = other.communicate(timeout=60)
@@ -265,7 +265,7 @@ def test_an_exception_in_the_calling_thread_ends_ansible_and_leaves_nothing(node
         if "stop the service" in line:
             raise KeyboardInterrupt
 
-    to(node, BrokerMode.ZOOKEEPER)
+    node.run_broker()
     with pytest.raises(KeyboardInterrupt):
         to(node, on_event=interrupt, state_dir=tmp_path)
     assert list(tmp_path.iterdir()) == []
