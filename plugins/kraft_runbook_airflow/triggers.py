@@ -167,7 +167,8 @@ class HealthWatchTrigger(BaseTrigger):
         bad: dict[str, int] = {}
         earlier = before = seen = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
         on_disk.look(seen)
-        while (left := self.until - time.time()) > 0 or bad:
+        while True:  # once at least, also where a triggerer takes the watch over behind its time: what blocked before is known to nobody
+            left = self.until - time.time()
             await asyncio.sleep((min(LOOK_EVERY, left) if left > 0 else LOOK_EVERY) + 0.1)
             before, seen = seen, await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
             results = [*CHECKS.run(seen, spec, detect_phase(seen).phase, gate="soak", earlier=before).results, dual_write_liveness(earlier, seen)]
@@ -179,6 +180,8 @@ class HealthWatchTrigger(BaseTrigger):
             if worst:
                 return _told(worst)
             self.log.info("healthy: %d checks pass, %.0f s left", sum(r.verdict is Verdict.PASS for r in results), max(0.0, self.until - time.time()))
+            if time.time() >= self.until and not bad:
+                break
         return _told(await on_disk.last_look(seen))
 
 

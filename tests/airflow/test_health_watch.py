@@ -104,6 +104,14 @@ def test_what_breaks_at_the_very_end_is_looked_at_until_it_is_certain(watch: Wat
     assert watch.ended_at > 9
 
 
+def test_a_watch_that_is_taken_over_behind_its_time_looks_once_more(watch: Watch) -> None:
+    """The triggerer died: what blocked then is known to nobody."""
+    down = broker(2, running=False, mode=Unread("it does not run"))
+    broken = watch(-1, spoil=dict.fromkeys(range(99), down))
+    assert broken is not None and "broker 2 does not run" in broken
+    assert watch(-1) is None
+
+
 def test_what_breaks_in_turns_behind_the_end_is_no_good_end(watch: Watch) -> None:
     turns = broker(2, running=False, mode=Unread("it does not run")), part(topics=Unread("no answer in 2 s"))
     broken = watch(6, spoil={look: turns[look % 2] for look in range(2, 99)})

@@ -137,6 +137,11 @@ WAITS: dict[str, tuple[Phase, list[Spoil], tuple[str, ...]]] = {
         ),
     ),
     "HYBRID, the copy is not seen to flow": (Phase.HYBRID, [topics(under_replicated_count=4)], ("4 under-replicated and 0 offline partitions",)),
+    "HYBRID, a broker has ended": (
+        Phase.HYBRID,
+        [broker(1, running=False, mode=BrokerMode.HYBRID)],
+        ("broker 1's process has ended: its port refuses connections; its log says why",),
+    ),
     "HYBRID": (Phase.HYBRID, [], ("an operator: the dual_write gate, then the brokers' roll into KRaft mode",)),
     "DUAL_WRITE, a broker is left": (
         Phase.DUAL_WRITE,
@@ -176,6 +181,12 @@ def test_each_step_is_past_in_these_phases() -> None:
 def test_each_phase_has_these_steps_forward_and_back() -> None:
     found = {phase.value: ([edge.step for edge in TABLE.forward_from(phase)], [edge.step for edge in TABLE.back_from(phase)]) for phase in Phase}
     assert found == NEXT
+
+
+def test_outside_the_way_nothing_leads_back() -> None:
+    assert [TABLE.way_back(phase) for phase in (Phase.KRAFT, Phase.UNKNOWN)] == [(), ()]
+    with pytest.raises(ValueError, match="KRAFT"):
+        TABLE.leaves_out(Step.LEAVE_KRAFT, Phase.KRAFT)
 
 
 def test_a_rollback_to_hybrid_leaves_these_steps_out() -> None:

@@ -270,8 +270,10 @@ def test_without_zookeeper_and_without_a_leader_nothing_can_be_changed() -> None
     assert told.means.startswith("No quorum of controllers leads")
     assert told.forward == ("start controller 101, 102, 103 with the configuration that it has, its log says why it ended",)
     assert "0 of 3 controllers run" in told.because and "3 of 3 brokers run" in told.because
-    elected = explain(part(quorum=WHY)(without(Phase.KRAFT)), WITHOUT)
+    elected = explain(both(part(quorum=WHY), gauges(101, active=False))(without(Phase.KRAFT)), WITHOUT)
     assert elected.forward[0].startswith("no controller is down: an election is over in seconds")
+    late = explain(part(quorum=WHY)(without(Phase.KRAFT)), WITHOUT)
+    assert not late.means.startswith("No quorum") and "election" not in late.forward[0], "a controller's own gauge says that it leads"
 
 
 @pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE])
@@ -378,6 +380,11 @@ def test_the_size_that_the_controllers_files_settled_is_the_plans_whatever_is_co
 def test_a_copy_that_lies_behind_is_not_forecast(phase: Phase) -> None:
     plan = make_plan(observation(phase), SPEC)
     assert plan.copy is None and "The metadata's copy" not in plan.render_text()
+
+
+@pytest.mark.parametrize("phase", [Phase.KRAFT, Phase.FINALIZED])
+def test_the_plan_of_a_cluster_without_zookeeper_asks_for_none_though_a_controller_is_down(phase: Phase) -> None:
+    assert make_plan(a_controller(102, running=False, mode=WHY)(without(phase)), WITHOUT).steps == ()
 
 
 def test_there_is_no_plan_for_an_unknown_phase() -> None:

@@ -211,8 +211,8 @@ def _waits_of(seen: ClusterObservation, earlier: ClusterObservation, spec: Clust
     for awaited in TABLE.awaited(phase):
         if isinstance(awaited, str):
             return (f"an operator: {awaited}",)
-        if awaited is BROKER_IN_SYNC:
-            continue  # the checks tell it
+        if awaited is BROKER_IN_SYNC or (awaited.of_a_node and phase is Phase.HYBRID):
+            continue  # the checks tell of the one; of every broker the copy's own wait asks, and of dead nodes first
         nodes = spec.broker_ids if awaited.of_a_node else (None,)
         missing = _missing(*(awaited.progress(seen, spec, node_id=node, earlier=earlier if awaited is METADATA_COPIED else None) for node in nodes))
         if missing:

@@ -115,11 +115,13 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
 
 def _steps(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: Iterator[int], size: Size) -> Iterator[PlannedStep]:
     """The step that led here comes first while it still has something to do (a roll that was interrupted), then the rest."""
+    if phase in (Phase.FINALIZED, Phase.KRAFT):
+        return
     forward, ahead = TABLE.forward(), TABLE.forward_from(phase)
     begin = forward.index(ahead[0]) if ahead else len(forward)
     for place, edge in enumerate(forward):
         nodes = tuple(_node_actions(Step(edge.step), seen, spec, size))
-        if place < begin - 1 or (place == begin - 1 and not nodes) or phase in (Phase.FINALIZED, Phase.KRAFT):
+        if place < begin - 1 or (place == begin - 1 and not nodes):
             continue
         actions = [*((text, None, None, ()) for text in edge.before), *nodes, *((text, None, None, ()) for text in edge.after)]
         numbered = tuple(PlannedAction(next(numbers), *action) for action in actions)

@@ -26,7 +26,7 @@ MEANS = {
 
 def means(seen: ClusterObservation, phase: Phase) -> str:
     """What the phase means to an operator, and first of all whether anything can be changed."""
-    return MEANS[phase] if was_read(seen.quorum) or held_by_zookeeper(seen) else LEADERLESS
+    return MEANS[phase] if _is_led(seen) or held_by_zookeeper(seen) else LEADERLESS
 
 
 def health(seen: ClusterObservation, spec: ClusterSpec) -> tuple[str, ...]:
@@ -78,9 +78,14 @@ def _mending(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
         yield f"{'then start' if controllers else 'start'} broker {name_ids(brokers)} in KRaft mode, its log says why it ended"
     if silent := name_silent(seen, earlier):
         yield f"look at {silent}: its process hangs or is starved. End it and start it again if it does not come back"
-    if not was_read(seen.quorum) and not controllers and not silent:
+    if not _is_led(seen) and not controllers and not silent:
         addresses = ", ".join(each.address for each in spec.controllers)
         yield f"no controller is down: an election is over in seconds; if this lasts, look at the network between {addresses}"
+
+
+def _is_led(seen: ClusterObservation) -> bool:
+    """Whether a controller leads, as the quorum or that controller's own gauge says: the log may only have been read too slowly."""
+    return was_read(seen.quorum) or any(was_read(c.metrics) and c.metrics.active for c in seen.controllers.values())
 
 
 def _is_migrating(seen: ClusterObservation) -> bool:

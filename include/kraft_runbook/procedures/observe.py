@@ -47,10 +47,6 @@ from kraft_runbook.parity.decoding import decoding_of, password_secrets
 
 SOURCE_SECONDS = 4.0
 """What one source may take."""
-ASK_SECONDS = 3.0
-"""What a broker may take to say its mode, which is what it does first and costs it nothing."""
-SPARE_SECONDS = 1.5
-"""What is left of a look when the last broker was given up: on a busy machine a thread ends that much later."""
 LIVE_SECONDS = 6.0
 """When what has not answered counts as unread, but for ``SECONDS_A_PARTITION``."""
 SECONDS_A_PARTITION = 1e-5
@@ -212,15 +208,14 @@ def _look_at_broker(spec: ClusterSpec, broker: Broker, secrets: Secrets, deadlin
     if running is not True:
         why = running if not was_read(running) else Unread(f"broker {broker.id} does not run: {spec.broker_address(broker)} refuses connections")
         return _Look(running, why, why)
-    mode = _try(lambda: broker_mode(spec, broker, secrets=secrets, timeout=ASK_SECONDS))
+    mode = _try(lambda: broker_mode(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
     so_far[broker.id] = _Look(running, mode, Unread(f"broker {broker.id} did not answer Metadata in the time that a look has", out_of_time=True))
 
     def answered(partitions: int) -> None:
         deadline.grow(partitions * len(spec.brokers) * SECONDS_A_PARTITION)
 
-    # A broker that hangs has had its time above, and is to be told from one that was not asked: the look ends well before the deadline, on a busy machine
-    # too. Where answers are large, the deadline moves.
-    left = SOURCE_SECONDS if deadline.own else max(0.5, min(SOURCE_SECONDS, deadline.at - time.monotonic() - SPARE_SECONDS))
+    # A broker that hangs has had its time above, and is to be told from one that was not asked. Where answers are large, the deadline moves.
+    left = SOURCE_SECONDS if deadline.own else max(0.5, min(SOURCE_SECONDS, deadline.at - time.monotonic() - 0.5))
     return _Look(running, mode, _try(lambda: topics_seen_by(spec, broker, secrets=secrets, timeout=left, answered=answered)))
 
 

@@ -103,7 +103,10 @@ class Transitions:
         return next(each for each in self.edges if each.step == step)
 
     def _place(self, stage: str) -> int:
-        return next(n for n, each in enumerate(self.stages) if each.name == stage)
+        return [each.name for each in self.stages].index(stage)
+
+    def _is_on_the_way(self, stage: str) -> bool:
+        return any(each.name == stage for each in self.stages)
 
     def is_forward(self, edge: Edge) -> bool:
         return self._place(edge.target) > self._place(edge.source)
@@ -121,7 +124,9 @@ class Transitions:
         return tuple(each for each in self.edges if each.source == stage and self._place(each.target) < self._place(stage))
 
     def way_back(self, stage: str) -> tuple[Edge, ...]:
-        """The steps from this stage to the first, and those that finish there without changing the stage."""
+        """The steps from this stage to the first, and those that finish there without changing the stage; none from a stage outside the way."""
+        if not self._is_on_the_way(stage):
+            return ()
         return (*self._down(stage), *(each for each in self.edges if each.source == each.target))
 
     def _down(self, stage: str) -> tuple[Edge, ...]:
@@ -130,14 +135,14 @@ class Transitions:
 
     def already_past(self, step: str, stage: str) -> bool:
         """Whether the cluster lies beyond the step's target, in the step's direction, so that nothing of it is left to do."""
-        if stage in (each.name for each in self.outside):
+        if not self._is_on_the_way(stage):
             return False
         edge = self.edge(step)
         here, target = self._place(stage), self._place(edge.target)
         return here > target if self.is_forward(edge) else here < target
 
     def leaves_out(self, step: str, goal: str) -> bool:
-        """Whether a run back to the goal leaves this step out: it would go beyond."""
+        """Whether a run back to the goal leaves this step out: it would go beyond. Raises ValueError for a goal that is no stage of the way."""
         edge = self.edge(step)
         return not self.is_forward(edge) and self._place(edge.target) < self._place(goal)
 
