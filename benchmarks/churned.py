@@ -78,12 +78,16 @@ def run(plan: Plan, zookeeper: KazooClient, spark: SparkSession, number: int) ->
     with planted(zookeeper, f"/brokers/topics/{topic}/partitions/{UNTOUCHED}/state"):
         report = run_parity(spec, secrets=secrets, spark=spark)
     named = [sample.key.split(" ")[0] for sample in report.samples]
-    return Run(time.perf_counter() - began, report, report.verdict is Verdict.MISMATCH and named == [f"{topic}-{UNTOUCHED}"])
+    return Run(
+        time.perf_counter() - began, report, report.verdict is Verdict.MISMATCH and named == [f"{topic}-{UNTOUCHED}"]
+    )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--directory", type=Path, default=DEFAULT_DIRECTORY, help="of the cluster that benchmarks.scale made")
+    parser.add_argument(
+        "--directory", type=Path, default=DEFAULT_DIRECTORY, help="of the cluster that benchmarks.scale made"
+    )
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--rate", type=float, default=50, help="metadata changes a second")
     asked = parser.parse_args()

@@ -74,7 +74,10 @@ def measure(plan: Plan, *, runs: int, driver_memory: str, master: str) -> Mappin
                 took = time.perf_counter() - began
                 print(f"{number}/{runs} compare.{name}: {took:.2f} s", file=sys.stderr, flush=True)
                 if found != sides.planted:
-                    raise StepFailed(f"{name} found {found} differences where {sides.planted} were planted", way_out="the cluster must be quiet: end churn")
+                    raise StepFailed(
+                        f"{name} found {found} differences where {sides.planted} were planted",
+                        way_out="the cluster must be quiet: end churn",
+                    )
                 if number:
                     times[name].append(took)
         return {name: statistics.median(each) for name, each in times.items()} | {"planted": sides.planted}
@@ -83,7 +86,11 @@ def measure(plan: Plan, *, runs: int, driver_memory: str, master: str) -> Mappin
 
 
 def _session(master: str, driver_memory: str) -> SparkSession:
-    local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": driver_memory}
+    local = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": driver_memory,
+    }
     builder = SparkSession.builder.appName("kraft-runbook benchmarks").master(master)
     for name, value in (SETTINGS | local).items():
         builder = builder.config(name, value)
@@ -125,11 +132,14 @@ def rows_of(side: TopicColumns, topics: Iterable[int]) -> Iterator[Row]:
         yield canonical_rows.topic(name, side.ids[at])
         for each in range(bounds[at], bounds[at + 1]):
             replicas, adding, removing, isr = (
-                lists.values[lists.offsets[each] : lists.offsets[each + 1]].tolist() for lists in (held.replicas, held.adding, held.removing, held.isr)
+                lists.values[lists.offsets[each] : lists.offsets[each + 1]].tolist()
+                for lists in (held.replicas, held.adding, held.removing, held.isr)
             )
             number = int(held.partition[each])
             yield canonical_rows.assignment(name, number, replicas, adding, removing)
-            yield canonical_rows.partition_state(name, number, int(held.leader[each]), int(held.leader_epoch[each]), isr, int(held.recovery[each]))
+            yield canonical_rows.partition_state(
+                name, number, int(held.leader[each]), int(held.leader_epoch[each]), isr, int(held.recovery[each])
+            )
         for each in range(configs[at], configs[at + 1]):
             yield canonical_rows.topic_config(name, side.configs.name[each], side.configs.value[each])
 
@@ -146,16 +156,30 @@ def read_sides(spark: SparkSession, plan: Plan) -> Sides:
         assert isinstance(loaded, TopicColumns)
         return loaded
 
-    return Sides(columns("zookeeper"), columns("log"), frame("zookeeper"), frame("log"), files, int(json.loads((files / "planted.json").read_text())))
+    return Sides(
+        columns("zookeeper"),
+        columns("log"),
+        frame("zookeeper"),
+        frame("log"),
+        files,
+        int(json.loads((files / "planted.json").read_text())),
+    )
 
 
 def ours(spark: SparkSession, sides: Sides) -> int:
     """A fingerprint a topic on each side, Spark's comparison of those, and the rows of the topics that differ: how many keys differ."""
     salt = b"salt"
-    left = rows_frame(spark, (canonical_rows.whole_topic(each.topic, each.value) for each in topic_prints(sides.zookeeper, salt)))
-    right = rows_frame(spark, (canonical_rows.whole_topic(each.topic, each.value) for each in topic_prints(sides.log, salt)))
+    left = rows_frame(
+        spark, (canonical_rows.whole_topic(each.topic, each.value) for each in topic_prints(sides.zookeeper, salt))
+    )
+    right = rows_frame(
+        spark, (canonical_rows.whole_topic(each.topic, each.value) for each in topic_prints(sides.log, salt))
+    )
     names = set(compare_topics(left, right).in_question)
-    first, second = (rows_of(side, [at for at, name in enumerate(side.names) if name in names]) for side in (sides.zookeeper, sides.log))
+    first, second = (
+        rows_of(side, [at for at, name in enumerate(side.names) if name in names])
+        for side in (sides.zookeeper, sides.log)
+    )
     return len(compare(first, (Version(row.kind, row.key, row.value, 0, last=True) for row in second)).differences)
 
 

@@ -88,26 +88,42 @@ def table(outcomes: Sequence[Outcome]) -> str:
     for partitions in dict.fromkeys(each.partitions for each in outcomes):
         base = _done(outcomes, DEFAULTS, partitions)
         for name in dict.fromkeys(each.variant for each in outcomes if each.partitions == partitions):
-            lines.append(_line(partitions, name, _done(outcomes, name, partitions), base, _problems(outcomes, name, partitions)))
+            lines.append(
+                _line(partitions, name, _done(outcomes, name, partitions), base, _problems(outcomes, name, partitions))
+            )
     return "\n".join(lines)
 
 
 def _done(outcomes: Sequence[Outcome], name: str, partitions: int) -> list[CopyFigures]:
-    return [each.figures for each in outcomes if each.variant == name and each.partitions == partitions and each.figures is not None]
+    return [
+        each.figures
+        for each in outcomes
+        if each.variant == name and each.partitions == partitions and each.figures is not None
+    ]
 
 
 def _problems(outcomes: Sequence[Outcome], name: str, partitions: int) -> list[str]:
-    return [each.problem for each in outcomes if each.variant == name and each.partitions == partitions and each.figures is None]
+    return [
+        each.problem
+        for each in outcomes
+        if each.variant == name and each.partitions == partitions and each.figures is None
+    ]
 
 
-def _line(partitions: int, name: str, done: Sequence[CopyFigures], base: Sequence[CopyFigures], problems: Sequence[str]) -> str:
+def _line(
+    partitions: int, name: str, done: Sequence[CopyFigures], base: Sequence[CopyFigures], problems: Sequence[str]
+) -> str:
     if not done:
         return f"| {partitions} | {name} | 0 of {len(problems)}: {problems[0].splitlines()[0]} |" + " |" * 12
 
     def median(of: Sequence[CopyFigures], field_name: str) -> float:
         return statistics.median(float(getattr(each, field_name) or 0) for each in of)
 
-    to_dual_write = "-" if any(each.registration_to_dual_write is None for each in done) else f"{median(done, 'registration_to_dual_write'):.1f}"
+    to_dual_write = (
+        "-"
+        if any(each.registration_to_dual_write is None for each in done)
+        else f"{median(done, 'registration_to_dual_write'):.1f}"
+    )
 
     def ratio(field_name: str) -> str:
         return f"{median(base, field_name) / median(done, field_name):.2f}" if base else "-"
@@ -126,14 +142,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_up_options(parser)
     parser.add_argument("--partitions", default="20000,200000", help="the sizes, comma-separated")
-    parser.add_argument("--runs", type=int, default=1, help="of each variant at each size; they take turns, so that a busy spell meets all")
     parser.add_argument(
-        "--variants", help=f"comma-separated; default: all of {'; '.join(each.name for each in VARIANTS)}. 'all three, …' may be written 'all three+…'"
+        "--runs",
+        type=int,
+        default=1,
+        help="of each variant at each size; they take turns, so that a busy spell meets all",
     )
-    parser.add_argument("--copy-only", action="store_true", help="end each cluster when its copy is done, without waiting for dual write")
+    parser.add_argument(
+        "--variants",
+        help=f"comma-separated; default: all of {'; '.join(each.name for each in VARIANTS)}. 'all three, …' may be written 'all three+…'",
+    )
+    parser.add_argument(
+        "--copy-only",
+        action="store_true",
+        help="end each cluster when its copy is done, without waiting for dual write",
+    )
     parser.add_argument("--json", type=Path, default=Path("build/copy.json"), help="every run; default build/copy.json")
     asked = parser.parse_args()
-    wanted = [name.replace("+", ", ") for name in asked.variants.split(",")] if asked.variants else [each.name for each in VARIANTS]
+    wanted = (
+        [name.replace("+", ", ") for name in asked.variants.split(",")]
+        if asked.variants
+        else [each.name for each in VARIANTS]
+    )
     unknown = set(wanted) - {each.name for each in VARIANTS}
     if unknown:
         parser.error(f"no such variant: {', '.join(sorted(unknown))}")

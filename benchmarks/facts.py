@@ -58,8 +58,15 @@ def summary_of_facts(facts: Facts, topics: int) -> Summary:
     sample: dict[str, Any] = {}
     for name, topic_id in facts.ids.items():
         if is_sampled(name, topics):
-            parts = {str(number): [list(each) if isinstance(each, tuple) else each for each in value] for number, value in facts.partitions[name].items()}
-            sample[name] = {"id": topic_id, "partitions": dict(sorted(parts.items())), "configs": dict(sorted(facts.configs.get(name, {}).items()))}
+            parts = {
+                str(number): [list(each) if isinstance(each, tuple) else each for each in value]
+                for number, value in facts.partitions[name].items()
+            }
+            sample[name] = {
+                "id": topic_id,
+                "partitions": dict(sorted(parts.items())),
+                "configs": dict(sorted(facts.configs.get(name, {}).items())),
+            }
     counts = len(facts.ids), sum(map(len, facts.partitions.values())), sum(map(len, facts.configs.values()))
     return Summary(*counts, sample)
 
@@ -76,9 +83,14 @@ def summary_of_rows(rows: Iterable[Row], topics: int) -> Summary:
         if is_sampled(name, topics):
             _take(sample.setdefault(name, {"id": None, "partitions": {}, "configs": {}}), row)
     if counts[Kind.ASSIGNMENT] != counts[Kind.PARTITION_STATE]:
-        raise ValueError(f"{counts[Kind.ASSIGNMENT]} assignments and {counts[Kind.PARTITION_STATE]} states: this cluster has one state a partition")
+        raise ValueError(
+            f"{counts[Kind.ASSIGNMENT]} assignments and {counts[Kind.PARTITION_STATE]} states: this cluster has one state a partition"
+        )
     for topic in sample.values():
-        topic["partitions"], topic["configs"] = dict(sorted(topic["partitions"].items())), dict(sorted(topic["configs"].items()))
+        topic["partitions"], topic["configs"] = (
+            dict(sorted(topic["partitions"].items())),
+            dict(sorted(topic["configs"].items())),
+        )
     return Summary(counts[Kind.TOPIC], counts[Kind.PARTITION_STATE], counts[Kind.TOPIC_CONFIG], sample)
 
 
@@ -92,7 +104,12 @@ def summary_of_columns(columns: TopicColumns, topics: int) -> Summary:
             set_ = range(configs[at], configs[at + 1])
             sample[name] = {
                 "id": columns.ids[at],
-                "partitions": dict(sorted((str(held.partition[each]), _partition(held, each)) for each in range(bounds[at], bounds[at + 1]))),
+                "partitions": dict(
+                    sorted(
+                        (str(held.partition[each]), _partition(held, each))
+                        for each in range(bounds[at], bounds[at + 1])
+                    )
+                ),
                 "configs": dict(sorted((columns.configs.name[each], columns.configs.value[each]) for each in set_)),
             }
     return Summary(len(columns), len(held), len(columns.configs.name), sample)
@@ -100,16 +117,27 @@ def summary_of_columns(columns: TopicColumns, topics: int) -> Summary:
 
 def _partition(held: PartitionColumns, at: int) -> list[Any]:
     replicas, adding, removing, isr = (
-        each.values[each.offsets[at] : each.offsets[at + 1]].tolist() for each in (held.replicas, held.adding, held.removing, held.isr)
+        each.values[each.offsets[at] : each.offsets[at + 1]].tolist()
+        for each in (held.replicas, held.adding, held.removing, held.isr)
     )
-    return [replicas, sorted(adding), sorted(removing), int(held.leader[at]), int(held.leader_epoch[at]), sorted(isr), int(held.recovery[at])]
+    return [
+        replicas,
+        sorted(adding),
+        sorted(removing),
+        int(held.leader[at]),
+        int(held.leader_epoch[at]),
+        sorted(isr),
+        int(held.recovery[at]),
+    ]
 
 
 def joined(summaries: Iterable[Summary]) -> Summary:
     """Of parts, of the whole."""
     parts = list(summaries)
     sample = {name: facts for part in parts for name, facts in part.sample.items()}
-    return Summary(sum(p.topics for p in parts), sum(p.partitions for p in parts), sum(p.configs for p in parts), sample)
+    return Summary(
+        sum(p.topics for p in parts), sum(p.partitions for p in parts), sum(p.configs for p in parts), sample
+    )
 
 
 def _take(topic: dict[str, Any], row: Row) -> None:
@@ -154,8 +182,26 @@ class Names(NamedTuple):
     resource_name: str
 
 
-CAMEL = Names("topicId", "partitionId", "addingReplicas", "removingReplicas", "leaderEpoch", "leaderRecoveryState", "resourceType", "resourceName")
-SNAKE = Names("topic_id", "partition_id", "adding_replicas", "removing_replicas", "leader_epoch", "leader_recovery_state", "resource_type", "resource_name")
+CAMEL = Names(
+    "topicId",
+    "partitionId",
+    "addingReplicas",
+    "removingReplicas",
+    "leaderEpoch",
+    "leaderRecoveryState",
+    "resourceType",
+    "resourceName",
+)
+SNAKE = Names(
+    "topic_id",
+    "partition_id",
+    "adding_replicas",
+    "removing_replicas",
+    "leader_epoch",
+    "leader_recovery_state",
+    "resource_type",
+    "resource_name",
+)
 
 TOPIC_RESOURCE = 2
 

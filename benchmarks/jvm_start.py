@@ -38,7 +38,14 @@ TICKS = os.sysconf("SC_CLK_TCK")
 def made(archive: Path) -> Cost:
     """What making the archive takes, its own process included."""
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", f"from pathlib import Path; from lab.class_archive import *; make_archive(Path({str(archive)!r}))"], check=True)
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"from pathlib import Path; from lab.class_archive import *; make_archive(Path({str(archive)!r}))",
+        ],
+        check=True,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.perf_counter() - began, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -46,7 +53,9 @@ def made(archive: Path) -> Cost:
 def tool(spec: ClusterSpec) -> Cost:
     """One run of kafka-storage.sh."""
     began = time.perf_counter()
-    process = subprocess.Popen([str(Path(spec.kafka.home, "bin", "kafka-storage.sh")), "random-uuid"], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [str(Path(spec.kafka.home, "bin", "kafka-storage.sh")), "random-uuid"], stdout=subprocess.DEVNULL
+    )
     _, status, used = os.wait4(process.pid, 0)
     if status:
         raise StepFailed("kafka-storage.sh failed", way_out="read what it said")
@@ -86,7 +95,9 @@ def measure(spec: ClusterSpec, archive: Path, runs: int) -> dict[str, dict[str, 
     """kind of process -> "without" or "with" -> what each run took."""
     server, broker = zookeeper_servers(spec)[0], spec.brokers[0]
     zookeeper = Service(spec, server.service, "none", ZOOKEEPER_MAIN, server.config)
-    node = Service(spec, broker.service, f"{broker.host}:{broker.metrics_port}", "kafka.Kafka", Path(broker.config_file))
+    node = Service(
+        spec, broker.service, f"{broker.host}:{broker.metrics_port}", "kafka.Kafka", Path(broker.config_file)
+    )
     taken: dict[str, dict[str, list[Cost]]] = defaultdict(lambda: defaultdict(list))
     for _ in range(runs):
         for name, file in (("without", archive.with_name("none")), ("with", archive)):
@@ -94,7 +105,9 @@ def measure(spec: ClusterSpec, archive: Path, runs: int) -> dict[str, dict[str, 
             try:
                 taken["kafka-storage.sh"][name].append(tool(spec))
                 taken["ZooKeeper"][name].append(zookeeper.start(lambda: is_open((server.host, server.port))))
-                taken["a broker"][name].append(node.start(lambda: "started (kafka.server.KafkaServer)" in node.log.read_text(errors="replace")))
+                taken["a broker"][name].append(
+                    node.start(lambda: "started (kafka.server.KafkaServer)" in node.log.read_text(errors="replace"))
+                )
             finally:
                 node.end()
                 zookeeper.end()
@@ -116,9 +129,13 @@ def main(arguments: list[str] | None = None) -> int:
             taken = measure(spec, archive, options.runs)
         finally:
             lifecycle.down(spec, purge=True)
-    print(f"\n{'medians of ' + str(options.runs):<20}{'without, s':>12}{'with, s':>10}{'ratio':>8}{'without, cpu-s':>18}{'with, cpu-s':>14}{'ratio':>8}")
+    print(
+        f"\n{'medians of ' + str(options.runs):<20}{'without, s':>12}{'with, s':>10}{'ratio':>8}{'without, cpu-s':>18}{'with, cpu-s':>14}{'ratio':>8}"
+    )
     for kind, by in taken.items():
-        (s0, s1), (c0, c1) = ([statistics.median(run[n] for run in by[name]) for name in ("without", "with")] for n in (0, 1))
+        (s0, s1), (c0, c1) = (
+            [statistics.median(run[n] for run in by[name]) for name in ("without", "with")] for n in (0, 1)
+        )
         print(f"{kind:<20}{s0:>12.2f}{s1:>10.2f}{s0 / s1:>8.2f}{c0:>18.2f}{c1:>14.2f}{c0 / c1:>8.2f}")
     print(f"making the archive: {wall:.1f} s, {cpu:.1f} cpu-s")
     return 0

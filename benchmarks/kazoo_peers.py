@@ -87,7 +87,9 @@ def _in_two(plan: Plan, get: Getter, sample: int | None) -> Done:
     return Done(seconds, joined(half.summary for half in halves), f"{read} znodes")
 
 
-def _halves(plan: Plan, get: Getter, sample: int | None, *, with_facts: bool = False) -> tuple[list[Half], float, float, int]:
+def _halves(
+    plan: Plan, get: Getter, sample: int | None, *, with_facts: bool = False
+) -> tuple[list[Half], float, float, int]:
     """Two processes read, which are connected when the clock starts; it stops when the later one has its dicts (``with_facts``: when both are here).
 
     Gives what each has, the seconds until the names were listed and until all was read, and how many znodes the whole tree has.
@@ -157,10 +159,17 @@ def _chosen(plan: Plan, names: list[str], sample: int | None) -> list[str]:
 def _read(client: KazooClient, get: Getter, chosen: Sequence[str]) -> tuple[Facts, int]:
     """The facts of these topics, and how many znodes they took."""
     facts, read = Facts(), 0
-    topics = {path.rpartition("/")[2]: json.loads(data) for path, data in get(client, (f"/brokers/topics/{name}" for name in chosen))}
+    topics = {
+        path.rpartition("/")[2]: json.loads(data)
+        for path, data in get(client, (f"/brokers/topics/{name}" for name in chosen))
+    }
     read += len(topics)
     facts.ids = {name: topic["topic_id"] for name, topic in topics.items()}
-    states = (f"/brokers/topics/{name}/partitions/{number}/state" for name, topic in topics.items() for number in topic["partitions"])
+    states = (
+        f"/brokers/topics/{name}/partitions/{number}/state"
+        for name, topic in topics.items()
+        for number in topic["partitions"]
+    )
     for path, data in get(client, states):
         _, _, _, name, _, number, _ = path.split("/")
         facts.partition(name, int(number), _partition(topics[name], number, json.loads(data)))

@@ -38,13 +38,22 @@ def job(plan: Plan, master: str) -> float:
     local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "1g"}
     conf = [part for name, value in (SETTINGS | local).items() for part in ("--conf", f"{name}={value}")]
     report = plan.directory / "masters.json"
-    command = [str(SPARK / "bin" / "spark-submit"), "--master", master, *conf, str(ROOT / "include/kraft_runbook/parity/spark/job.py")]
+    command = [
+        str(SPARK / "bin" / "spark-submit"),
+        "--master",
+        master,
+        *conf,
+        str(ROOT / "include/kraft_runbook/parity/spark/job.py"),
+    ]
     command += ["--cluster", NAME, "--clusters-dir", str(plan.clusters), "--output", str(report)]
     began = time.perf_counter()
     done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
     took = time.perf_counter() - began
     if done.returncode:
-        raise StepFailed(f"the job on {master} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-3000:]}", way_out="read its output")
+        raise StepFailed(
+            f"the job on {master} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-3000:]}",
+            way_out="read its output",
+        )
     return took
 
 
@@ -66,14 +75,41 @@ def standalone(plan: Plan) -> Iterator[str]:
     directory.mkdir(exist_ok=True)
     processes, url = Processes(directory), f"spark://127.0.0.1:{MASTER_PORT}"
     run = [str(SPARK / "bin" / "spark-class"), "org.apache.spark.deploy"]
-    java = {"SPARK_DAEMON_MEMORY": "256m", **{key: value for key, value in _environment().items() if key.startswith(("SPARK", "PY", "JAVA"))}}
+    java = {
+        "SPARK_DAEMON_MEMORY": "256m",
+        **{key: value for key, value in _environment().items() if key.startswith(("SPARK", "PY", "JAVA"))},
+    }
     names = ["master", *(f"worker-{number}" for number in range(WORKERS))]
     try:
-        processes.start("master", [run[0], f"{run[1]}.master.Master", "--host", "127.0.0.1", "--port", str(MASTER_PORT), "--webui-port", str(WEB_PORT)], java)
+        processes.start(
+            "master",
+            [
+                run[0],
+                f"{run[1]}.master.Master",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(MASTER_PORT),
+                "--webui-port",
+                str(WEB_PORT),
+            ],
+            java,
+        )
         _await_line(processes, "master", "I have been elected leader")
         for number in range(WORKERS):
-            where = ["--host", "127.0.0.1", "--work-dir", str(directory / f"work-{number}"), "--webui-port", str(WEB_PORT + 1 + number)]
-            processes.start(f"worker-{number}", [run[0], f"{run[1]}.worker.Worker", "--cores", "1", "--memory", "1g", *where, url], java)
+            where = [
+                "--host",
+                "127.0.0.1",
+                "--work-dir",
+                str(directory / f"work-{number}"),
+                "--webui-port",
+                str(WEB_PORT + 1 + number),
+            ]
+            processes.start(
+                f"worker-{number}",
+                [run[0], f"{run[1]}.worker.Worker", "--cores", "1", "--memory", "1g", *where, url],
+                java,
+            )
             _await_line(processes, f"worker-{number}", "Successfully registered with master")
         yield url
     finally:
@@ -92,7 +128,9 @@ def _await_line(processes: Processes, name: str, text: str, within: float = 60) 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--directory", type=Path, default=DEFAULT_DIRECTORY, help="of the cluster that benchmarks.scale made")
+    parser.add_argument(
+        "--directory", type=Path, default=DEFAULT_DIRECTORY, help="of the cluster that benchmarks.scale made"
+    )
     parser.add_argument("--runs", type=int, default=3)
     asked = parser.parse_args()
     try:

@@ -36,7 +36,9 @@ IDLE = 10.0
 def read_all(plan: Plan, rate: float | None, number: int) -> None:
     """One reader's share of the tree."""
     spec, secrets = load_spec(plan), environment_secrets({})
-    with ZookeeperReader(spec.zookeeper, secrets=secrets, timeout=60, rate=None if rate is None else rate / READERS) as reader:
+    with ZookeeperReader(
+        spec.zookeeper, secrets=secrets, timeout=60, rate=None if rate is None else rate / READERS
+    ) as reader:
         names = topic_names(reader)
         size = -(-len(names) // RANGES)
         for at in range(number * size, len(names), READERS * size):
@@ -57,8 +59,12 @@ def latencies(client: KazooClient, busy: Sequence[multiprocessing.process.BasePr
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--directory", type=Path, default=DEFAULT_DIRECTORY, help="of the cluster that benchmarks.scale made")
-    parser.add_argument("--rates", default="0,200000,50000", help="znodes a second for both readers together; 0: no limit")
+    parser.add_argument(
+        "--directory", type=Path, default=DEFAULT_DIRECTORY, help="of the cluster that benchmarks.scale made"
+    )
+    parser.add_argument(
+        "--rates", default="0,200000,50000", help="znodes a second for both readers together; 0: no limit"
+    )
     asked = parser.parse_args()
     start = multiprocessing.get_context("spawn").Process
     try:
@@ -72,7 +78,13 @@ def main() -> int:
                 each.start()
             began = time.monotonic()
             found = latencies(client, busy)
-            lines.append((f"two readers, {f'{rate:,.0f} znodes a second' if rate else 'no limit'}", found, time.monotonic() - began))
+            lines.append(
+                (
+                    f"two readers, {f'{rate:,.0f} znodes a second' if rate else 'no limit'}",
+                    found,
+                    time.monotonic() - began,
+                )
+            )
         client.stop()
     except RunbookError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -89,7 +89,11 @@ def log(plan: Plan) -> Done:
     frozen = replay.image.frozen
     assert frozen is not None
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return Done(took, summary_of_columns(frozen.frozen.columns(), plan.shape.topics), f"{replay.records} records; this process {own} MiB")
+    return Done(
+        took,
+        summary_of_columns(frozen.frozen.columns(), plan.shape.topics),
+        f"{replay.records} records; this process {own} MiB",
+    )
 
 
 def gate(plan: Plan) -> Done:
@@ -135,15 +139,30 @@ def recheck_warm(plan: Plan) -> Done:
         report = look_at_what_changed(spec, Path(plan.directory / PROVEN), secrets=secrets)
         took = time.perf_counter() - began
     if report.verdict.value != "MATCH":
-        raise StepFailed(f"the look at what changed did not say MATCH:\n{report.render_text()}", way_out="read its report")
+        raise StepFailed(
+            f"the look at what changed did not say MATCH:\n{report.render_text()}", way_out="read its report"
+        )
     return Done(took, None, report.summary)
 
 
 def _command(plan: Plan, *more: str) -> Done:
     began = time.perf_counter()
-    command = [sys.executable, "-m", "kraft_runbook.cli.app", "parity", "--cluster", NAME, "--clusters-dir", str(plan.clusters), *more]
+    command = [
+        sys.executable,
+        "-m",
+        "kraft_runbook.cli.app",
+        "parity",
+        "--cluster",
+        NAME,
+        "--clusters-dir",
+        str(plan.clusters),
+        *more,
+    ]
     done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, check=False)
     took = time.perf_counter() - began
     if done.returncode:
-        raise StepFailed(f"parity did not say MATCH (exit code {done.returncode}):\n{(done.stdout + done.stderr)[-2000:]}", way_out="read its report")
+        raise StepFailed(
+            f"parity did not say MATCH (exit code {done.returncode}):\n{(done.stdout + done.stderr)[-2000:]}",
+            way_out="read its report",
+        )
     return Done(took, None, done.stdout.splitlines()[0])

@@ -51,21 +51,108 @@ class Line:
     alike: bool = True
 
 
-ONE, TWO, GATE = "read the whole tree, one process", "read the whole tree, two processes", "the whole gate, cold, two readers"
+ONE, TWO, GATE = (
+    "read the whole tree, one process",
+    "read the whole tree, two processes",
+    "the whole gate, cold, two readers",
+)
 LINES = (
     Line("zookeeper", ONE, "ours.zookeeper", "kazoo_peers.loop", "kazoo get loop", {}, None),
     Line("zookeeper", ONE, "ours.zookeeper", "kazoo_peers.windowed", "kazoo get_async, window 1000", {}, None),
-    Line("zookeeper", TWO, "ours.zookeeper_in_two", "kazoo_peers.loop_in_two", "kazoo get loop, in two", {2_000_000: 8}, 100),
-    Line("zookeeper", TWO, "ours.zookeeper_in_two", "kazoo_peers.windowed_in_two", "kazoo get_async, window 1000, in two", {2_000_000: 8}, 20),
-    Line("log", "read and replay the log", "ours.log", "peers.dump_log", "kafka-dump-log, output parsed", {2_000_000: 6}, 10),
-    Line("log", "read and replay the log", "ours.log", "peers.generic_decoder", "kafka-python's generic decoder", {2_000_000: 6}, 5),
-    Line("compare", "compare, warm", "compare.ours", "compare.datacompy", "datacompy's Spark compare, warm", {2_000_000: 5}, 4),
-    Line("compare", "compare, warm", "compare.ours", "compare.duckdb", "DuckDB full outer join, warm", {2_000_000: 5}, None),
-    Line("recheck", "what changed since a proof, cold", "ours.recheck", "ours.gate_and_proven", "the whole gate, cold, its proof saved", {2_000_000: 3}, None),
-    Line("recheck", "what changed since a proof, warm", "ours.recheck_warm", "ours.gate_warm", "the whole gate, warm", {2_000_000: 3}, None),
-    Line("gate", GATE, "ours.gate", "peers.dict_diff_gate_in_two", "kazoo loop in two + dump-log + dict diff", {200_000: 15, 2_000_000: 35}, 25),
-    Line("gate", GATE, "ours.gate", "peers.dict_diff_gate", "kazoo loop in one + dump-log + dict diff", {}, None, alike=False),
-    Line("gate", GATE, "ours.gate", "ours.spark_alone", "Spark's part of it alone, nothing read", {}, None, alike=False),
+    Line(
+        "zookeeper",
+        TWO,
+        "ours.zookeeper_in_two",
+        "kazoo_peers.loop_in_two",
+        "kazoo get loop, in two",
+        {2_000_000: 8},
+        100,
+    ),
+    Line(
+        "zookeeper",
+        TWO,
+        "ours.zookeeper_in_two",
+        "kazoo_peers.windowed_in_two",
+        "kazoo get_async, window 1000, in two",
+        {2_000_000: 8},
+        20,
+    ),
+    Line(
+        "log",
+        "read and replay the log",
+        "ours.log",
+        "peers.dump_log",
+        "kafka-dump-log, output parsed",
+        {2_000_000: 6},
+        10,
+    ),
+    Line(
+        "log",
+        "read and replay the log",
+        "ours.log",
+        "peers.generic_decoder",
+        "kafka-python's generic decoder",
+        {2_000_000: 6},
+        5,
+    ),
+    Line(
+        "compare",
+        "compare, warm",
+        "compare.ours",
+        "compare.datacompy",
+        "datacompy's Spark compare, warm",
+        {2_000_000: 5},
+        4,
+    ),
+    Line(
+        "compare",
+        "compare, warm",
+        "compare.ours",
+        "compare.duckdb",
+        "DuckDB full outer join, warm",
+        {2_000_000: 5},
+        None,
+    ),
+    Line(
+        "recheck",
+        "what changed since a proof, cold",
+        "ours.recheck",
+        "ours.gate_and_proven",
+        "the whole gate, cold, its proof saved",
+        {2_000_000: 3},
+        None,
+    ),
+    Line(
+        "recheck",
+        "what changed since a proof, warm",
+        "ours.recheck_warm",
+        "ours.gate_warm",
+        "the whole gate, warm",
+        {2_000_000: 3},
+        None,
+    ),
+    Line(
+        "gate",
+        GATE,
+        "ours.gate",
+        "peers.dict_diff_gate_in_two",
+        "kazoo loop in two + dump-log + dict diff",
+        {200_000: 15, 2_000_000: 35},
+        25,
+    ),
+    Line(
+        "gate",
+        GATE,
+        "ours.gate",
+        "peers.dict_diff_gate",
+        "kazoo loop in one + dump-log + dict diff",
+        {},
+        None,
+        alike=False,
+    ),
+    Line(
+        "gate", GATE, "ours.gate", "ours.spark_alone", "Spark's part of it alone, nothing read", {}, None, alike=False
+    ),
 )
 
 
@@ -106,11 +193,23 @@ def work(name: str, plan: Plan, asked: argparse.Namespace) -> None:
 
 def in_process(name: str, asked: argparse.Namespace) -> tuple[dict[str, Any], int]:
     """What ``work`` printed, and the peak memory in MiB. Raises StepFailed when it failed."""
-    command = [sys.executable, "-m", "benchmarks.parity", "--one", name, "--directory", str(asked.directory), "--runs", str(asked.runs)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.parity",
+        "--one",
+        name,
+        "--directory",
+        str(asked.directory),
+        "--runs",
+        str(asked.runs),
+    ]
     command += ["--driver-memory", asked.driver_memory, "--master", asked.master]
     path = os.pathsep.join([str(ROOT), str(ROOT / "include"), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
         peak, stop = [0], threading.Event()
         watch = threading.Thread(target=_follow, args=(process.pid, peak, stop))
         watch.start()
@@ -142,12 +241,17 @@ def measure(names: Sequence[str], asked: argparse.Namespace) -> list[Run]:
         in_process("compare.prepare", asked)
         found, peak = in_process("compare.all", asked)
         planted = int(found["times"].pop("planted"))
-        runs += [Run(f"compare.{name}", seconds, peak, None, f"{planted} planted, all found; memory of all three") for name, seconds in found["times"].items()]
+        runs += [
+            Run(f"compare.{name}", seconds, peak, None, f"{planted} planted, all found; memory of all three")
+            for name, seconds in found["times"].items()
+        ]
     for number in range(asked.runs):
         for name in (each for each in names if not each.startswith("compare.")):
             found, peak = in_process(name, asked)
             runs.append(Run(name, found["seconds"], peak, found["summary"], found["note"]))
-            print(f"{number + 1}/{asked.runs} {name}: {found['seconds']:.2f} s, {peak} MiB; {found['note']}", flush=True)
+            print(
+                f"{number + 1}/{asked.runs} {name}: {found['seconds']:.2f} s, {peak} MiB; {found['note']}", flush=True
+            )
             _require_same(runs)
     return runs
 
@@ -156,7 +260,9 @@ def _require_same(runs: Sequence[Run]) -> None:
     told = [each for each in runs if each.summary is not None]
     for each in told[1:]:
         if each.summary != told[0].summary:
-            counts = {run.name: [run.summary[key] for key in ("topics", "partitions", "configs")] for run in (told[0], each)}
+            counts = {
+                run.name: [run.summary[key] for key in ("topics", "partitions", "configs")] for run in (told[0], each)
+            }
             raise StepFailed(
                 f"{told[0].name} and {each.name} did not find the same facts (topics, partitions, configs: {counts}): this is no comparison",
                 way_out="the cluster must be quiet (no churn); else one of the readers is wrong",
@@ -165,13 +271,18 @@ def _require_same(runs: Sequence[Run]) -> None:
 
 def table(lines: Sequence[Line], runs: Sequence[Run], partitions: int) -> str:
     """Markdown. A ratio is peer / ours, of two that are alike; an aim in seconds stands only at the sizes that have one."""
-    shown = ["| what | peer | ours s | peer s | ratio | aim | reached | peak MiB, ours / peer | note |", "|---|---|---|---|---|---|---|---|---|"]
+    shown = [
+        "| what | peer | ours s | peer s | ratio | aim | reached | peak MiB, ours / peer | note |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
     for line in lines:
         mine, theirs = ([each for each in runs if each.name == name] for name in (line.ours, line.peer))
         if not (mine and theirs):
             continue
         seconds, peer = (statistics.median(each.seconds for each in side) for side in (mine, theirs))
-        aims = ([f"<= {line.seconds[partitions]:g} s"] if partitions in line.seconds else []) + ([f">= {line.ratio:g}x"] if line.ratio else [])
+        aims = ([f"<= {line.seconds[partitions]:g} s"] if partitions in line.seconds else []) + (
+            [f">= {line.ratio:g}x"] if line.ratio else []
+        )
         reached = seconds <= line.seconds.get(partitions, seconds) and peer / seconds >= (line.ratio or 0)
         memory = f"{max(each.peak_rss for each in mine)} / {max(each.peak_rss for each in theirs)}"
         shown.append(
@@ -183,7 +294,9 @@ def table(lines: Sequence[Line], runs: Sequence[Run], partitions: int) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--directory", type=Path, default=DEFAULT_DIRECTORY, help="of the cluster that benchmarks.scale made")
+    parser.add_argument(
+        "--directory", type=Path, default=DEFAULT_DIRECTORY, help="of the cluster that benchmarks.scale made"
+    )
     parser.add_argument("--what", default="zookeeper,log,compare,gate,recheck")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--driver-memory", default="4g", help="of the comparison's Spark session")
@@ -199,7 +312,14 @@ def main() -> int:
             return 0
         lines = [line for line in LINES if line.what in asked.what.split(",")]
         runs = measure(
-            list(dict.fromkeys(name for line in lines for name in ((line.peer, line.ours) if line.what == "recheck" else (line.ours, line.peer)))), asked
+            list(
+                dict.fromkeys(
+                    name
+                    for line in lines
+                    for name in ((line.peer, line.ours) if line.what == "recheck" else (line.ours, line.peer))
+                )
+            ),
+            asked,
         )
     except RunbookError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -52,7 +52,15 @@ def read_dump(plan: Plan) -> tuple[Facts, float, int]:
     script = LogScript(CAMEL)
     options = ["-Xmx1g", f"-Dlog4j.configuration=file:{TEMPLATES / 'tools-log4j.properties'}", "-cp", f"{JARS}/*"]
     files = ",".join(map(str, metadata_files(plan)))
-    command = [str(java()), *JVM, *options, "kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", files]
+    command = [
+        str(java()),
+        *JVM,
+        *options,
+        "kafka.tools.DumpLogSegments",
+        "--cluster-metadata-decoder",
+        "--files",
+        files,
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as tool:
         assert tool.stdout is not None
         for line in tool.stdout:
@@ -61,7 +69,10 @@ def read_dump(plan: Plan) -> tuple[Facts, float, int]:
                 record = json.loads(match[1])
                 script.take(record["type"], record["data"])
     if tool.returncode:
-        raise StepFailed(f"kafka-dump-log failed with exit code {tool.returncode}", way_out="run it by hand over the controller's files")
+        raise StepFailed(
+            f"kafka-dump-log failed with exit code {tool.returncode}",
+            way_out="run it by hand over the controller's files",
+        )
     return script.facts, time.perf_counter() - began, lines
 
 
@@ -105,9 +116,14 @@ def generic_decoders() -> Decoders:
                 schema = json.loads(re.sub(r"(?m)^\s*//.*\n?", "", jar.read(name).decode()))
                 for each in schema["fields"]:
                     if "tag" in each:
-                        each["tag"] = int(each["tag"])  # RegisterBrokerRecord writes it as text, which kafka-python can't take
+                        each["tag"] = int(
+                            each["tag"]
+                        )  # RegisterBrokerRecord writes it as text, which kafka-python can't take
                 if schema["fields"]:  # nor records without fields: NoOp and EndTransaction
-                    found[schema["apiKey"]] = (re.sub(r"(?<!^)(?=[A-Z])", "_", schema["name"]).upper(), StructField(schema))
+                    found[schema["apiKey"]] = (
+                        re.sub(r"(?<!^)(?=[A-Z])", "_", schema["name"]).upper(),
+                        StructField(schema),
+                    )
     return found | {24: ("END_TRANSACTION_RECORD", None)}
 
 

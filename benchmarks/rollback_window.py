@@ -71,7 +71,9 @@ class Probes:
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> None:
-        self._threads = [threading.Thread(target=self._probe, args=(broker,), daemon=True) for broker in self.spec.brokers]
+        self._threads = [
+            threading.Thread(target=self._probe, args=(broker,), daemon=True) for broker in self.spec.brokers
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -83,18 +85,30 @@ class Probes:
     def through_brokers_since(self, moment: float, *, but: Sequence[int]) -> float | None:
         """When a topic had been acknowledged through each broker after ``moment``, leaving some brokers out; None while one has not."""
         wanted = [broker.id for broker in self.spec.brokers if broker.id not in but]
-        firsts = [min((t for t, i, _ in list(self.acknowledged) if i == each and t > moment), default=None) for each in wanted]
+        firsts = [
+            min((t for t, i, _ in list(self.acknowledged) if i == each and t > moment), default=None) for each in wanted
+        ]
         return None if None in firsts else max(t for t in firsts if t is not None)
 
     def stuck_since(self, moment: float) -> list[int]:
         """The brokers through which no topic was acknowledged since then."""
-        return [broker.id for broker in self.spec.brokers if not any(i == broker.id and t > moment for t, i, _ in list(self.acknowledged))]
+        return [
+            broker.id
+            for broker in self.spec.brokers
+            if not any(i == broker.id and t > moment for t, i, _ in list(self.acknowledged))
+        ]
 
     def _probe(self, broker: Broker) -> None:
         number = 0
         while not self._stop.is_set():
             try:
-                with KafkaConnection(self.spec.broker_address(broker), f"broker {broker.id}", self.spec.broker_security, secrets=self.secrets, timeout=2) as c:
+                with KafkaConnection(
+                    self.spec.broker_address(broker),
+                    f"broker {broker.id}",
+                    self.spec.broker_security,
+                    secrets=self.secrets,
+                    timeout=2,
+                ) as c:
                     while not self._stop.is_set():
                         number += 1
                         name = f"probe-{broker.id}-{number}"
@@ -111,8 +125,13 @@ def create(connection: KafkaConnection, names: list[str]) -> list[str]:
     Patient: a broker forwards one request at a time, so one that is given up and sent again would only queue behind itself.
     """
     topic = CreateTopicsRequest.CreatableTopic
-    asked = [topic(name=name, num_partitions=PARTITIONS, replication_factor=3, assignments=[], configs=[]) for name in names]
-    answer = connection.send(CreateTopicsRequest(version=5, topics=asked, timeout_ms=WITHIN_MS, validate_only=False), timeout=WITHIN_MS / 1000 + 5)
+    asked = [
+        topic(name=name, num_partitions=PARTITIONS, replication_factor=3, assignments=[], configs=[]) for name in names
+    ]
+    answer = connection.send(
+        CreateTopicsRequest(version=5, topics=asked, timeout_ms=WITHIN_MS, validate_only=False),
+        timeout=WITHIN_MS / 1000 + 5,
+    )
     return [each.name for each in answer.topics if each.error_code == 0]
 
 
@@ -157,21 +176,28 @@ def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outco
             probes.start()
             time.sleep(0.5)
         if burst:
-            with KafkaConnection(spec.broker_address(spec.brokers[0]), "broker", spec.broker_security, secrets=secrets, timeout=30) as connection:
+            with KafkaConnection(
+                spec.broker_address(spec.brokers[0]), "broker", spec.broker_security, secrets=secrets, timeout=30
+            ) as connection:
                 acknowledged.extend(create(connection, [f"burst-{tries[0]}-{n}" for n in range(BURST)]))
         began[0] = time.time()
 
     with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
         office = read_office(zookeeper).written_to
         assert office is not None
-        deleted_at, lifted, stages = (ours if way == "ours" else documented)(spec, secrets, zookeeper, office.kraft_metadata_offset, just_before)
+        deleted_at, lifted, stages = (ours if way == "ours" else documented)(
+            spec, secrets, zookeeper, office.kraft_metadata_offset, just_before
+        )
         began_to_wait = time.monotonic()
         without: tuple[int, ...] | None = None
         while (usable := probes.through_brokers_since(deleted_at, but=without or ())) is None:
             waited = time.monotonic() - began_to_wait
             if waited > PATIENCE:
                 stuck = probes.stuck_since(deleted_at)
-                raise RunbookError(f"no topic could be created through brokers {stuck} within {PATIENCE:.0f} s; {stages}", way_out="look at the brokers' logs")
+                raise RunbookError(
+                    f"no topic could be created through brokers {stuck} within {PATIENCE:.0f} s; {stages}",
+                    way_out="look at the brokers' logs",
+                )
             if without is None and waited > NOTICE:
                 dead_threads = cut_off(observe(spec, secrets=secrets), gather_host_facts(spec, spec.broker_ids))
                 without = tuple(broker for broker, dead in dead_threads.items() if was_read(dead))
@@ -180,20 +206,26 @@ def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outco
         last = max((t for t, _, _ in probes.acknowledged if t <= deleted_at), default=began[0])
         before = [*acknowledged, *(name for t, _, name in probes.acknowledged if t <= usable)]
         time.sleep(1)
-        return Outcome(way, burst, round(usable - last, 2), len(before), missing(zookeeper, before), lifted, without or (), stages)
+        return Outcome(
+            way, burst, round(usable - last, 2), len(before), missing(zookeeper, before), lifted, without or (), stages
+        )
 
 
 Left = tuple[float, int, dict[str, float]]
 """When the znodes were deleted, how often the fence was lifted first, and the stages."""
 
 
-def ours(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]) -> Left:
+def ours(
+    spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]
+) -> Left:
     """Fence, drain, prove, stop, delete. Returns when the znodes were deleted, and how often the fence was lifted first."""
     lifted = 0
     while True:
         plan = fence_plan(observe(spec, secrets=secrets))
         try:
-            done = leave_kraft(spec, plan, proven_since=since, secrets=secrets, tell=lambda line: None, just_before=just_before)
+            done = leave_kraft(
+                spec, plan, proven_since=since, secrets=secrets, tell=lambda line: None, just_before=just_before
+            )
         except StepFailed as failed:
             print(failed.problem, flush=True)
             lifted += 1
@@ -203,11 +235,20 @@ def ours(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since:
             continue
         assert done.deleted_at is not None
         assert done.fenced_at is not None
-        moments = {name: getattr(done, f"{name}_at") for name in ("drained", "proven", "stopped", "deleted", "elected", "known")}
-        return done.deleted_at.timestamp(), lifted, {name: round((at - done.fenced_at).total_seconds(), 2) for name, at in moments.items() if at}
+        moments = {
+            name: getattr(done, f"{name}_at")
+            for name in ("drained", "proven", "stopped", "deleted", "elected", "known")
+        }
+        return (
+            done.deleted_at.timestamp(),
+            lifted,
+            {name: round((at - done.fenced_at).total_seconds(), 2) for name, at in moments.items() if at},
+        )
 
 
-def documented(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]) -> Left:
+def documented(
+    spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]
+) -> Left:
     """SIGTERM to all controllers at once, then the deletion by a session that is already open. Returns when the znodes were deleted."""
     here = layout(spec)
     describe_quorum(spec, secrets=secrets)
@@ -217,7 +258,9 @@ def documented(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, 
         thread.start()
     for thread in stopping:
         thread.join()
-    while any(accepts(c.host, c.port) is not False or supervision.processes(here)[c.service].runs for c in spec.controllers):
+    while any(
+        accepts(c.host, c.port) is not False or supervision.processes(here)[c.service].runs for c in spec.controllers
+    ):
         time.sleep(0.02)
     leave_office(zookeeper, read_office(zookeeper))
     deleted_at = time.time()
@@ -227,7 +270,10 @@ def documented(spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, 
 
 def missing(zookeeper: ZookeeperReader, topics: list[str]) -> int:
     """How many of these topics lack their znode or the state of a partition."""
-    wanted = {t: [f"/brokers/topics/{t}", *(f"/brokers/topics/{t}/partitions/{p}/state" for p in range(PARTITIONS))] for t in topics}
+    wanted = {
+        t: [f"/brokers/topics/{t}", *(f"/brokers/topics/{t}/partitions/{p}/state" for p in range(PARTITIONS))]
+        for t in topics
+    }
     paths = [path for each in wanted.values() for path in each]
     there = {path for path, znode in zip(paths, zookeeper.get_many(paths), strict=True) if znode is not None}
     return sum(not there.issuperset(each) for each in wanted.values())
@@ -270,7 +316,9 @@ def table(outcomes: list[Outcome]) -> str:
         )
     for burst in (False, True):
         if ("ours", burst) in medians and ("documented", burst) in medians:
-            lines.append(f"window, {'after a burst' if burst else 'idle'}: documented / ours = {medians['documented', burst] / medians['ours', burst]:.1f}")
+            lines.append(
+                f"window, {'after a burst' if burst else 'idle'}: documented / ours = {medians['documented', burst] / medians['ours', burst]:.1f}"
+            )
     return "\n".join(lines)
 
 

@@ -26,9 +26,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m lab", description="A real Kafka cluster on this machine, described by include/clusters/lab.yaml")
+    parser = argparse.ArgumentParser(
+        prog="python -m lab", description="A real Kafka cluster on this machine, described by include/clusters/lab.yaml"
+    )
     commands = parser.add_subparsers(dest="command", required=True)
-    up = commands.add_parser("up", help="start ZooKeeper and the brokers (or whatever the configuration of an existing lab says)")
+    up = commands.add_parser(
+        "up", help="start ZooKeeper and the brokers (or whatever the configuration of an existing lab says)"
+    )
     up.add_argument("--fresh", action="store_true", help="remove the lab that is there, data and all, first")
     down = commands.add_parser("down", help="stop every process")
     down.add_argument("--purge", action="store_true", help="and remove the lab's directory, data and all")
@@ -36,11 +40,17 @@ def _parser() -> argparse.ArgumentParser:
     restart.add_argument("services", nargs="+", metavar="SERVICE", help="such as broker-2")
     commands.add_parser("status", help="what runs, since when, started how often; and what of it is half dead")
     seed = commands.add_parser("seed", help="every kind of metadata, and some records")
-    seed.add_argument("--topics", type=int, default=0, metavar="N", help="further topics of 10 partitions, to see scale")
+    seed.add_argument(
+        "--topics", type=int, default=0, metavar="N", help="further topics of 10 partitions, to see scale"
+    )
     commands.add_parser("secrets", help="make the lab's secrets if they are not there, and name the files")
-    workload = commands.add_parser("workload", help="producers and consumers until SIGTERM, then an account of every record")
+    workload = commands.add_parser(
+        "workload", help="producers and consumers until SIGTERM, then an account of every record"
+    )
     workload.add_argument("--report", type=Path, required=True, metavar="FILE", help="where the account goes, as JSON")
-    workload.add_argument("--status", type=Path, metavar="FILE", help="a line that says how it goes, rewritten each second")
+    workload.add_argument(
+        "--status", type=Path, metavar="FILE", help="a line that says how it goes, rewritten each second"
+    )
     return parser
 
 

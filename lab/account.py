@@ -58,11 +58,22 @@ class Account:
     @property
     def good(self) -> bool:
         """Every acknowledged record is there, once, in order; and nothing else went wrong with the workload itself."""
-        return self.acknowledged > 0 and self.lost == 0 and self.duplicated == 0 and self.reordered == 0 and not self.problems
+        return (
+            self.acknowledged > 0
+            and self.lost == 0
+            and self.duplicated == 0
+            and self.reordered == 0
+            and not self.problems
+        )
 
 
 def settle(
-    producers: Sequence[Tally], consumers: Sequence[Tally], read: Sequence[Sequence[Record]] | None, *, seconds: float, problems: Iterable[str] = ()
+    producers: Sequence[Tally],
+    consumers: Sequence[Tally],
+    read: Sequence[Sequence[Record]] | None,
+    *,
+    seconds: float,
+    problems: Iterable[str] = (),
 ) -> Account:
     """Compare what was acknowledged with ``read``: the records of each partition in their order, or None where they could not all be read.
 
@@ -87,7 +98,9 @@ def settle(
         seconds=round(seconds, 1),
         problems=tuple(problems),
         lost_samples=tuple(f"{writer} {number}" for writer, number in missing[:20]) if read is not None else (),
-        duplicated_samples=tuple(f"{writer} {number}" for (writer, number), count in sorted(seen.items()) if count > 1)[:20],
+        duplicated_samples=tuple(f"{writer} {number}" for (writer, number), count in sorted(seen.items()) if count > 1)[
+            :20
+        ],
     )
 
 

@@ -35,8 +35,16 @@ def processes_of(home: Path, group: int | None, title: str) -> list[Process]:
     ``title``, the beginning of one that no other Airflow's process has.
     A shell whose environment names that home is none of them.
     """
-    everything = [each for entry in Path("/proc").iterdir() if entry.name.isdigit() and (each := _read(int(entry.name), home))]
-    ours = [each for each in everything if each.named_home or each.command.startswith(title) or (each.group == group and each.command.startswith("airflow "))]
+    everything = [
+        each for entry in Path("/proc").iterdir() if entry.name.isdigit() and (each := _read(int(entry.name), home))
+    ]
+    ours = [
+        each
+        for each in everything
+        if each.named_home
+        or each.command.startswith(title)
+        or (each.group == group and each.command.startswith("airflow "))
+    ]
     found = {each.pid for each in ours if _runs_airflow(each)}
     while more := {each.pid for each in everything if each.parent in found} - found:
         found |= more
@@ -69,7 +77,14 @@ def _read(pid: int, home: Path | None = None) -> Process | None:
         return None
     if fields[0] == "Z":
         return None
-    return Process(pid, int(fields[1]), int(fields[2]), int(fields[19]), command, named_home=home is not None and _names(where, home))
+    return Process(
+        pid,
+        int(fields[1]),
+        int(fields[2]),
+        int(fields[19]),
+        command,
+        named_home=home is not None and _names(where, home),
+    )
 
 
 def _names(where: Path, home: Path) -> bool:
@@ -81,4 +96,6 @@ def _names(where: Path, home: Path) -> bool:
 
 def said_errors(lines: Iterator[str]) -> Iterator[str]:
     """The lines of Airflow's log that tell of an error."""
-    return (line.strip() for line in lines if any(word in line for word in ("[error", "[critical", "Error:", "Exception:")))
+    return (
+        line.strip() for line in lines if any(word in line for word in ("[error", "[critical", "Error:", "Exception:"))
+    )

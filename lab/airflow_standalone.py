@@ -32,7 +32,10 @@ SEEN_BY_THEN = 30.0
 """Seconds after which a gate is answered though the scheduler's log does not show it as parked: that scheduler may have died."""
 PATIENCE = 300.0
 """Seconds that a call goes on while nobody answers, unless it is told otherwise."""
-COMPONENTS = {name: re.compile(rf"airflow {name.replace('-', '[-_]')}\b") for name in ("api-server", "scheduler", "dag-processor", "triggerer")}
+COMPONENTS = {
+    name: re.compile(rf"airflow {name.replace('-', '[-_]')}\b")
+    for name in ("api-server", "scheduler", "dag-processor", "triggerer")
+}
 """The commands of its components, as they were started or as they call themselves since."""
 TAIL = 4_000_000
 """Bytes of Airflow's log that are searched."""
@@ -78,7 +81,9 @@ class Airflow:
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",  # no DAG file changes while a run lasts; a task reads its cluster file itself
             "AIRFLOW__SCHEDULER__PARSING_CLEANUP_INTERVAL": "600",
-            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
+                {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
+            ),
             "SPARK_LOCAL_IP": self.host,
             "KRAFT_RUNBOOK_STATE": str(self.home / "kraft-runbook"),
             **further,
@@ -114,9 +119,14 @@ class Airflow:
                 ended = f" ({', '.join(sorted(missing))} has ended)" if missing else ""
                 words = self.last_error()
                 self.stop()
-                raise RunbookError(f"Airflow did not come up in {waited:.0f} s{ended}{f': {words}' if words else ''}", way_out=f"read {self.log}")
+                raise RunbookError(
+                    f"Airflow did not come up in {waited:.0f} s{ended}{f': {words}' if words else ''}",
+                    way_out=f"read {self.log}",
+                )
             if waited > told:
-                say(f"Airflow is not up yet, {waited:.0f} s: {', '.join(sorted(running)) or 'its database'} {'run' if running else 'is made'}")
+                say(
+                    f"Airflow is not up yet, {waited:.0f} s: {', '.join(sorted(running)) or 'its database'} {'run' if running else 'is made'}"
+                )
                 told += 30
             before = missing  # one look may fall into the moment in which a process changes its title
             time.sleep(0.5)
@@ -135,7 +145,10 @@ class Airflow:
             health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
         except (httpx.HTTPError, ValueError):
             return False
-        return all(health.get(part, {}).get("status") == "healthy" for part in ("metadatabase", "scheduler", "triggerer", "dag_processor"))
+        return all(
+            health.get(part, {}).get("status") == "healthy"
+            for part in ("metadatabase", "scheduler", "triggerer", "dag_processor")
+        )
 
     def stop(self, *, deadline: float = 60) -> None:
         """End all its processes: ask its group, wait, ask what is left (a playbook has a group of its own), then kill. No other process is touched."""
@@ -165,7 +178,11 @@ class Airflow:
 
     def _components(self) -> set[str]:
         """Which of its components run."""
-        return {name for name, command in COMPONENTS.items() if any(command.search(each.command) for each in self.processes())}
+        return {
+            name
+            for name, command in COMPONENTS.items()
+            if any(command.search(each.command) for each in self.processes())
+        }
 
     def last_error(self) -> str:
         """The last line of its log that tells of an error, shortened; empty where none does."""
@@ -201,17 +218,27 @@ class Airflow:
 class AirflowClient:
     """The few REST calls of a person at the UI: trigger, look, answer a gate."""
 
-    def __init__(self, airflow: Airflow, user: str, *, patience: float | None = PATIENCE, say: Callable[[str], None] = print) -> None:
+    def __init__(
+        self, airflow: Airflow, user: str, *, patience: float | None = PATIENCE, say: Callable[[str], None] = print
+    ) -> None:
         """Log in. ``patience``: seconds that each call goes on while nobody answers; None: as long as an API server of this Airflow runs."""
         self._airflow, self._user = airflow, user
 
         def log_in(http: httpx.Client) -> httpx.Response:
             return http.post(f"{airflow.url}/auth/token", json={"username": user, "password": airflow.password(user)})
 
-        self._http = PatientHttp("Airflow", f"{airflow.url}/api/v2", log_in, patience=patience, gone=airflow.gone, say=say)
+        self._http = PatientHttp(
+            "Airflow", f"{airflow.url}/api/v2", log_in, patience=patience, gone=airflow.gone, say=say
+        )
 
-    def _call(self, method: str, path: str, *, done: Callable[[], Any] | None = None, json: Any = None, **given: Any) -> Any:
-        return self._http.get(path, **given).json() if method == "GET" else self._http.change(method, path, json, done=done)
+    def _call(
+        self, method: str, path: str, *, done: Callable[[], Any] | None = None, json: Any = None, **given: Any
+    ) -> Any:
+        return (
+            self._http.get(path, **given).json()
+            if method == "GET"
+            else self._http.change(method, path, json, done=done)
+        )
 
     def wait_for_dag(self, dag_id: str, *, deadline: float = 300) -> None:
         """Wait until the DAG processor has stored the DAG, and unpause it."""
@@ -220,7 +247,8 @@ class AirflowClient:
             if time.monotonic() > ends:
                 errors = self._call("GET", "/importErrors")["import_errors"]
                 raise RunbookError(
-                    f"DAG {dag_id} was not parsed within {deadline:.0f} s: {[e['stack_trace'][-500:] for e in errors]}", way_out="correct the import error"
+                    f"DAG {dag_id} was not parsed within {deadline:.0f} s: {[e['stack_trace'][-500:] for e in errors]}",
+                    way_out="correct the import error",
                 )
             time.sleep(0.5)
         self._call("PATCH", f"/dags/{dag_id}", json={"is_paused": False}, done=lambda: self._unpaused(dag_id))
@@ -245,7 +273,9 @@ class AirflowClient:
 
     def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """Every task of the run, with state, start_date and end_date. Of a mapped one the latest instance: a gate has one for each time it was proven."""
-        found = self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 500})["task_instances"]
+        found = self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 500})[
+            "task_instances"
+        ]
         return list({each["task_id"]: each for each in sorted(found, key=lambda t: t["map_index"])}.values())
 
     def _instance(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
@@ -266,7 +296,11 @@ class AirflowClient:
         def answered() -> dict[str, Any] | None:
             detail = self.gate(dag_id, run_id, task_id)
             by = (detail.get("responded_by_user") or {}).get("id")
-            return detail if detail["response_received"] and detail["chosen_options"] == [choice] and by == self._user else None
+            return (
+                detail
+                if detail["response_received"] and detail["chosen_options"] == [choice] and by == self._user
+                else None
+            )
 
         index = self._map_index(dag_id, run_id, task_id)
         body = {"chosen_options": [choice], "params_input": {}}
@@ -289,13 +323,21 @@ class AirflowClient:
     def xcom(self, dag_id: str, run_id: str, task_id: str) -> Any:
         """A task's return value; None where it left none."""
         where = {"map_index": self._map_index(dag_id, run_id, task_id)}
-        answer = self._http.get(f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value", params=where, absent=(404,))
+        answer = self._http.get(
+            f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/return_value",
+            params=where,
+            absent=(404,),
+        )
         return answer.json()["value"] if answer.status_code == 200 else None
 
     def write_xcom(self, dag_id: str, run_id: str, task_id: str, value: Any) -> None:
         """Give a task a return value by hand: whoever may edit the DAG's XComs can."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries"
-        self._call("POST", path, json={"key": "return_value", "value": value, "map_index": self._map_index(dag_id, run_id, task_id)})
+        self._call(
+            "POST",
+            path,
+            json={"key": "return_value", "value": value, "map_index": self._map_index(dag_id, run_id, task_id)},
+        )
 
     def log_lines(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
         """The messages of a task's log."""
@@ -331,5 +373,12 @@ class AirflowClient:
 
     def clear(self, dag_id: str, run_id: str, task_ids: list[str], *, downstream: bool = True) -> None:
         """Clear tasks of one run, as the UI's button does."""
-        body = {"dry_run": False, "dag_run_id": run_id, "task_ids": task_ids, "include_downstream": downstream, "only_failed": False, "reset_dag_runs": True}
+        body = {
+            "dry_run": False,
+            "dag_run_id": run_id,
+            "task_ids": task_ids,
+            "include_downstream": downstream,
+            "only_failed": False,
+            "reset_dag_runs": True,
+        }
         self._call("POST", f"/dags/{dag_id}/clearTaskInstances", json=body)

@@ -48,9 +48,14 @@ def require_well(spec: ClusterSpec, *, brokers: Iterable[Broker] = (), logs: boo
     if not found:
         return
     restart = [each.broker.service for each in found if each.runs]
-    commands = ([f"python -m lab restart {' '.join(restart)}"] if restart else []) + ([] if all(each.runs for each in found) else ["python -m lab up"])
+    commands = ([f"python -m lab restart {' '.join(restart)}"] if restart else []) + (
+        [] if all(each.runs for each in found) else ["python -m lab up"]
+    )
     files = ", ".join(str(layout(spec).logs / f"{each.broker.service}.log") for each in found)
-    raise StepFailed("\n".join(map(str, found)), way_out=f"{', then '.join(commands)}, then seed again: python -m lab seed  (read {files})")
+    raise StepFailed(
+        "\n".join(map(str, found)),
+        way_out=f"{', then '.join(commands)}, then seed again: python -m lab seed  (read {files})",
+    )
 
 
 def look(spec: ClusterSpec, broker: Broker, *, logs: bool = True) -> Unwell | None:
@@ -69,7 +74,12 @@ def look(spec: ClusterSpec, broker: Broker, *, logs: bool = True) -> Unwell | No
     words = last_words(lines)
     if missing:
         deaf = ", ".join(missing)
-        return Unwell(broker, f"runs, but no longer listens for {deaf} in ZooKeeper: it will never hear of what changes there", words, runs=True)
+        return Unwell(
+            broker,
+            f"runs, but no longer listens for {deaf} in ZooKeeper: it will never hear of what changes there",
+            words,
+            runs=True,
+        )
     return Unwell(broker, "runs, but not all of it", words, runs=True) if words else None
 
 

@@ -39,9 +39,16 @@ def make_archive(archive: Path = CLASS_ARCHIVE, *, jars: Path = JARS, java_comma
         network = free_network()
         spec = load({**os.environ, "KRB_LAB_DIR": work, "KRB_LAB_NET": network})
         # A node without an archive: the JVM can't write one upon another of its kind.
-        install(spec, jars=fetch_jars(spec.kafka.version, jars=jars), java_command=java_command or java(), class_archive=Path(work, "none"))
+        install(
+            spec,
+            jars=fetch_jars(spec.kafka.version, jars=jars),
+            java_command=java_command or java(),
+            class_archive=Path(work, "none"),
+        )
         config = Path(work, "server.properties")
-        config.write_text(render_properties(_combined_node(work, network), header="Broker and controller in one process"))
+        config.write_text(
+            render_properties(_combined_node(work, network), header="Broker and controller in one process")
+        )
         draft = Path(work, "draft.jsa")
         _format(spec, config)
         _run(spec, config, draft)
@@ -85,7 +92,9 @@ def _run(spec: ClusterSpec, config: Path, draft: Path) -> None:
     said = config.with_name("output")
     with said.open("wb") as output:
         command = [str(home / "bin" / "kafka-run-class.sh"), "kafka.Kafka", str(config)]
-        process = subprocess.Popen(command, env=given, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, env=given, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        )
         try:
             deadline = time.monotonic() + START_WITHIN
             while "Kafka Server started" not in said.read_text(errors="replace"):
@@ -103,7 +112,10 @@ def _run(spec: ClusterSpec, config: Path, draft: Path) -> None:
 
 def _no_archive(said: str) -> StepFailed:
     end = "\n".join(f"    {line[:300]}" for line in said.splitlines()[-8:])
-    return StepFailed(f"Java wrote no class archive of Kafka's jars; it said:\n{end}", way_out="nothing depends on it; the lab starts without it as ever")
+    return StepFailed(
+        f"Java wrote no class archive of Kafka's jars; it said:\n{end}",
+        way_out="nothing depends on it; the lab starts without it as ever",
+    )
 
 
 if __name__ == "__main__":

@@ -72,7 +72,16 @@ def run(*, approve_automatically: bool, soak_minutes: float, say: Callable[[str]
         if workload.poll() is None:
             workload.kill()
             workload.wait()
-    report = summarize(client, DAG, run_id, state=state, phase=observed_phase(spec), starts=starts(spec), workload=account, seconds=time.time() - began)
+    report = summarize(
+        client,
+        DAG,
+        run_id,
+        state=state,
+        phase=observed_phase(spec),
+        starts=starts(spec),
+        workload=account,
+        seconds=time.time() - began,
+    )
     file = BUILD / "demo-report.json"
     file.write_text(json.dumps(report, indent=1))
     say(render(report))
@@ -111,7 +120,16 @@ def start_workload(spec: ClusterSpec) -> subprocess.Popen[bytes]:
     (BUILD / "workload.json").unlink(missing_ok=True)
     with (BUILD / "workload.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "lab", "workload", "--report", str(BUILD / "workload.json"), "--status", str(BUILD / "workload.status")],
+            [
+                sys.executable,
+                "-m",
+                "lab",
+                "workload",
+                "--report",
+                str(BUILD / "workload.json"),
+                "--status",
+                str(BUILD / "workload.status"),
+            ],
             cwd=ROOT,
             env={**os.environ, **environment(spec)},
             stdout=log,
@@ -122,7 +140,11 @@ def start_workload(spec: ClusterSpec) -> subprocess.Popen[bytes]:
 def write_evidence(airflow: Airflow, spec: ClusterSpec, run_id: str, account: Mapping[str, Any] | None) -> Path:
     """Add the workload's account to the run's evidence, and render all of it as the page that a person would file."""
     directory, run = airflow.home / "kraft-runbook" / "evidence", run_name(DAG, run_id)
-    append_record(directory, run, {"cluster": spec.name, "dag": DAG, "run": run_id, "task": "workload", **Workload(values=account or {}).body()})
+    append_record(
+        directory,
+        run,
+        {"cluster": spec.name, "dag": DAG, "run": run_id, "task": "workload", **Workload(values=account or {}).body()},
+    )
     page = BUILD / "demo-evidence.html"
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         show_evidence(run, directory, anchor="", html=page, as_json=False)
@@ -141,7 +163,9 @@ def stop_workload(process: subprocess.Popen[bytes], *, say: Callable[[str], None
     return json.loads(file.read_text()) if file.exists() else None
 
 
-def follow(client: AirflowClient, run_id: str, *, approve_automatically: bool, say: Callable[[str], None], began: float) -> str:
+def follow(
+    client: AirflowClient, run_id: str, *, approve_automatically: bool, say: Callable[[str], None], began: float
+) -> str:
     """Print each task as it goes, who is waited for, and each gate; returns the run's final state."""
     known: dict[str, str | None] = {}
     waited: dict[str, str] = {}
@@ -171,8 +195,12 @@ def follow(client: AirflowClient, run_id: str, *, approve_automatically: bool, s
         time.sleep(1)  # each look costs the API server 0.07 cpu-seconds, of two cores that the migration has
 
 
-def _say_who_is_waited_for(client: AirflowClient, run_id: str, task: Mapping[str, Any], waited: dict[str, str], tell: Callable[[str], None]) -> None:
-    lines = [line for line in client.log_lines(DAG, run_id, task["task_id"], task["try_number"]) if "waiting for" in line]
+def _say_who_is_waited_for(
+    client: AirflowClient, run_id: str, task: Mapping[str, Any], waited: dict[str, str], tell: Callable[[str], None]
+) -> None:
+    lines = [
+        line for line in client.log_lines(DAG, run_id, task["task_id"], task["try_number"]) if "waiting for" in line
+    ]
     if lines and waited.get(task["task_id"]) != lines[-1]:
         waited[task["task_id"]] = lines[-1]
         tell(f"{task['task_id']:<55} {lines[-1]}")
@@ -182,7 +210,9 @@ def observed_phase(spec: ClusterSpec) -> Phase:
     """The phase as the cluster shows it now, not as the run believes."""
     seen = observe(spec, secrets=environment_secrets({**os.environ, **environment(spec)}))
     reading = detect_phase(seen)
-    if reading.phase is Phase.FINALIZED and not all(b.running is True and was_read(b.mode) for b in seen.brokers.values()):
+    if reading.phase is Phase.FINALIZED and not all(
+        b.running is True and was_read(b.mode) for b in seen.brokers.values()
+    ):
         return Phase.UNKNOWN
     return reading.phase
 
@@ -191,7 +221,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     go = commands.add_parser("run")
-    go.add_argument("--approve", choices=("auto", ""), default="", help="auto: answer the gates by REST; otherwise a person answers them in the UI")
+    go.add_argument(
+        "--approve",
+        choices=("auto", ""),
+        default="",
+        help="auto: answer the gates by REST; otherwise a person answers them in the UI",
+    )
     go.add_argument("--soak-minutes", type=float, default=0.25)
     commands.add_parser("down")
     options = parser.parse_args(arguments)
@@ -209,7 +244,10 @@ def main(arguments: list[str] | None = None) -> int:
     except RunbookError as error:
         print(f"error: {error}", file=sys.stderr)
         if options.command == "run":
-            print("what runs of the lab and of Airflow stays for a look; `make demo-down` ends it, `make demo` begins anew", file=sys.stderr)
+            print(
+                "what runs of the lab and of Airflow stays for a look; `make demo-down` ends it, `make demo` begins anew",
+                file=sys.stderr,
+            )
         return 1
     except KeyboardInterrupt:
         print("interrupted; the lab and Airflow stay as they are, `make demo-down` ends them", file=sys.stderr)

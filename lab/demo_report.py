@@ -30,15 +30,22 @@ def summarize(
     tasks = [t for t in client.tasks(dag_id, run_id) if t["start_date"] and t["end_date"]]
     tasks.sort(key=lambda t: t["start_date"])
     gates = {gate.value: _gate(client, dag_id, run_id, gate) for gate in FORWARD}
-    parity = {name: client.xcom(dag_id, run_id, name) for name in ("parity_in_hybrid", "parity_in_dual_write", "soak", "gate_finalize.parity_again")}
+    parity = {
+        name: client.xcom(dag_id, run_id, name)
+        for name in ("parity_in_hybrid", "parity_in_dual_write", "soak", "gate_finalize.parity_again")
+    }
     brokers = {service: count for service, count in starts.items() if service.startswith("broker")}
     controllers = {service: count for service, count in starts.items() if service.startswith("controller")}
     verdicts = {
         "the run succeeded": state == "success",
         "FINALIZED was observed": phase is Phase.FINALIZED,
-        "every gate was signed on its proof": all(g["digest"] and g["digest"] == g["signed_digest"] for g in gates.values()),
+        "every gate was signed on its proof": all(
+            g["digest"] and g["digest"] == g["signed_digest"] for g in gates.values()
+        ),
         "every parity run was a MATCH": all(p and p["verdict"] == Verdict.MATCH for p in parity.values()),
-        "no acknowledged record was lost": workload is not None and workload["lost"] == 0 and workload["acknowledged"] > 0,
+        "no acknowledged record was lost": workload is not None
+        and workload["lost"] == 0
+        and workload["acknowledged"] > 0,
         "no record was duplicated": workload is not None and workload["duplicated"] == 0,
         "each broker was restarted exactly twice": set(brokers.values()) == {3},
         "each controller was started exactly twice": set(controllers.values()) == {2},
@@ -51,10 +58,17 @@ def summarize(
         "run": {"dag_id": dag_id, "run_id": run_id, "state": state},
         "seconds": {"all": round(seconds, 1), "migration": round((last - first).total_seconds(), 1)},
         "steps": [
-            {"task": t["task_id"], "state": t["state"], "seconds": round((_time(t["end_date"]) - _time(t["start_date"])).total_seconds(), 1)} for t in tasks
+            {
+                "task": t["task_id"],
+                "state": t["state"],
+                "seconds": round((_time(t["end_date"]) - _time(t["start_date"])).total_seconds(), 1),
+            }
+            for t in tasks
         ],
         "gates": gates,
-        "parity": {name: {k: p[k] for k in ("verdict", "digest", "offset")} if p else None for name, p in parity.items()},
+        "parity": {
+            name: {k: p[k] for k in ("verdict", "digest", "offset")} if p else None for name, p in parity.items()
+        },
         "starts": dict(starts),
         "workload": dict(workload) if workload else None,
     }
@@ -84,8 +98,21 @@ def render(report: Mapping[str, Any]) -> str:
     lines += ["", "process starts: " + ", ".join(f"{service} {count}" for service, count in report["starts"].items())]
     account = report["workload"]
     if account:
-        names = ("acknowledged", "read_back", "lost", "duplicated", "failed", "longest_producer_stall_seconds", "longest_consumer_stall_seconds")
-        lines += ["", "workload:"] + [f"  {name.replace('_', ' '):<34}{account[name]}" for name in names if name in account]
+        names = (
+            "acknowledged",
+            "read_back",
+            "lost",
+            "duplicated",
+            "failed",
+            "longest_producer_stall_seconds",
+            "longest_consumer_stall_seconds",
+        )
+        lines += ["", "workload:"] + [
+            f"  {name.replace('_', ' '):<34}{account[name]}" for name in names if name in account
+        ]
     lines += [""] + [f"{'yes' if held else 'NO ':<5}{verdict}" for verdict, held in report["verdicts"].items()]
-    lines += ["", f"migration {report['seconds']['migration']} s, all in all {report['seconds']['all']} s: {'PASSED' if report['passed'] else 'NOT PASSED'}"]
+    lines += [
+        "",
+        f"migration {report['seconds']['migration']} s, all in all {report['seconds']['all']} s: {'PASSED' if report['passed'] else 'NOT PASSED'}",
+    ]
     return "\n".join(lines)

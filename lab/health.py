@@ -37,7 +37,9 @@ def admin(spec: ClusterSpec, *, of: Collection[Broker] = (), answers_within: flo
     """
     timeout = int(answers_within * 1000)
     servers = ",".join(spec.broker_address(broker) for broker in of or spec.brokers)
-    return AdminClient({"bootstrap.servers": servers, "socket.timeout.ms": timeout, "reconnect.backoff.max.ms": 500}, logger=QUIET)
+    return AdminClient(
+        {"bootstrap.servers": servers, "socket.timeout.ms": timeout, "reconnect.backoff.max.ms": 500}, logger=QUIET
+    )
 
 
 def wait_until_healthy(spec: ClusterSpec, *, say: Callable[[str], None]) -> None:
@@ -52,7 +54,10 @@ def wait_until_healthy(spec: ClusterSpec, *, say: Callable[[str], None]) -> None
         _require_brokers_alive(spec)
         elapsed = time.monotonic() - began
         if elapsed > within:
-            raise StepFailed(f"the lab is not healthy after {elapsed:.0f} s: {missing}", way_out=f"read the logs in {layout(spec).logs}")
+            raise StepFailed(
+                f"the lab is not healthy after {elapsed:.0f} s: {missing}",
+                way_out=f"read the logs in {layout(spec).logs}",
+            )
         if missing != told:
             say(f"waiting: {missing}, {elapsed:.0f} s")
             told = missing
@@ -93,7 +98,9 @@ def _holds_partitions(broker: Broker) -> bool:
 
     What waits to be deleted or is astray ends otherwise (LogManager), and the metadata log is no topic.
     """
-    found = {path.name for directory in broker.log_dirs for path in Path(directory).glob("*/")} - {"__cluster_metadata-0"}
+    found = {path.name for directory in broker.log_dirs for path in Path(directory).glob("*/")} - {
+        "__cluster_metadata-0"
+    }
     return any(re.fullmatch(r".+-\d+", name) for name in found)
 
 

@@ -29,11 +29,17 @@ def java() -> Path:
     found = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     where = f"JAVA_HOME={home}" if home else "the PATH"
     if not found:
-        raise RunbookError(f"no java in {where}", way_out=f"install a Java {MINIMUM_JAVA} runtime (openjdk-17-jre-headless), or set JAVA_HOME")
+        raise RunbookError(
+            f"no java in {where}",
+            way_out=f"install a Java {MINIMUM_JAVA} runtime (openjdk-17-jre-headless), or set JAVA_HOME",
+        )
     said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=False)
     version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
     if said.returncode != 0 or not version:
-        raise RunbookError(f"{found} -version failed: {(said.stderr or said.stdout).strip()[:200]}", way_out=f"install a working Java {MINIMUM_JAVA}")
+        raise RunbookError(
+            f"{found} -version failed: {(said.stderr or said.stdout).strip()[:200]}",
+            way_out=f"install a working Java {MINIMUM_JAVA}",
+        )
     if int(version.group(1)) < MINIMUM_JAVA:
         raise RunbookError(
             f"{found} is Java {version.group(1)}; the lab needs {MINIMUM_JAVA} or newer",
@@ -50,13 +56,23 @@ def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
     if not _complete(jars):
         maven = shutil.which("mvn")
         if not maven:
-            raise RunbookError(f"Kafka's jars are not in {jars}, and there is no mvn to bring them", way_out="install Maven, then: make jars")
+            raise RunbookError(
+                f"Kafka's jars are not in {jars}, and there is no mvn to bring them",
+                way_out="install Maven, then: make jars",
+            )
         done = subprocess.run(
-            [maven, *shlex.split(_FETCH)[1:], f"-DoutputDirectory={jars}"], cwd=ROOT, capture_output=True, text=True, timeout=1800, check=False
+            [maven, *shlex.split(_FETCH)[1:], f"-DoutputDirectory={jars}"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=1800,
+            check=False,
         )
         if done.returncode != 0:
             said = "\n".join([line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line][:5])
-            raise RunbookError(f"Maven could not bring Kafka's jars:\n{said}", way_out=f"run it by hand to see all of it: {_FETCH}")
+            raise RunbookError(
+                f"Maven could not bring Kafka's jars:\n{said}", way_out=f"run it by hand to see all of it: {_FETCH}"
+            )
         (jars / COMPLETE).touch()
     if not (jars / f"kafka_2.13-{version}.jar").exists():
         found = ", ".join(p.name for p in jars.glob("kafka_2.13-*.jar"))
@@ -87,5 +103,9 @@ def install(spec: ClusterSpec, *, jars: Path, java_command: Path, class_archive:
     for name in ("kafka-run-class.sh", "kafka-storage.sh", "run-service.sh"):
         script = home / "bin" / name
         text = (TEMPLATES / name).read_text()
-        script.write_text(text.replace("@JAVA@", shlex.quote(str(java_command))).replace("@CLASS_ARCHIVE@", shlex.quote(str(class_archive))))
+        script.write_text(
+            text.replace("@JAVA@", shlex.quote(str(java_command))).replace(
+                "@CLASS_ARCHIVE@", shlex.quote(str(class_archive))
+            )
+        )
         script.chmod(0o755)

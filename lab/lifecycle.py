@@ -59,7 +59,9 @@ def up(spec: ClusterSpec, *, only: Collection[str] = (), say: Say = print) -> No
     if only:
         return
     require_well(spec)
-    say(f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.ensemble.connect}, files in {here.directory}")
+    say(
+        f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.ensemble.connect}, files in {here.directory}"
+    )
 
 
 def restart(spec: ClusterSpec, services: Sequence[str], *, say: Say = print) -> None:
@@ -71,7 +73,10 @@ def restart(spec: ClusterSpec, services: Sequence[str], *, say: Say = print) -> 
     with _alone(here):
         known = supervision.processes(here)
         if strange := [service for service in services if service not in known]:
-            raise Refused(f"{', '.join(strange)}: no such service in the lab in {here.directory}", way_out="python -m lab status names them; python -m lab up")
+            raise Refused(
+                f"{', '.join(strange)}: no such service in the lab in {here.directory}",
+                way_out="python -m lab status names them; python -m lab up",
+            )
         for service in services:
             say(f"restarting {service}")
             _stop(here, [service], within=spec.service_manager.stop_timeout + 10)
@@ -141,7 +146,9 @@ def _prepare(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
         if len(servers) > 1:
             _write_once(server.data / "myid", f"{server.number}\n")
     for broker in spec.brokers:
-        text = render_properties(broker_properties(spec, broker, BrokerMode.ZOOKEEPER), header=f"Broker {broker.id} of cluster {spec.name}")
+        text = render_properties(
+            broker_properties(spec, broker, BrokerMode.ZOOKEEPER), header=f"Broker {broker.id} of cluster {spec.name}"
+        )
         _write_once(Path(broker.config_file), text)
 
 
@@ -187,11 +194,15 @@ def _write_once(path: Path, text: str) -> None:
 
 def _wanted(spec: ClusterSpec) -> Iterator[str]:
     """The services to start, in order: those whose configuration exists; ZooKeeper where some configuration names it."""
-    configured = {service: parse_properties(path.read_text()) for service, path in config_files(spec).items() if path.exists()}
+    configured = {
+        service: parse_properties(path.read_text()) for service, path in config_files(spec).items() if path.exists()
+    }
     if any("zookeeper.connect" in properties for properties in configured.values()):
         yield from (server.service for server in zookeeper_servers(spec))
     # A controller's file may be there before its storage is formatted: provisioning was interrupted, and is the runbook's to resume.
-    yield from (c.service for c in spec.controllers if c.service in configured and Path(c.log_dir, "meta.properties").exists())
+    yield from (
+        c.service for c in spec.controllers if c.service in configured and Path(c.log_dir, "meta.properties").exists()
+    )
     yield from (b.service for b in spec.brokers)
 
 
@@ -224,7 +235,10 @@ def _stop(here: Layout, services: Iterable[str], *, within: float, kill: bool = 
         if time.monotonic() > deadline:
             for service in left:
                 supervision.begin_stop(here, service, signal="KILL")
-            raise StepFailed(f"{', '.join(left)} had not stopped after {within:g} s and were killed", way_out=f"read their logs in {here.logs}")
+            raise StepFailed(
+                f"{', '.join(left)} had not stopped after {within:g} s and were killed",
+                way_out=f"read their logs in {here.logs}",
+            )
         time.sleep(0.1)
 
 
@@ -253,13 +267,19 @@ def _end(pid: int, service: str, *, kill: bool, within: float) -> None:
     deadline = time.monotonic() + within
     while Path(f"/proc/{pid}").exists():
         if time.monotonic() > deadline:
-            raise StepFailed(f"{service} (pid {pid}) still runs {within:g} s after it was told to end", way_out=f"end it: kill -9 {pid}")
+            raise StepFailed(
+                f"{service} (pid {pid}) still runs {within:g} s after it was told to end",
+                way_out=f"end it: kill -9 {pid}",
+            )
         time.sleep(0.1)
 
 
 def _purge(here: Layout) -> None:
     if not here.supervisor_config.exists() and {path.name for path in here.directory.iterdir()} - {"lock"}:
-        raise Refused(f"{here.directory} does not look like a lab (no supervisord.conf in it); it was not removed", way_out="check KRB_LAB_DIR")
+        raise Refused(
+            f"{here.directory} does not look like a lab (no supervisord.conf in it); it was not removed",
+            way_out="check KRB_LAB_DIR",
+        )
     shutil.rmtree(here.directory)
 
 
@@ -271,7 +291,10 @@ def _alone(here: Layout) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Refused(f"another command is bringing the lab in {here.directory} up or down", way_out="wait for it, then repeat this") from None
+            raise Refused(
+                f"another command is bringing the lab in {here.directory} up or down",
+                way_out="wait for it, then repeat this",
+            ) from None
         yield
 
 
@@ -300,7 +323,9 @@ def status(spec: ClusterSpec) -> list[ServiceStatus]:
         if not process.runs and answering.endswith("open"):
             answering += f", held by {holder(host, port)}"
         mode = _mode(configs[service]) if service in configs else ""
-        rows.append(ServiceStatus(service, process.state, process.pid, process.uptime, mode, answering, service in needed))
+        rows.append(
+            ServiceStatus(service, process.state, process.pid, process.uptime, mode, answering, service in needed)
+        )
     return rows
 
 

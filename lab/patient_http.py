@@ -80,7 +80,9 @@ class PatientHttp:
             except NEVER_SENT as error:
                 raise _Again(_words(error)) from None
             except (httpx.TransportError, _Again) as error:
-                if isinstance(error, _Again) and "Database error" in str(error):  # SQLite lets one writer through at a time: nothing was changed
+                if isinstance(error, _Again) and "Database error" in str(
+                    error
+                ):  # SQLite lets one writer through at a time: nothing was changed
                     raise
                 unknown = True
                 if done is None:
@@ -116,7 +118,10 @@ class PatientHttp:
         self._http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
     def _refused(self, method: str, path: str, answer: httpx.Response) -> RunbookError:
-        return RunbookError(f"{self._server} answered {answer.status_code} to {method} {path}: {answer.text[:300]}", way_out="look at the API server's log")
+        return RunbookError(
+            f"{self._server} answered {answer.status_code} to {method} {path}: {answer.text[:300]}",
+            way_out="look at the API server's log",
+        )
 
     def _patiently(self, method: str, path: str, attempt: Callable[[], T]) -> T:
         gone_since: float | None = None
@@ -130,14 +135,18 @@ class PatientHttp:
                 gone_since = None
                 return waited > (FAULTY if self._patience is None else self._patience)
             gone_since = (gone_since or time.monotonic()) if self._gone() else None
-            gone_for_good = gone_since is not None and time.monotonic() - gone_since > (GONE if self._patience is None else min(GONE, self._patience))
+            gone_for_good = gone_since is not None and time.monotonic() - gone_since > (
+                GONE if self._patience is None else min(GONE, self._patience)
+            )
             return gone_for_good or (self._patience is not None and waited > self._patience)
 
         def tell(state: RetryCallState) -> None:
             nonlocal told
             waited, error = state.seconds_since_start or 0.0, state.outcome.exception() if state.outcome else None
             if waited > told and error is not None:
-                self._say(f"{self._server} has not answered for {waited:.0f} s ({_words(error)}): {self._gone() or 'it runs'}; asking again")
+                self._say(
+                    f"{self._server} has not answered for {waited:.0f} s ({_words(error)}): {self._gone() or 'it runs'}; asking again"
+                )
                 told = waited + 60
 
         retrying = Retrying(
@@ -153,7 +162,10 @@ class PatientHttp:
         except (_Again, httpx.TransportError) as error:
             said = f"{self._server} did not answer {method} {path} within {time.monotonic() - began:.0f} s ({_words(error)})"
             gone = self._gone()
-            raise Unreachable(f"{said}: {gone}" if gone else said, way_out="read its log, start it anew where it has ended, and repeat this") from None
+            raise Unreachable(
+                f"{said}: {gone}" if gone else said,
+                way_out="read its log, start it anew where it has ended, and repeat this",
+            ) from None
 
 
 def _words(error: BaseException) -> str:

@@ -20,7 +20,10 @@ def addresses(spec: ClusterSpec) -> dict[str, tuple[Address, ...]]:
     among_them = (ZOOKEEPER_QUORUM_PORT, ZOOKEEPER_ELECTION_PORT) if len(servers) > 1 else ()
     needed = {server.service: tuple((server.host, port) for port in (server.port, *among_them)) for server in servers}
     for broker in spec.brokers:
-        needed[broker.service] = (*((broker.host, each.port) for each in broker.listeners), (broker.host, broker.metrics_port))
+        needed[broker.service] = (
+            *((broker.host, each.port) for each in broker.listeners),
+            (broker.host, broker.metrics_port),
+        )
     for controller in spec.controllers:
         needed[controller.service] = ((controller.host, controller.port), (controller.host, controller.metrics_port))
     return needed
@@ -71,7 +74,9 @@ def holder(host: str, port: int) -> str:
         try:
             if any(str(fd.readlink()) == f"socket:[{inode}]" for fd in (process / "fd").iterdir()):
                 words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                return f"pid {process.name} ({Path(words[0]).name} {words[-2] if len(words) > 2 else ''})".replace(" )", ")")
+                return f"pid {process.name} ({Path(words[0]).name} {words[-2] if len(words) > 2 else ''})".replace(
+                    " )", ")"
+                )
         except OSError:  # gone meanwhile, or another user's
             continue
     return "a process of another user"

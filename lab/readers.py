@@ -16,7 +16,9 @@ SETTINGS = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"
 
 def consume(topics: Sequence[str], group: str, servers: Mapping[str, str], tally: Tally, stop: threading.Event) -> None:
     """A member of the group, committing as it goes, until told to stop."""
-    consumer = Consumer({**servers, **SETTINGS, "group.id": group, "client.id": tally.name, "session.timeout.ms": 10_000}, logger=QUIET)
+    consumer = Consumer(
+        {**servers, **SETTINGS, "group.id": group, "client.id": tally.name, "session.timeout.ms": 10_000}, logger=QUIET
+    )
     try:
         consumer.subscribe(list(topics))
         while not stop.is_set():
@@ -38,7 +40,14 @@ def read_back(topics: Iterable[str], servers: Mapping[str, str], run: str, *, wi
     Raises TimeoutError naming the partitions whose end was not reached.
     """
     consumer = Consumer(
-        {**servers, **SETTINGS, "group.id": f"{run}-account", "enable.auto.commit": False, "enable.partition.eof": True, "fetch.max.bytes": 10_000_000},
+        {
+            **servers,
+            **SETTINGS,
+            "group.id": f"{run}-account",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.max.bytes": 10_000_000,
+        },
         logger=QUIET,
     )
     try:
@@ -50,7 +59,9 @@ def read_back(topics: Iterable[str], servers: Mapping[str, str], run: str, *, wi
         deadline = time.monotonic() + within
         while open_ends:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(open_ends)} partitions were not read to their end within {within:g} s, such as {sorted(open_ends)[0]}")
+                raise TimeoutError(
+                    f"{len(open_ends)} partitions were not read to their end within {within:g} s, such as {sorted(open_ends)[0]}"
+                )
             for message in consumer.consume(1000, timeout=0.5):
                 at = (message.topic() or "", message.partition() or 0)
                 error = message.error()

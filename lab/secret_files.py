@@ -19,12 +19,16 @@ def make_secrets(spec: ClusterSpec, environment_file: Path) -> None:
         write_private(environment_file, "".join(f"export {name}={secrets.token_urlsafe(32)}\n" for name in names))
     values = read_environment_file(environment_file)
     if spec.secrets_file and not Path(spec.secrets_file).exists():
-        write_private(Path(spec.secrets_file), render_secrets({key: values[ref.env or ""] for key, ref in spec.secrets.items()}))
+        write_private(
+            Path(spec.secrets_file), render_secrets({key: values[ref.env or ""] for key, ref in spec.secrets.items()})
+        )
 
 
 def read_environment_file(path: Path) -> dict[str, str]:
     """``export NAME=value`` lines as a mapping. Raises RunbookError where the file is missing."""
     if not path.exists():
-        raise RunbookError(f"the lab has no secrets yet: {path} is missing", way_out="bring the lab up first: make lab-up")
+        raise RunbookError(
+            f"the lab has no secrets yet: {path} is missing", way_out="bring the lab up first: make lab-up"
+        )
     words = shlex.split(path.read_text(), comments=True)
     return dict(word.split("=", 1) for word in words if "=" in word)

@@ -51,7 +51,9 @@ def render_configuration(spec: ClusterSpec) -> str:
     for server in zookeeper_servers(spec):
         sections.append(_program(spec, server.service, "none", ZOOKEEPER_MAIN, server.config))
     for node in nodes(spec):
-        sections.append(_program(spec, node.service, f"{node.host}:{node.metrics_port}", "kafka.Kafka", Path(node.config_file)))
+        sections.append(
+            _program(spec, node.service, f"{node.host}:{node.metrics_port}", "kafka.Kafka", Path(node.config_file))
+        )
     return "\n\n".join(sections) + "\n"
 
 
@@ -86,7 +88,9 @@ def launch(here: Layout, *, within: float = 60) -> None:
     """Start supervisord in the background and wait until it answers. Its children get a bare environment: no secret, no option of ours."""
     keep = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "LC_ALL", "TZ")}
     command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(here.supervisor_config)]
-    started = subprocess.run(command, env=keep, capture_output=True, text=True, check=False, cwd=here.directory)  # it forks, and ends by itself
+    started = subprocess.run(
+        command, env=keep, capture_output=True, text=True, check=False, cwd=here.directory
+    )  # it forks, and ends by itself
     deadline = time.monotonic() + within
     while started.returncode == 0 and time.monotonic() < deadline:
         if answers(here):
@@ -114,7 +118,10 @@ def processes(here: Layout) -> dict[str, Process]:
         return {}
     with _calls(here) as supervisor:
         listed = cast(list[dict[str, Any]], supervisor.getAllProcessInfo())
-    return {p["name"]: Process(p["name"], p["statename"], p["pid"], float(p["now"] - p["start"]) if p["pid"] else 0.0) for p in listed}
+    return {
+        p["name"]: Process(p["name"], p["statename"], p["pid"], float(p["now"] - p["start"]) if p["pid"] else 0.0)
+        for p in listed
+    }
 
 
 def start(here: Layout, service: str) -> None:
@@ -123,7 +130,10 @@ def start(here: Layout, service: str) -> None:
         with _calls(here) as supervisor:
             supervisor.startProcess(service, True)
     except xmlrpc.client.Fault as fault:
-        raise StepFailed(f"{service} did not start ({fault.faultString}); its log ends:\n{log_tail(here, service)}", way_out=_read_log(here, service)) from None
+        raise StepFailed(
+            f"{service} did not start ({fault.faultString}); its log ends:\n{log_tail(here, service)}",
+            way_out=_read_log(here, service),
+        ) from None
 
 
 def begin_start(here: Layout, service: str) -> None:
@@ -142,7 +152,9 @@ def begin_stop(here: Layout, service: str, *, signal: str = "TERM") -> None:
                 supervisor.signalProcess(service, signal)
     except xmlrpc.client.Fault as fault:
         if fault.faultCode != 70:  # NOT_RUNNING: it ended by itself meanwhile
-            raise StepFailed(f"supervisor could not stop {service}: {fault.faultString}", way_out=_read_log(here, service)) from None
+            raise StepFailed(
+                f"supervisor could not stop {service}: {fault.faultString}", way_out=_read_log(here, service)
+            ) from None
 
 
 def shut_down(here: Layout, *, within: float = 30) -> None:
@@ -153,14 +165,21 @@ def shut_down(here: Layout, *, within: float = 30) -> None:
     deadline = time.monotonic() + within
     while Path(f"/proc/{pid}").exists():
         if time.monotonic() > deadline:
-            raise StepFailed(f"supervisord (pid {pid}) still runs {within:g} s after it was told to end", way_out=f"end it: kill {pid}")
+            raise StepFailed(
+                f"supervisord (pid {pid}) still runs {within:g} s after it was told to end",
+                way_out=f"end it: kill {pid}",
+            )
         time.sleep(0.1)
 
 
 def log_tail(here: Layout, service: str, lines: int = 8) -> str:
     """The last lines of a program's output, without the frames of stack traces."""
     log = here.logs / f"{service}.log"
-    said = [line for line in log.read_text(errors="replace").splitlines() if not line.startswith("\tat ")] if log.exists() else []
+    said = (
+        [line for line in log.read_text(errors="replace").splitlines() if not line.startswith("\tat ")]
+        if log.exists()
+        else []
+    )
     return "\n".join(f"    {line}" for line in said[-lines:]) or "    (no output)"
 
 

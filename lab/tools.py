@@ -18,9 +18,16 @@ def run_class(spec: ClusterSpec, class_name: str, arguments: Sequence[str], *, t
     script = Path(spec.kafka.home) / "bin" / "kafka-run-class.sh"
     tool = class_name.rpartition(".")[2]
     try:
-        done = subprocess.run([str(script), class_name, *arguments], capture_output=True, text=True, timeout=timeout, check=False)
+        done = subprocess.run(
+            [str(script), class_name, *arguments], capture_output=True, text=True, timeout=timeout, check=False
+        )
     except subprocess.TimeoutExpired:
-        raise StepFailed(f"{tool} did not end within {timeout:g} s", way_out="python -m lab status, then seed again") from None
+        raise StepFailed(
+            f"{tool} did not end within {timeout:g} s", way_out="python -m lab status, then seed again"
+        ) from None
     if done.returncode != 0:
-        raise StepFailed(f"{tool} failed with exit code {done.returncode}: {done.stderr.strip()[-400:]}", way_out="python -m lab status, then seed again")
+        raise StepFailed(
+            f"{tool} failed with exit code {done.returncode}: {done.stderr.strip()[-400:]}",
+            way_out="python -m lab status, then seed again",
+        )
     return done.stdout

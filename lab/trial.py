@@ -62,10 +62,16 @@ class Trial:
         for step in (step for step, *_ in STEPS):
             taken = [run.seconds[step] for run in self.runs if step in run.seconds]
             if taken:
-                lines.append(f"{step:<8}{len(taken):>6}{min(taken):>9.1f}{statistics.median(taken):>9.1f}{max(taken):>9.1f}")
+                lines.append(
+                    f"{step:<8}{len(taken):>6}{min(taken):>9.1f}{statistics.median(taken):>9.1f}{max(taken):>9.1f}"
+                )
         for run in self.runs:
             if run.failed:
-                lines += ["", f"run {run.number} failed at {run.failed}; its files: {run.files}", *(f"    {line}" for line in run.cause.splitlines())]
+                lines += [
+                    "",
+                    f"run {run.number} failed at {run.failed}; its files: {run.files}",
+                    *(f"    {line}" for line in run.cause.splitlines()),
+                ]
         passed = sum(not run.failed for run in self.runs)
         beside = f" beside {self.load} busy processes" if self.load else ""
         return "\n".join([*lines, "", f"{passed} of {self.wanted} passed{beside}"])
@@ -95,7 +101,14 @@ def one_run(number: int, place: Path, network: str) -> Run:
 def _command(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
     """``python -m lab …`` as a user runs it: its exit code, and all that it said. One that is interrupted cleans up before this returns."""
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen([sys.executable, "-m", "lab", *arguments], cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lab", *arguments],
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
         late = ""
         try:
             process.wait(STEP_SECONDS)
@@ -149,8 +162,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.trial", description=__doc__)
     parser.add_argument("--runs", type=int, default=20, metavar="N")
     parser.add_argument("--load", action="store_true", help="one busy process for each core beside it")
-    parser.add_argument("--directory", type=Path, help="where the labs and a failed run's files lie; default: a new one below the temporary directory")
-    parser.add_argument("--network", help="the labs' loopback network, such as 127.20.0; default: a free one for each run")
+    parser.add_argument(
+        "--directory",
+        type=Path,
+        help="where the labs and a failed run's files lie; default: a new one below the temporary directory",
+    )
+    parser.add_argument(
+        "--network", help="the labs' loopback network, such as 127.20.0; default: a free one for each run"
+    )
     options = parser.parse_args(arguments)
     if options.runs < 1:
         parser.error("--runs: at least one")
@@ -165,7 +184,9 @@ def main(arguments: list[str] | None = None) -> int:
                 run = one_run(number, base / f"run-{number:02}", options.network or free_network())
                 trial.runs.append(run)
                 print(
-                    f"run {number:>3}  " + "  ".join(f"{step} {taken:.1f} s" for step, taken in run.seconds.items()) + ("  FAILED" * bool(run.failed)),
+                    f"run {number:>3}  "
+                    + "  ".join(f"{step} {taken:.1f} s" for step, taken in run.seconds.items())
+                    + ("  FAILED" * bool(run.failed)),
                     flush=True,
                 )
     except KeyboardInterrupt:

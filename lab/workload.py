@@ -39,7 +39,9 @@ def run(spec: ClusterSpec, *, report: Path, status: Path | None) -> int:
         signal.signal(number, lambda *_: stop_asked.set())
     account = work(spec, stop_asked, status=status)
     write_private(report, json.dumps(asdict(account), indent=2) + "\n")
-    print(f"acknowledged {account.acknowledged}, lost {account.lost}, duplicated {account.duplicated}, failed {account.failed}; {report}")
+    print(
+        f"acknowledged {account.acknowledged}, lost {account.lost}, duplicated {account.duplicated}, failed {account.failed}; {report}"
+    )
     return 0 if account.good else 1
 
 
@@ -54,9 +56,15 @@ def work(spec: ClusterSpec, stop_asked: threading.Event, *, status: Path | None)
     broken: list[str] = []
     no_more_records, no_more_reading = threading.Event(), threading.Event()
     producing = [_thread(partial(write, PLAIN, servers, tally, no_more_records), tally, broken) for tally in writers]
-    producing += [_thread(partial(write_in_transactions, TRANSACTIONS, servers, transactional, no_more_records), transactional, broken)]
+    producing += [
+        _thread(
+            partial(write_in_transactions, TRANSACTIONS, servers, transactional, no_more_records), transactional, broken
+        )
+    ]
     topics = [PLAIN, TRANSACTIONS]
-    reading = [_thread(partial(consume, topics, GROUP, servers, tally, no_more_reading), tally, broken) for tally in members]
+    reading = [
+        _thread(partial(consume, topics, GROUP, servers, tally, no_more_reading), tally, broken) for tally in members
+    ]
     began = time.monotonic()
     while not stop_asked.wait(1):
         if status:

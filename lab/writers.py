@@ -58,7 +58,13 @@ def write(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.
 
 def write_in_transactions(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.Event) -> None:
     """A transactional producer: ten records twice a second. A record counts as acknowledged when its transaction is committed."""
-    settings = {**servers, **PATIENT, "transactional.id": tally.name, "client.id": tally.name, "transaction.timeout.ms": 300_000}
+    settings = {
+        **servers,
+        **PATIENT,
+        "transactional.id": tally.name,
+        "client.id": tally.name,
+        "transaction.timeout.ms": 300_000,
+    }
     del settings["message.timeout.ms"]  # bounded by the transaction's own
     producer, number = None, 0
     while not stop.is_set():
@@ -123,7 +129,9 @@ def _abandon(producer: Producer) -> None:
     producer.flush(5)
 
 
-def _retrying(call: Callable[[float], object], tally: Tally, stop: threading.Event | None, *, within: float = float("inf")) -> None:
+def _retrying(
+    call: Callable[[float], object], tally: Tally, stop: threading.Event | None, *, within: float = float("inf")
+) -> None:
     """Repeat a transactional call while the client library says that it may be repeated (before a transaction, until the stop).
 
     Past ``within`` seconds its last error is raised: a client was seen to repeat a commit for eight minutes, which another one

@@ -18,9 +18,20 @@ from hypothesis import settings
 
 settings.register_profile("patient", deadline=None)  # a busy machine takes as long as it takes
 settings.load_profile("patient")
-logging.getLogger("py4j").setLevel(logging.WARNING)  # otherwise it speaks when the interpreter ends, to a stream that pytest has closed
+logging.getLogger("py4j").setLevel(
+    logging.WARNING
+)  # otherwise it speaks when the interpreter ends, to a stream that pytest has closed
 
-ORDER = ("integration/test_migration.py", "playbooks", "integration/test_rollback.py", "faults", "integration", "airflow", "spark", "unit")
+ORDER = (
+    "integration/test_migration.py",
+    "playbooks",
+    "integration/test_rollback.py",
+    "faults",
+    "integration",
+    "airflow",
+    "spark",
+    "unit",
+)
 """Files and directories below tests/. What takes long begins early, so that no process is left alone with it at the end; what waits for
 much and computes little (playbooks) runs beside a whole cluster with its Airflow, not after it."""
 SECONDS_TO_END = 600.0
@@ -55,7 +66,11 @@ def _rank(item: pytest.Item) -> int:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """The first process of an interrupted session interrupts the others, and waits for them."""
-    if exitstatus == pytest.ExitCode.INTERRUPTED and session.config.getoption("numprocesses", None) and not _is_worker(session.config):
+    if (
+        exitstatus == pytest.ExitCode.INTERRUPTED
+        and session.config.getoption("numprocesses", None)
+        and not _is_worker(session.config)
+    ):
         others = psutil.Process().children()
         for each in others:
             each.terminate()

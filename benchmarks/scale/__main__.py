@@ -21,15 +21,34 @@ def _property(text: str) -> tuple[str, str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description="A cluster of any size: real ZooKeeper, real controllers, stand-in brokers")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.scale",
+        description="A cluster of any size: real ZooKeeper, real controllers, stand-in brokers",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="make it, let the controllers copy, leave it in dual write")
     add_up_options(up)
     up.add_argument("--partitions", type=int, default=20_000)
-    up.add_argument("--set", dest="properties", action="append", type=_property, default=[], metavar="KEY=VALUE", help="a property of every controller")
-    up.add_argument("--log-level-warn", action="store_true", help="the controllers' loggers of org.apache.kafka.controller and .image at WARN")
+    up.add_argument(
+        "--set",
+        dest="properties",
+        action="append",
+        type=_property,
+        default=[],
+        metavar="KEY=VALUE",
+        help="a property of every controller",
+    )
+    up.add_argument(
+        "--log-level-warn",
+        action="store_true",
+        help="the controllers' loggers of org.apache.kafka.controller and .image at WARN",
+    )
     up.add_argument("--keep", action="store_true", help="when it fails, leave what runs for a look")
-    for name, purpose in (("status", "what runs, and whether dual write moves"), ("down", "stop it"), ("churn", "change metadata at a rate")):
+    for name, purpose in (
+        ("status", "what runs, and whether dual write moves"),
+        ("down", "stop it"),
+        ("churn", "change metadata at a rate"),
+    ):
         command = commands.add_parser(name, help=purpose)
         command.add_argument("--directory", type=Path, default=DEFAULT_DIRECTORY)
         if name == "down":
@@ -46,12 +65,16 @@ def add_up_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", default=DEFAULT_NETWORK, help="the first three numbers of its loopback addresses")
     parser.add_argument("--brokers", type=int, default=30, help="stand-in brokers (default 30)")
     parser.add_argument("--controllers", type=int, default=1)
-    parser.add_argument("--controller-heap", help="-Xmx of each controller; default: what the size needs, and at least Kafka's own 1g")
+    parser.add_argument(
+        "--controller-heap", help="-Xmx of each controller; default: what the size needs, and at least Kafka's own 1g"
+    )
     parser.add_argument("--zookeeper-heap", help="-Xmx of ZooKeeper; default: what the size needs")
     parser.add_argument("--patience", type=float, default=7200, help="seconds that the copy and dual write may take")
 
 
-def plan_of(asked: argparse.Namespace, partitions: int, properties: dict[str, str], *, quiet: bool, heap: str | None = None) -> Plan:
+def plan_of(
+    asked: argparse.Namespace, partitions: int, properties: dict[str, str], *, quiet: bool, heap: str | None = None
+) -> Plan:
     """The plan that these options ask for. ``heap``: of a controller, before what the options say."""
     controller_heap, zookeeper_heap = heaps(partitions, asked.brokers)
     return Plan(

@@ -16,7 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from kafka.protocol.admin import AlterPartitionReassignmentsRequest, CreateTopicsRequest, DeleteTopicsRequest, IncrementalAlterConfigsRequest
+from kafka.protocol.admin import (
+    AlterPartitionReassignmentsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    IncrementalAlterConfigsRequest,
+)
 from kafka.protocol.api_message import ApiMessage
 
 from benchmarks.scale.cluster import Plan, load_spec
@@ -72,7 +77,10 @@ def churning(plan: Plan, *, rate: float) -> Iterator[Churned]:
     }
     failures: list[RunbookError] = []
     threads = [
-        threading.Thread(target=_work, args=(spec, kind, act, len(kinds) / rate, churned, failures, stop), name=f"churn-{kind}") for kind, act in kinds.items()
+        threading.Thread(
+            target=_work, args=(spec, kind, act, len(kinds) / rate, churned, failures, stop), name=f"churn-{kind}"
+        )
+        for kind, act in kinds.items()
     ]
     began = time.monotonic()
     for thread in threads:
@@ -90,7 +98,13 @@ def churning(plan: Plan, *, rate: float) -> Iterator[Churned]:
 
 
 def _work(
-    spec: ClusterSpec, kind: str, act: Callable[[Leader, int], int], every: float, churned: Churned, failures: list[RunbookError], stop: threading.Event
+    spec: ClusterSpec,
+    kind: str,
+    act: Callable[[Leader, int], int],
+    every: float,
+    churned: Churned,
+    failures: list[RunbookError],
+    stop: threading.Event,
 ) -> None:
     leader, began, number = Leader(spec, environment_secrets({})), time.monotonic(), 0
     try:
@@ -119,9 +133,15 @@ def _topics() -> Callable[[Leader, int], int]:
     def change(leader: Leader, number: int) -> int:
         if number % 3 == 2:
             topic = DeleteTopicsRequest.DeleteTopicState
-            deletion = DeleteTopicsRequest(version=6, topics=[topic(name=f"{PREFIX}-{run}-{number - 2}", topic_id=UUID(int=0))], timeout_ms=WITHIN_MS)
+            deletion = DeleteTopicsRequest(
+                version=6,
+                topics=[topic(name=f"{PREFIX}-{run}-{number - 2}", topic_id=UUID(int=0))],
+                timeout_ms=WITHIN_MS,
+            )
             return int(leader.send(deletion).responses[0].error_code)
-        wanted = CreateTopicsRequest.CreatableTopic(name=f"{PREFIX}-{run}-{number}", num_partitions=5, replication_factor=3, assignments=[], configs=[])
+        wanted = CreateTopicsRequest.CreatableTopic(
+            name=f"{PREFIX}-{run}-{number}", num_partitions=5, replication_factor=3, assignments=[], configs=[]
+        )
         creation = CreateTopicsRequest(version=5, topics=[wanted], timeout_ms=WITHIN_MS, validate_only=False)
         return int(leader.send(creation).topics[0].error_code)
 
@@ -135,7 +155,9 @@ def _configs(plan: Plan) -> Callable[[Leader, int], int]:
     def change(leader: Leader, number: int) -> int:
         resource = IncrementalAlterConfigsRequest.AlterConfigsResource
         config = resource.AlterableConfig(name="retention.ms", config_operation=SET, value=str(int(time.time() * 1000)))
-        asked = resource(resource_type=TOPIC_RESOURCE, resource_name=topic_name(topics[number % len(topics)]), configs=[config])
+        asked = resource(
+            resource_type=TOPIC_RESOURCE, resource_name=topic_name(topics[number % len(topics)]), configs=[config]
+        )
         answer = leader.send(IncrementalAlterConfigsRequest(version=1, resources=[asked], validate_only=False))
         return int(answer.responses[0].error_code)
 
@@ -151,8 +173,12 @@ def _reassignments(plan: Plan) -> Callable[[Leader, int], int]:
         replicas = partition_facts(plan.shape, topic, 0).replicas
         elsewhere = next(each for each in range(1, plan.brokers + 1) if each not in replicas)
         asked = AlterPartitionReassignmentsRequest.ReassignableTopic
-        partition = asked.ReassignablePartition(partition_index=0, replicas=[*replicas[:2], elsewhere] if number % 2 == 0 else None)
-        request = AlterPartitionReassignmentsRequest(version=0, timeout_ms=WITHIN_MS, topics=[asked(name=topic_name(topic), partitions=[partition])])
+        partition = asked.ReassignablePartition(
+            partition_index=0, replicas=[*replicas[:2], elsewhere] if number % 2 == 0 else None
+        )
+        request = AlterPartitionReassignmentsRequest(
+            version=0, timeout_ms=WITHIN_MS, topics=[asked(name=topic_name(topic), partitions=[partition])]
+        )
         answer = leader.send(request)
         return int(answer.error_code or answer.responses[0].partitions[0].error_code)
 
@@ -186,15 +212,27 @@ def _isr(plan: Plan, spec: ClusterSpec) -> Callable[[Leader, int], int]:
         isr = [i for i in replicas if i != replicas[2]] if replicas[2] in each.isr else list(replicas)
         asked = AlterPartitionRequest.TopicData
         partition = asked.PartitionData(
-            partition_index=0, leader_epoch=each.leader_epoch, new_isr=isr, leader_recovery_state=0, partition_epoch=each.epoch, new_isr_with_epochs=[]
+            partition_index=0,
+            leader_epoch=each.leader_epoch,
+            new_isr=isr,
+            leader_recovery_state=0,
+            partition_epoch=each.epoch,
+            new_isr_with_epochs=[],
         )
         topic = asked(topic_id=_uuid(each.topic), partitions=[partition])
-        answer = leader.send(AlterPartitionRequest(version=2, broker_id=each.leader, broker_epoch=epochs[each.leader], topics=[topic]))
+        answer = leader.send(
+            AlterPartitionRequest(version=2, broker_id=each.leader, broker_epoch=epochs[each.leader], topics=[topic])
+        )
         if answer.error_code:
             return int(answer.error_code)
         found = answer.topics[0].partitions[0]
         if not found.error_code:
-            each.isr, each.epoch, each.leader_epoch, each.leader = isr, found.partition_epoch, found.leader_epoch, found.leader_id
+            each.isr, each.epoch, each.leader_epoch, each.leader = (
+                isr,
+                found.partition_epoch,
+                found.leader_epoch,
+                found.leader_id,
+            )
         return int(found.error_code)
 
     return change

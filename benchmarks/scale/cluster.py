@@ -89,7 +89,10 @@ def saved_plan(directory: Path) -> Plan:
     """The plan of the cluster in this directory. Raises RunbookError where there is none."""
     path = directory.absolute() / "plan.json"
     if not path.exists():
-        raise RunbookError(f"there is no cluster of this harness in {directory}", way_out="python -m benchmarks.scale up --directory … --partitions …")
+        raise RunbookError(
+            f"there is no cluster of this harness in {directory}",
+            way_out="python -m benchmarks.scale up --directory … --partitions …",
+        )
     given = json.loads(path.read_text())
     return Plan(**(given | {"directory": directory.absolute()}))
 
@@ -97,7 +100,9 @@ def saved_plan(directory: Path) -> Plan:
 def write_cluster_file(plan: Plan) -> ClusterSpec:
     """Write ``clusters/scale.yaml`` and read it back as everything else will."""
     if not 3 <= plan.brokers <= MOST_BROKERS:
-        raise RunbookError(f"{plan.brokers} brokers: the harness stands in for 3 to {MOST_BROKERS}", way_out="give another --brokers")
+        raise RunbookError(
+            f"{plan.brokers} brokers: the harness stands in for 3 to {MOST_BROKERS}", way_out="give another --brokers"
+        )
     plan.clusters.mkdir(parents=True, exist_ok=True)
     (plan.clusters / f"{NAME}.yaml").write_text(yaml.safe_dump(_cluster(plan), sort_keys=False))
     return load_spec(plan)

@@ -16,7 +16,8 @@ _PIECE = 8 * 1024 * 1024
 _LONGEST = 100_000
 _AT = rb"\[([\d-]+ [\d:]+,\d+)\][^\n]*"
 COPIED = re.compile(
-    _AT + rb"Completed migration of metadata from ZooKeeper to KRaft\. (?P<records>\d+) records were generated in (?P<ms>\d+) ms across "
+    _AT
+    + rb"Completed migration of metadata from ZooKeeper to KRaft\. (?P<records>\d+) records were generated in (?P<ms>\d+) ms across "
     rb"(?P<batches>\d+) batches\. The average time spent waiting on a batch was (?P<wait>[\d.]+) ms"
 )
 DUAL_WRITE = re.compile(_AT + rb"[Tt]ransition[^\n]* to DUAL_WRITE")
@@ -43,7 +44,10 @@ class DriverLog:
                 raise StepFailed(f"the stand-ins failed: {problem}", way_out=f"read {self._processes.log('ghosts')}")
             if time.monotonic() > self._deadline:
                 last = self._lines[-1][1].decode(errors="replace")[:300] if self._lines else "nothing"
-                raise StepFailed(f"the migration did not get that far in time; the driver last said: {last}", way_out=f"read {self._plan.logs}")
+                raise StepFailed(
+                    f"the migration did not get that far in time; the driver last said: {last}",
+                    way_out=f"read {self._plan.logs}",
+                )
             time.sleep(0.2)
 
     def _read(self) -> None:
@@ -56,7 +60,11 @@ class DriverLog:
                         break  # a line that is still being written
                     # A failed UpdateMetadata is one line of the whole request: such a line is passed over in pieces.
                     taken = whole or text
-                    self._lines += ((controller_id, line) for line in taken.splitlines() if b"KRaftMigrationDriver" in line and len(line) < _LONGEST)
+                    self._lines += (
+                        (controller_id, line)
+                        for line in taken.splitlines()
+                        if b"KRaftMigrationDriver" in line and len(line) < _LONGEST
+                    )
                     self._places[controller_id] += len(taken)
                     log.seek(self._places[controller_id])
 

@@ -95,7 +95,11 @@ def register(leader: Leader, broker: Broker) -> int:
         cluster_id=CLUSTER_ID,
         incarnation_id=uuid4(),
         listeners=[asked.Listener(name=listener.name, host=broker.host, port=listener.port, security_protocol=0)],
-        features=[asked.Feature(name="metadata.version", min_supported_version=METADATA_VERSION, max_supported_version=METADATA_VERSION)],
+        features=[
+            asked.Feature(
+                name="metadata.version", min_supported_version=METADATA_VERSION, max_supported_version=METADATA_VERSION
+            )
+        ],
         rack=None,
         is_migrating_zk_broker=True,
         log_dirs=[_log_directory(broker.id)],
@@ -103,7 +107,10 @@ def register(leader: Leader, broker: Broker) -> int:
     )
     answer = leader.send(request, within=PATIENCE)
     if answer.error_code:
-        raise StepFailed(f"the registration of broker {broker.id} was refused with error {answer.error_code}", way_out="read the active controller's log")
+        raise StepFailed(
+            f"the registration of broker {broker.id} was refused with error {answer.error_code}",
+            way_out="read the active controller's log",
+        )
     return int(answer.broker_epoch)
 
 
@@ -116,11 +123,20 @@ def beat(leader: Leader, broker_id: int, epoch: int) -> bool:
     """One heartbeat; whether the broker is unfenced. Never name a directory as offline: each such beat moves leaders."""
     answer = leader.send(
         BrokerHeartbeatRequest(
-            version=1, broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=CAUGHT_UP, want_fence=False, want_shut_down=False, offline_log_dirs=[]
+            version=1,
+            broker_id=broker_id,
+            broker_epoch=epoch,
+            current_metadata_offset=CAUGHT_UP,
+            want_fence=False,
+            want_shut_down=False,
+            offline_log_dirs=[],
         )
     )
     if answer.error_code:
-        raise StepFailed(f"the heartbeat of broker {broker_id} was refused with error {answer.error_code}", way_out="read the active controller's log")
+        raise StepFailed(
+            f"the heartbeat of broker {broker_id} was refused with error {answer.error_code}",
+            way_out="read the active controller's log",
+        )
     return not answer.is_fenced
 
 
@@ -195,7 +211,9 @@ def announce(spec: ClusterSpec) -> KazooClient:
                 "features": {},
             }
             if not client.exists(f"/brokers/ids/{broker.id}"):
-                client.create(f"/brokers/ids/{broker.id}", json.dumps(body, separators=(",", ":")).encode(), ephemeral=True)
+                client.create(
+                    f"/brokers/ids/{broker.id}", json.dumps(body, separators=(",", ":")).encode(), ephemeral=True
+                )
 
     put()
     lost = threading.Event()
@@ -245,7 +263,10 @@ async def serve_all(spec: ClusterSpec, failed: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, ended.set)
-    servers = [await asyncio.start_server(serve, broker.host, broker.listeners[0].port, limit=4 * 1024 * 1024) for broker in spec.brokers]
+    servers = [
+        await asyncio.start_server(serve, broker.host, broker.listeners[0].port, limit=4 * 1024 * 1024)
+        for broker in spec.brokers
+    ]
     try:
         waiting = [asyncio.create_task(each.wait()) for each in (ended, failed)]
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -261,7 +282,10 @@ async def run(plan: Plan) -> bool:
     spec, stop, failed = load_spec(plan), threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     zookeeper = await asyncio.to_thread(announce, spec)
-    thread = threading.Thread(target=_told_on_failure, args=(plan, lambda: keep_alive(plan, spec, stop), lambda: loop.call_soon_threadsafe(failed.set)))
+    thread = threading.Thread(
+        target=_told_on_failure,
+        args=(plan, lambda: keep_alive(plan, spec, stop), lambda: loop.call_soon_threadsafe(failed.set)),
+    )
     thread.start()
     try:
         await serve_all(spec, failed)

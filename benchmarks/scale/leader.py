@@ -40,14 +40,20 @@ class Leader:
                 problem = error.problem
             self.close()
             if time.monotonic() > deadline:
-                raise StepFailed(f"no controller took the request for {within:g} s: {problem}", way_out="read the controllers' logs")
+                raise StepFailed(
+                    f"no controller took the request for {within:g} s: {problem}", way_out="read the controllers' logs"
+                )
             time.sleep(0.2)
 
     def _connected(self) -> KafkaConnection:
         if self._connection is None:
             controller = self._spec.controller(describe_quorum(self._spec, secrets=self._secrets).leader_id)
             self._connection = KafkaConnection(
-                controller.address, f"controller {controller.id}", self._spec.controller_security, secrets=self._secrets, timeout=A_REQUEST
+                controller.address,
+                f"controller {controller.id}",
+                self._spec.controller_security,
+                secrets=self._secrets,
+                timeout=A_REQUEST,
             )
         return self._connection
 

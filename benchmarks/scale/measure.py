@@ -15,7 +15,15 @@ from pathlib import Path
 from benchmarks.scale.cluster import Plan, load_spec, write_cluster_file
 from benchmarks.scale.driver_log import COPIED, DUAL_WRITE, DriverLog, moment
 from benchmarks.scale.processes import Processes, Usage
-from benchmarks.scale.start import GHOSTS, ZOOKEEPER, await_leader, await_registration, sockets, start_controller, start_zookeeper
+from benchmarks.scale.start import (
+    GHOSTS,
+    ZOOKEEPER,
+    await_leader,
+    await_registration,
+    sockets,
+    start_controller,
+    start_zookeeper,
+)
 from benchmarks.scale.tree import write_snapshot
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
@@ -68,7 +76,9 @@ class CopyFigures:
     load_average: float
 
 
-def up(plan: Plan, *, patience: float = 7200, keep: bool = False, copy_only: bool = False, say: Say = print) -> CopyFigures:
+def up(
+    plan: Plan, *, patience: float = 7200, keep: bool = False, copy_only: bool = False, say: Say = print
+) -> CopyFigures:
     """Make the cluster and bring it to dual write; ``patience``: seconds that the copy and dual write may take. ``copy_only``: no further than the copy's end.
 
     Afterwards everything runs on, the stand-ins heartbeat, and (but for ``copy_only``) ``/migration`` moves. When it fails everything is stopped, unless ``keep``; the logs stay.
@@ -76,7 +86,10 @@ def up(plan: Plan, *, patience: float = 7200, keep: bool = False, copy_only: boo
     """
     processes = Processes(plan.directory)
     if any(processes.pid(name) for name in processes.names()):
-        raise Refused(f"a cluster of this harness runs in {plan.directory}", way_out=f"python -m benchmarks.scale down --directory {plan.directory}")
+        raise Refused(
+            f"a cluster of this harness runs in {plan.directory}",
+            way_out=f"python -m benchmarks.scale down --directory {plan.directory}",
+        )
     _clear(plan.directory)
     plan.directory.mkdir(parents=True)
     plan.save()
@@ -103,14 +116,20 @@ def _up(plan: Plan, processes: Processes, patience: float, copy_only: bool, say:
     for controller in spec.controllers:
         start_controller(plan, spec, processes, controller.id)
     await_leader(spec, processes)
-    processes.start(GHOSTS, [sys.executable, "-m", "benchmarks.scale.ghosts", str(plan.directory)], {"PYTHONPATH": f"{ROOT}:{ROOT / 'include'}"})
+    processes.start(
+        GHOSTS,
+        [sys.executable, "-m", "benchmarks.scale.ghosts", str(plan.directory)],
+        {"PYTHONPATH": f"{ROOT}:{ROOT / 'include'}"},
+    )
     registered_at = await_registration(plan, spec, processes)
     say(f"{plan.brokers} stand-ins have registered; the copy can begin")
     watch = DriverLog(plan, spec, processes, deadline=time.monotonic() + patience)
     active, copied = watch.first(COPIED)
     at_state_1, load_average = _taken(plan, spec, processes, active), os.getloadavg()[0]
     copied_at, copy_ms, records = moment(copied[1]), int(copied["ms"]), int(copied["records"])
-    say(f"the copy is done: {records} records in {copy_ms / 1000:.1f} s, {copied_at - registered_at:.1f} s after the last registration")
+    say(
+        f"the copy is done: {records} records in {copy_ms / 1000:.1f} s, {copied_at - registered_at:.1f} s after the last registration"
+    )
     to_dual_write, at_end = None, at_state_1
     if not copy_only:
         active_now, dual = watch.first(DUAL_WRITE)
@@ -147,7 +166,9 @@ def _up(plan: Plan, processes: Processes, patience: float, copy_only: bool, say:
     if to_dual_write is None:
         return figures
     await_movement(spec, within=120)
-    say(f"dual write, {to_dual_write:.1f} s after the last registration; /migration moves. Cluster file: {plan.clusters / 'scale.yaml'}")
+    say(
+        f"dual write, {to_dual_write:.1f} s after the last registration; /migration moves. Cluster file: {plan.clusters / 'scale.yaml'}"
+    )
     return figures
 
 
@@ -166,7 +187,9 @@ def _clear(directory: Path) -> None:
     if not directory.exists():
         return
     if any(directory.iterdir()) and not (directory / "plan.json").exists():
-        raise Refused(f"{directory} is not empty and holds no plan.json of this harness", way_out="give another --directory")
+        raise Refused(
+            f"{directory} is not empty and holds no plan.json of this harness", way_out="give another --directory"
+        )
     shutil.rmtree(directory)
 
 
@@ -222,5 +245,7 @@ def status(plan: Plan) -> list[str]:
         before = migration_offset(spec)
         time.sleep(2)
         after = migration_offset(spec)
-        lines.append(f"/migration: offset {after}, {'moves' if after > before else 'STANDS STILL'} ({datetime.now(UTC):%H:%M:%S} UTC)")
+        lines.append(
+            f"/migration: offset {after}, {'moves' if after > before else 'STANDS STILL'} ({datetime.now(UTC):%H:%M:%S} UTC)"
+        )
     return lines

@@ -49,7 +49,9 @@ class Processes:
         self._directory = directory
         self._file = directory / "processes.json"
 
-    def start_java(self, name: str, arguments: Sequence[str], *, heap: str, log4j: Path, metrics: str | None = None) -> int:
+    def start_java(
+        self, name: str, arguments: Sequence[str], *, heap: str, log4j: Path, metrics: str | None = None
+    ) -> int:
         """Start a JVM with Kafka's jars; its output goes to ``logs/<name>.log``, its collector's to ``logs/<name>.gc``."""
         agent = next(JARS.glob("jmx_prometheus_javaagent-*.jar"))
         command = [
@@ -72,7 +74,13 @@ class Processes:
         bare = {key: value for key, value in os.environ.items() if key in _KEPT} | dict(environment or {})
         with self.log(name).open("ab") as output:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=bare, start_new_session=True, cwd=self._directory
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=bare,
+                start_new_session=True,
+                cwd=self._directory,
             )
         started = _started(process.pid)
         if started is None:
@@ -97,7 +105,10 @@ class Processes:
         pid = self.pid(name)
         if pid is None:
             said = self.log(name).read_text(errors="replace").splitlines()[-8:] if self.log(name).exists() else []
-            raise StepFailed(f"{name} has ended; its log ends:\n" + "\n".join(f"    {line[:300]}" for line in said), way_out=f"read {self.log(name)}")
+            raise StepFailed(
+                f"{name} has ended; its log ends:\n" + "\n".join(f"    {line[:300]}" for line in said),
+                way_out=f"read {self.log(name)}",
+            )
         return pid
 
     def usage(self, name: str) -> Usage:

@@ -42,16 +42,25 @@ def start_zookeeper(plan: Plan, spec: ClusterSpec, processes: Processes) -> floa
     """Start it; the seconds until it serves the tree."""
     host, _, port = spec.zookeeper.servers[0].partition(":")
     config = plan.directory / "zookeeper.properties"
-    properties = {"dataDir": plan.zookeeper_data, "clientPort": port, "clientPortAddress": host, "admin.enableServer": "false"}
+    properties = {
+        "dataDir": plan.zookeeper_data,
+        "clientPort": port,
+        "clientPortAddress": host,
+        "admin.enableServer": "false",
+    }
     properties |= {"maxClientCnxns": "0", "tickTime": "3000", "4lw.commands.whitelist": "srvr,mntr,ruok"}
-    config.write_text(render_properties({key: str(value) for key, value in properties.items()}, header="Written by benchmarks.scale"))
+    config.write_text(
+        render_properties({key: str(value) for key, value in properties.items()}, header="Written by benchmarks.scale")
+    )
     arguments = ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
     processes.start_java(ZOOKEEPER, arguments, heap=plan.zookeeper_heap, log4j=_log4j(plan))
     began = time.monotonic()
     while not _serves(host, int(port)):
         processes.require(ZOOKEEPER)
         if time.monotonic() - began > LOADING:
-            raise StepFailed(f"ZooKeeper did not load the tree within {LOADING} s", way_out=f"read {processes.log(ZOOKEEPER)}")
+            raise StepFailed(
+                f"ZooKeeper did not load the tree within {LOADING} s", way_out=f"read {processes.log(ZOOKEEPER)}"
+            )
         time.sleep(0.1)
     return time.monotonic() - began
 
@@ -70,14 +79,26 @@ def _serves(host: str, port: int) -> bool:
 def start_controller(plan: Plan, spec: ClusterSpec, processes: Processes, controller_id: int) -> None:
     controller = spec.controller(controller_id)
     config = Path(controller.config_file)
-    config.write_text(render_properties(controller_properties(spec, controller, ControllerMode.MIGRATION), header="Written by benchmarks.scale"))
+    config.write_text(
+        render_properties(
+            controller_properties(spec, controller, ControllerMode.MIGRATION), header="Written by benchmarks.scale"
+        )
+    )
     tool = Path(spec.kafka.home) / "bin" / "kafka-storage.sh"
-    done = subprocess.run([str(tool), "format", f"--cluster-id={spec.cluster_id}", "-c", str(config)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [str(tool), "format", f"--cluster-id={spec.cluster_id}", "-c", str(config)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     if done.returncode:
         said = " ".join(line for line in (done.stderr or done.stdout).splitlines() if not line.startswith("\tat "))
         raise StepFailed(f"{controller.service} could not be formatted: {said[-600:]}", way_out=f"read {config}")
     metrics = f"{controller.host}:{controller.metrics_port}"
-    processes.start_java(controller.service, ["kafka.Kafka", str(config)], heap=plan.controller_heap, log4j=_log4j(plan), metrics=metrics)
+    processes.start_java(
+        controller.service, ["kafka.Kafka", str(config)], heap=plan.controller_heap, log4j=_log4j(plan), metrics=metrics
+    )
 
 
 def await_leader(spec: ClusterSpec, processes: Processes, *, within: float = 120) -> None:
@@ -90,7 +111,9 @@ def await_leader(spec: ClusterSpec, processes: Processes, *, within: float = 120
             for controller in spec.controllers:
                 processes.require(controller.service)
             if time.monotonic() > deadline:
-                raise StepFailed(f"no controller led within {within:g} s: {error.problem}", way_out="read the controllers' logs") from None
+                raise StepFailed(
+                    f"no controller led within {within:g} s: {error.problem}", way_out="read the controllers' logs"
+                ) from None
         time.sleep(0.2)
 
 
@@ -105,5 +128,8 @@ def await_registration(plan: Plan, spec: ClusterSpec, processes: Processes, *, w
             return now.registered_at
         processes.require(GHOSTS)
         if time.monotonic() > deadline:
-            raise StepFailed(f"{plan.brokers} stand-ins had not registered after {within:g} s", way_out=f"read {processes.log(GHOSTS)}")
+            raise StepFailed(
+                f"{plan.brokers} stand-ins had not registered after {within:g} s",
+                way_out=f"read {processes.log(GHOSTS)}",
+            )
         time.sleep(0.05)

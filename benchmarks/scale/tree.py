@@ -42,7 +42,9 @@ class Shape:
 
     def __post_init__(self) -> None:
         if self.partitions < self.a_topic or self.partitions % self.a_topic or self.brokers < 3:
-            raise ValueError(f"{self.partitions} partitions on {self.brokers} brokers: give a multiple of {self.a_topic}, and at least three brokers")
+            raise ValueError(
+                f"{self.partitions} partitions on {self.brokers} brokers: give a multiple of {self.a_topic}, and at least three brokers"
+            )
 
     @property
     def topics(self) -> int:
@@ -81,9 +83,13 @@ def topic_config(topic: int) -> dict[str, str]:
 def partition_facts(shape: Shape, topic: int, partition: int) -> PartitionFacts:
     """Assignments go round the brokers; the first replica leads; one partition in 97 has lost its last replica from the ISR."""
     number = topic * shape.a_topic + partition
-    replicas = _replicas((topic * 7 + partition) % shape.brokers, 1 + topic % max(1, (shape.brokers - 1) // 2), shape.brokers)
+    replicas = _replicas(
+        (topic * 7 + partition) % shape.brokers, 1 + topic % max(1, (shape.brokers - 1) // 2), shape.brokers
+    )
     leader_epoch = number % 50
-    return PartitionFacts(replicas, replicas[:2] if number % 97 == 0 else replicas, replicas[0], leader_epoch, leader_epoch + number % 7)
+    return PartitionFacts(
+        replicas, replicas[:2] if number % 97 == 0 else replicas, replicas[0], leader_epoch, leader_epoch + number % 7
+    )
 
 
 @cache
@@ -115,10 +121,42 @@ def skeleton(cluster_id: str) -> Iterator[Node]:
     }
     resources = ("Topic", "Group", "Cluster", "TransactionalId", "DelegationToken")
     paths = [
-        *("", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", "/cluster", "/cluster/id", "/brokers", "/brokers/ids", "/brokers/seqid"),
-        *("/brokers/topics", "/config", "/config/changes", "/config/topics", "/config/clients", "/config/users", "/config/brokers", "/config/ips"),
-        *("/admin", "/admin/delete_topics", "/consumers", "/isr_change_notification", "/log_dir_event_notification", "/latest_producer_id_block"),
-        *("/feature", "/controller_epoch", "/kafka-acl", *(f"/kafka-acl/{each}" for each in resources), "/kafka-acl-changes"),
+        *(
+            "",
+            "/zookeeper",
+            "/zookeeper/quota",
+            "/zookeeper/config",
+            "/cluster",
+            "/cluster/id",
+            "/brokers",
+            "/brokers/ids",
+            "/brokers/seqid",
+        ),
+        *(
+            "/brokers/topics",
+            "/config",
+            "/config/changes",
+            "/config/topics",
+            "/config/clients",
+            "/config/users",
+            "/config/brokers",
+            "/config/ips",
+        ),
+        *(
+            "/admin",
+            "/admin/delete_topics",
+            "/consumers",
+            "/isr_change_notification",
+            "/log_dir_event_notification",
+            "/latest_producer_id_block",
+        ),
+        *(
+            "/feature",
+            "/controller_epoch",
+            "/kafka-acl",
+            *(f"/kafka-acl/{each}" for each in resources),
+            "/kafka-acl-changes",
+        ),
         *(
             "/kafka-acl-extended",
             "/kafka-acl-extended/prefixed",

@@ -28,7 +28,9 @@ class ClusterFileError(RunbookError):
         self.problems = tuple(problems)
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         listed = "".join(f"\n  - {p}" for p in self.problems)
-        super().__init__(f"{source} has {count}:{listed}", way_out="correct the file; docs/cluster-file.md describes every key")
+        super().__init__(
+            f"{source} has {count}:{listed}", way_out="correct the file; docs/cluster-file.md describes every key"
+        )
 
 
 class Unreachable(RunbookError):

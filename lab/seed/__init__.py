@@ -37,6 +37,9 @@ def seed(spec: ClusterSpec, *, extra_topics: int = 0, say: Callable[[str], None]
             require_well(spec)  # a broker that is half dead explains what failed, not the other way round
             if isinstance(error, RunbookError):
                 raise
-            raise StepFailed(f"a client was refused while seeding: {error}", way_out="python -m lab status, then seed again: python -m lab seed") from None
+            raise StepFailed(
+                f"a client was refused while seeding: {error}",
+                way_out="python -m lab status, then seed again: python -m lab seed",
+            ) from None
     wait_until_healthy(spec, say=say)
     require_well(spec)

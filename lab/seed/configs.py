@@ -37,10 +37,16 @@ def alter_broker(spec: ClusterSpec, via: Broker, name: str, values: dict[str, st
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     configs = [resource.AlterableConfig(name=key, config_operation=0, value=value) for key, value in values.items()]
     request = IncrementalAlterConfigsRequest(
-        resources=[resource(resource_type=ConfigResourceType.BROKER, resource_name=name, configs=configs)], validate_only=False
+        resources=[resource(resource_type=ConfigResourceType.BROKER, resource_name=name, configs=configs)],
+        validate_only=False,
     )
-    with KafkaConnection(spec.broker_address(via), f"broker {via.id}", spec.broker_security, secrets=environment_secrets(), timeout=30) as connection:
+    with KafkaConnection(
+        spec.broker_address(via), f"broker {via.id}", spec.broker_security, secrets=environment_secrets(), timeout=30
+    ) as connection:
         response = connection.send(request)
     refused = [answer for answer in response.responses if answer.error_code]
     if refused:
-        raise StepFailed(f"the configuration of broker {name or '<default>'} was refused: {refused[0].error_message}", way_out="seed a healthy lab")
+        raise StepFailed(
+            f"the configuration of broker {name or '<default>'} was refused: {refused[0].error_message}",
+            way_out="seed a healthy lab",
+        )

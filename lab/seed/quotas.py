@@ -33,11 +33,20 @@ def alter(spec: ClusterSpec) -> str:
     """Set all in one request; setting a value again changes nothing. Raises StepFailed naming the first entity refused."""
     broker = spec.brokers[0]
     # kafka-python knows the request and has no method for it; confluent-kafka knows neither.
-    with KafkaConnection(spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=environment_secrets(), timeout=30) as connection:
+    with KafkaConnection(
+        spec.broker_address(broker),
+        f"broker {broker.id}",
+        spec.broker_security,
+        secrets=environment_secrets(),
+        timeout=30,
+    ) as connection:
         response = connection.send(_request())
     refused = [entry for entry in response.entries if entry.error_code]
     if refused:
-        raise StepFailed(f"quota {refused[0].entity} was refused: error {refused[0].error_code}, {refused[0].error_message}", way_out="seed a healthy lab")
+        raise StepFailed(
+            f"quota {refused[0].entity} was refused: error {refused[0].error_code}, {refused[0].error_message}",
+            way_out="seed a healthy lab",
+        )
     return f"quotas: {len(QUOTAS)} entities"
 
 

@@ -25,10 +25,19 @@ def produce_and_consume(spec: ClusterSpec) -> str:
     """
     servers = {"bootstrap.servers": ",".join(spec.bootstrap_servers)}
     consumer = Consumer(
-        servers | {"group.id": GROUP, "auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}, logger=QUIET
+        servers
+        | {
+            "group.id": GROUP,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        },
+        logger=QUIET,
     )
     try:
-        committed = _once_coordinated(lambda: consumer.committed([TopicPartition("orders", p) for p in range(6)], timeout=60))
+        committed = _once_coordinated(
+            lambda: consumer.committed([TopicPartition("orders", p) for p in range(6)], timeout=60)
+        )
         if any(each.offset >= 0 for each in committed):
             return "records: were there"
         _produce(servers)
@@ -44,7 +53,9 @@ def _produce(servers: dict[str, str]) -> None:
         for topic in ("orders", "customers"):
             producer.produce(topic, key=f"key-{number % 50}", value=f"{topic} {number}")
     if producer.flush(60):
-        raise StepFailed("the seed's records were not all acknowledged within 60 s", way_out="python -m lab status, then seed again")
+        raise StepFailed(
+            "the seed's records were not all acknowledged within 60 s", way_out="python -m lab status, then seed again"
+        )
 
 
 def _produce_in_transactions(servers: dict[str, str]) -> None:
@@ -68,7 +79,10 @@ def _consume(consumer: Consumer) -> int:
     while count < RECORDS + 40:
         message = consumer.poll(30)
         if message is None:
-            raise StepFailed(f"group {GROUP} read {count} records, then none for 30 s", way_out="python -m lab status, then seed again")
+            raise StepFailed(
+                f"group {GROUP} read {count} records, then none for 30 s",
+                way_out="python -m lab status, then seed again",
+            )
         if message.error() is None:
             count += 1
     _once_coordinated(lambda: consumer.commit(asynchronous=False))

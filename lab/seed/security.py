@@ -40,10 +40,14 @@ TOKENS = (("alice", "User:carol"), ("alice", None), ("bob@x y", "User:alice"))
 def create_scram_users(client: AdminClient, spec: ClusterSpec) -> str:
     """Make the users that are missing. Their passwords are random and stay in the lab's scram-users.json (0600)."""
     present = _present_users(client)
-    missing = [(user, mechanism) for user, mechanisms in SCRAM_USERS.items() for mechanism in mechanisms if user not in present]
+    missing = [
+        (user, mechanism) for user, mechanisms in SCRAM_USERS.items() for mechanism in mechanisms if user not in present
+    ]
     chosen = passwords(spec)
     upserts = [
-        UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 8192 if mechanism is SHA_256 else 4096), chosen[user].encode())
+        UserScramCredentialUpsertion(
+            user, ScramCredentialInfo(mechanism, 8192 if mechanism is SHA_256 else 4096), chosen[user].encode()
+        )
         for user, mechanism in missing
     ]
     for one in upserts:
@@ -62,7 +66,12 @@ def create_acls(client: AdminClient) -> str:
     """Literal and prefixed ACLs of every resource type, allowing and denying. Making one again changes nothing."""
     literal, prefixed = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
     allow, deny = AclPermissionType.ALLOW, AclPermissionType.DENY
-    topic, group, broker, transactional = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.BROKER, ResourceType.TRANSACTIONAL_ID
+    topic, group, broker, transactional = (
+        ResourceType.TOPIC,
+        ResourceType.GROUP,
+        ResourceType.BROKER,
+        ResourceType.TRANSACTIONAL_ID,
+    )
     acls = [
         AclBinding(topic, "orders", literal, "User:alice", "*", AclOperation.READ, allow),
         AclBinding(topic, "orders", literal, "User:alice", "*", AclOperation.WRITE, allow),
@@ -99,8 +108,15 @@ def wait_until_admitted(spec: ClusterSpec, broker: Broker, user: str) -> None:
     A broker learns of new credentials from ZooKeeper, after the request for them was answered, and until then it refuses the user.
     Raises StepFailed; at once, with the cause, where the broker has ended or no longer listens for what changes in ZooKeeper.
     """
-    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": user, "sasl.password": passwords(spec)[user]}
-    client = AdminClient({"bootstrap.servers": _sasl_address(broker), "reconnect.backoff.max.ms": 500, **settings}, logger=QUIET)
+    settings = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.username": user,
+        "sasl.password": passwords(spec)[user],
+    }
+    client = AdminClient(
+        {"bootstrap.servers": _sasl_address(broker), "reconnect.backoff.max.ms": 500, **settings}, logger=QUIET
+    )
     ends = time.monotonic() + spec.deadlines.registration
     while True:
         try:
@@ -128,7 +144,15 @@ def _create_token(spec: ClusterSpec, user: str, renewer: str | None) -> None:
     with tempfile.TemporaryDirectory(prefix="krb-seed-") as private:
         client_file = Path(private) / "client.properties"
         write_private(client_file, render_properties(settings, header="A SCRAM user of the lab"))
-        arguments = ["--bootstrap-server", servers, "--command-config", str(client_file), "--create", "--max-life-time-period", "-1"]
+        arguments = [
+            "--bootstrap-server",
+            servers,
+            "--command-config",
+            str(client_file),
+            "--create",
+            "--max-life-time-period",
+            "-1",
+        ]
         run_class(spec, "org.apache.kafka.tools.DelegationTokenCommand", [*arguments, *renewers])
 
 

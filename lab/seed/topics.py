@@ -24,8 +24,16 @@ class Topic:
 SEEDED = (
     Topic("orders", 6),
     Topic("payments", 3, config={"min.insync.replicas": "2", "retention.ms": "604800000"}),
-    Topic("customers", 4, config={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.3", "segment.bytes": "16777216"}),
-    Topic("audit.log_v1", 1, config={"retention.ms": "-1", "compression.type": "zstd", "message.timestamp.type": "LogAppendTime"}),
+    Topic(
+        "customers",
+        4,
+        config={"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.3", "segment.bytes": "16777216"},
+    ),
+    Topic(
+        "audit.log_v1",
+        1,
+        config={"retention.ms": "-1", "compression.type": "zstd", "message.timestamp.type": "LogAppendTime"},
+    ),
     Topic("clicks", 12, config={"cleanup.policy": "compact,delete", "max.message.bytes": "2097164"}),
     Topic("replica-order", replicas=((2, 0, 1), (1, 2, 0), (0, 2, 1), (2, 1, 0))),
     Topic("two-replicas", replicas=((1, 0), (2, 1)), config={"min.insync.replicas": "1"}),
@@ -44,7 +52,9 @@ def ensure(client: AdminClient, spec: ClusterSpec, wanted: Sequence[Topic]) -> i
     present = set(client.list_topics(timeout=30).topics)
     missing = [topic for topic in wanted if topic.name not in present]
     for first in range(0, len(missing), 100):
-        futures = client.create_topics([_new(spec, topic) for topic in missing[first : first + 100]], operation_timeout=60, request_timeout=120)
+        futures = client.create_topics(
+            [_new(spec, topic) for topic in missing[first : first + 100]], operation_timeout=60, request_timeout=120
+        )
         for future in futures.values():
             future.result()
     return len(missing)
@@ -53,5 +63,7 @@ def ensure(client: AdminClient, spec: ClusterSpec, wanted: Sequence[Topic]) -> i
 def _new(spec: ClusterSpec, topic: Topic) -> NewTopic:
     if topic.replicas:
         assignment = [[spec.brokers[position].id for position in replicas] for replicas in topic.replicas]
-        return NewTopic(topic.name, num_partitions=len(assignment), replica_assignment=assignment, config=dict(topic.config))
+        return NewTopic(
+            topic.name, num_partitions=len(assignment), replica_assignment=assignment, config=dict(topic.config)
+        )
     return NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=3, config=dict(topic.config))

@@ -33,7 +33,9 @@ def main() -> None:
     deadline = time.monotonic() + asked["timeout"]
     while not os.path.exists(asked["path"]):
         if not os.path.exists(f"/proc/{asked['process']}"):
-            module.fail_json(msg=f"process {asked['process']}, which was to decide, is gone", way_out="run this step again")
+            module.fail_json(
+                msg=f"process {asked['process']}, which was to decide, is gone", way_out="run this step again"
+            )
         if time.monotonic() > deadline:
             module.fail_json(msg=f"no decision came within {asked['timeout']:.0f} s", way_out="run this step again")
         time.sleep(0.005)

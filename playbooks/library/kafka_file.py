@@ -71,7 +71,11 @@ def apply(wanted: dict, *, check: bool) -> dict:
     path = wanted["path"]
     found = read_bytes(path)
     before = None if found is None else found[0].decode("utf-8", "surrogateescape")
-    content = wanted["content"] if before is None else without_what_is_gone(wanted["content"], before, tuple(wanted["unread"]))
+    content = (
+        wanted["content"]
+        if before is None
+        else without_what_is_gone(wanted["content"], before, tuple(wanted["unread"]))
+    )
     mode = 0o600 if wanted["private"] else 0o640 if found is None else found[1].st_mode & 0o7777
     owner = _owner(wanted, found)
     right = found is not None and found[1].st_mode & 0o7777 == mode and _is_owner(found[1], owner)
@@ -116,7 +120,9 @@ def without_what_is_gone(content: str, before: str, unread: tuple) -> str:
     if not unread:
         return content
     there = set(map(key_of, logical_lines(before)))
-    return "".join(f"{line}\n" for line in content.splitlines() if not key_of(line).startswith(unread) or key_of(line) in there)
+    return "".join(
+        f"{line}\n" for line in content.splitlines() if not key_of(line).startswith(unread) or key_of(line) in there
+    )
 
 
 def _keep_the_first(path: str, before: bytes, owner: tuple) -> None:

@@ -17,7 +17,10 @@ options:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={"path": {"type": "path", "required": True}, "unread": {"type": "list", "elements": "str", "required": True}},
+        argument_spec={
+            "path": {"type": "path", "required": True},
+            "unread": {"type": "list", "elements": "str", "required": True},
+        },
         supports_check_mode=True,
     )
     path, unread = module.params["path"], tuple(module.params["unread"])
@@ -29,13 +32,22 @@ def main() -> None:
             module.exit_json(changed=False, said=f"{path} holds nothing of ZooKeeper's")
         if not module.check_mode:
             kept = "\n".join(line for line in lines if not key_of(line).startswith(unread)).rstrip("\n") + "\n"
-            write_whole(path, kept.encode("latin-1"), 0o600, (found[1].st_uid, found[1].st_gid), changed_at_ns=found[1].st_mtime_ns)
-        module.exit_json(changed=True, said=f"{'would take' if module.check_mode else 'took'} {', '.join(gone)} out of {path}")
+            write_whole(
+                path,
+                kept.encode("latin-1"),
+                0o600,
+                (found[1].st_uid, found[1].st_gid),
+                changed_at_ns=found[1].st_mtime_ns,
+            )
+        module.exit_json(
+            changed=True, said=f"{'would take' if module.check_mode else 'took'} {', '.join(gone)} out of {path}"
+        )
     except HostError as error:
         module.fail_json(msg=error.problem, way_out=error.way_out)
     except OSError as error:
         module.fail_json(
-            msg=f"{path} could not be changed ({why(error)})", way_out="let the user that Ansible becomes on the host read and write it (docs/hosts.md)"
+            msg=f"{path} could not be changed ({why(error)})",
+            way_out="let the user that Ansible becomes on the host read and write it (docs/hosts.md)",
         )
 
 

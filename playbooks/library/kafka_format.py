@@ -48,18 +48,28 @@ def main() -> None:
     try:
         if module.check_mode:
             found = formatted(asked)
-            module.exit_json(changed=not found, said=f"{asked['log_dir']} is formatted" if found else f"would format {asked['log_dir']}")
+            module.exit_json(
+                changed=not found,
+                said=f"{asked['log_dir']} is formatted" if found else f"would format {asked['log_dir']}",
+            )
         with host_lock(asked["config_file"], FORMAT_SECONDS * 2):
             if formatted(asked):
-                module.exit_json(changed=False, said=f"{asked['log_dir']} is already formatted with {asked['cluster_id']}")
+                module.exit_json(
+                    changed=False, said=f"{asked['log_dir']} is already formatted with {asked['cluster_id']}"
+                )
             run_format(asked)
             if not formatted(asked):
-                raise HostError(f"kafka-storage.sh said that all was well, but {asked['log_dir']} has no meta.properties", SET_ASIDE)
+                raise HostError(
+                    f"kafka-storage.sh said that all was well, but {asked['log_dir']} has no meta.properties", SET_ASIDE
+                )
         module.exit_json(changed=True, said=f"formatted {asked['log_dir']} with {asked['cluster_id']}")
     except HostError as error:
         module.fail_json(msg=error.problem, way_out=error.way_out)
     except OSError as error:
-        module.fail_json(msg=f"{asked['log_dir']} could not be formatted ({why(error)})", way_out="see docs/hosts.md for what a host must offer")
+        module.fail_json(
+            msg=f"{asked['log_dir']} could not be formatted ({why(error)})",
+            way_out="see docs/hosts.md for what a host must offer",
+        )
 
 
 def formatted(asked: dict) -> bool:
@@ -90,13 +100,22 @@ def run_format(asked: dict) -> None:
     uid, gid = owner_of(asked["log_dir"])
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=FORMAT_SECONDS, check=False, preexec_fn=lambda: _become(uid, gid)
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=FORMAT_SECONDS,
+            check=False,
+            preexec_fn=lambda: _become(uid, gid),
         )
     except subprocess.TimeoutExpired:
         raise HostError(f"{' '.join(command)} took longer than {FORMAT_SECONDS:.0f} s", SET_ASIDE) from None
     if done.returncode:
         said = "\n".join(f"    {shown_log(line)[:300]}" for line in (done.stdout + done.stderr).splitlines()[-15:])
-        raise HostError(f"{' '.join(command)} failed with exit code {done.returncode}:\n{said}", "correct what it names, then run this step again")
+        raise HostError(
+            f"{' '.join(command)} failed with exit code {done.returncode}:\n{said}",
+            "correct what it names, then run this step again",
+        )
 
 
 def _become(uid: int, gid: int) -> None:

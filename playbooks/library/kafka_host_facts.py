@@ -78,7 +78,9 @@ def main() -> None:
     nodes = module.params["nodes"]
     with ThreadPoolExecutor(max_workers=max(1, len(nodes))) as pool:
         states = list(pool.map(lambda each: read_node({**common, **each}), nodes))
-    module.exit_json(changed=False, host_state={str(each["node_id"]): state for each, state in zip(nodes, states)}, clock=time.time())
+    module.exit_json(
+        changed=False, host_state={str(each["node_id"]): state for each, state in zip(nodes, states)}, clock=time.time()
+    )
 
 
 def read_node(asked: dict) -> dict:
@@ -96,7 +98,11 @@ def read_node(asked: dict) -> dict:
         "ports_in_use": part(lambda: ports_in_use(asked["host"], asked["ports"])),
         "config": part(lambda: config(asked["config_file"])),
         "secrets_keys": part(lambda: secrets_keys(asked["secrets_file"])),
-        "secrets_readable": part(lambda: secrets_readable(asked["secrets_file"], manager, service.pid if service else 0, asked["log_dirs"][0])),
+        "secrets_readable": part(
+            lambda: secrets_readable(
+                asked["secrets_file"], manager, service.pid if service else 0, asked["log_dirs"][0]
+            )
+        ),
         "formatted_cluster_id": part(lambda: cluster_id(asked["log_dirs"][0])),
         "has_metadata_log": part(lambda: has_metadata_log(asked["log_dirs"])),
         "unreachable_addresses": part(lambda: unreachable(asked["must_reach"])),
@@ -118,14 +124,18 @@ def part(ask: Callable[[], object]) -> dict:
 
 def java_version(pid: int) -> str:
     """The version of the Java that the service runs on; where it does not run, of JAVA_HOME's or the path's."""
-    java = _java_of(pid) or (os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java")
+    java = _java_of(pid) or (
+        os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
+    )
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=CALL_SECONDS, check=False)
     except FileNotFoundError:
         raise HostError(f"no Java: {java} is not there", "install a Java 17 runtime, or set JAVA_HOME") from None
     found = JAVA_VERSION.search(done.stderr + done.stdout)
     if not found:
-        raise HostError(f"{java} -version did not name a version (exit code {done.returncode})", "install a Java 17 runtime")
+        raise HostError(
+            f"{java} -version did not name a version (exit code {done.returncode})", "install a Java 17 runtime"
+        )
     return found.group(1)
 
 
@@ -141,7 +151,10 @@ def threads(pid: int, beginnings: tuple) -> list:
     """The names, as Linux keeps them, of the service's threads whose names begin so."""
     names = [name for process in with_descendants(pid) for name in read_each(f"/proc/{process}/task/*/comm")]
     if pid and not names:
-        raise HostError(f"the threads of process {pid} can't be listed", "it has just ended, or /proc hides other users' processes (hidepid)")
+        raise HostError(
+            f"the threads of process {pid} can't be listed",
+            "it has just ended, or /proc hides other users' processes (hidepid)",
+        )
     return sorted(name.strip() for name in names if name.startswith(beginnings))
 
 
@@ -155,7 +168,10 @@ def free_bytes(path: str) -> int:
 
 def ports_in_use(host: str, ports: list) -> list:
     """Those of the ports on which something listens at the host's address, or at any address but another loopback one."""
-    own = {ipaddress.ip_address(item[4][0].partition("%")[0]) for item in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+    own = {
+        ipaddress.ip_address(item[4][0].partition("%")[0])
+        for item in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    }
     taken = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         if table.endswith("6") and not os.path.exists(table):
@@ -224,7 +240,9 @@ def _accepts(address: str) -> bool:
 
 def software_is_there(home: str, version: str) -> bool:
     """Whether the installation holds Kafka's jar of that version and the storage tool."""
-    return bool(glob.glob(os.path.join(home, "libs", f"kafka_*-{version}.jar"))) and os.access(os.path.join(home, "bin", "kafka-storage.sh"), os.X_OK)
+    return bool(glob.glob(os.path.join(home, "libs", f"kafka_*-{version}.jar"))) and os.access(
+        os.path.join(home, "bin", "kafka-storage.sh"), os.X_OK
+    )
 
 
 if __name__ == "__main__":

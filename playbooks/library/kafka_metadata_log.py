@@ -39,13 +39,20 @@ def main() -> None:
         with host_lock(asked["config_file"], SECONDS):
             status = service_manager(asked["manager"], asked["name"], asked["socket"], SECONDS).status()
             if status.state not in (ABSENT, STOPPED):
-                raise HostError(f"{asked['name']} is {status.detail}: its log is being written", "stop it, then run this step again")
+                raise HostError(
+                    f"{asked['name']} is {status.detail}: its log is being written", "stop it, then run this step again"
+                )
             found = read(asked["log_dir"])
-        module.exit_json(changed=False, host_state=found, said=f"{asked['log_dir']} was read up to offset {found['end']}")
+        module.exit_json(
+            changed=False, host_state=found, said=f"{asked['log_dir']} was read up to offset {found['end']}"
+        )
     except HostError as error:
         module.fail_json(msg=error.problem, way_out=error.way_out)
     except OSError as error:
-        module.fail_json(msg=f"the metadata log could not be read ({why(error)})", way_out="see docs/hosts.md for what a host must allow")
+        module.fail_json(
+            msg=f"the metadata log could not be read ({why(error)})",
+            way_out="see docs/hosts.md for what a host must allow",
+        )
 
 
 def read(log_dir: str) -> dict:

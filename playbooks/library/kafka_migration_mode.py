@@ -67,7 +67,9 @@ def main() -> None:
         except (OSError, UnicodeDecodeError) as error:
             against.append(_unread(controller, error))
     if against:
-        module.fail_json(msg="; ".join(each.problem for each in against), way_out="; ".join(each.way_out for each in against))
+        module.fail_json(
+            msg="; ".join(each.problem for each in against), way_out="; ".join(each.way_out for each in against)
+        )
     module.exit_json(changed=False, proven=True, said="; ".join(proofs))
 
 
@@ -126,10 +128,14 @@ def _process(status: object, asked: dict) -> str:
     began = started_at_ns(status.pid) if status.pid else None
     if began is None:
         raise HostError(
-            f"{who} is {status.detail}, but its main process ({status.pid}) can't be seen, {silent}; if it has no migration flag, {MEANING}", way_out
+            f"{who} is {status.detail}, but its main process ({status.pid}) can't be seen, {silent}; if it has no migration flag, {MEANING}",
+            way_out,
         )
     if changed_since(began, [path]):
-        raise HostError(f"{who}'s process {status.pid} began before {path} was last changed, {silent}; if it began without the flag, {MEANING}", way_out)
+        raise HostError(
+            f"{who}'s process {status.pid} began before {path} was last changed, {silent}; if it began without the flag, {MEANING}",
+            way_out,
+        )
     return f"process {status.pid} began with it"
 
 

@@ -79,12 +79,17 @@ def main() -> None:
     asked = module.params
     try:
         service = service_manager(asked["manager"], asked["name"], asked["socket"], asked["stop_timeout"] + STOP_MARGIN)
-        action = {"stop_outdated": stop_outdated, "start": start, "run": run, "stop": stop, "kill": kill}[asked["action"]]
+        action = {"stop_outdated": stop_outdated, "start": start, "run": run, "stop": stop, "kill": kill}[
+            asked["action"]
+        ]
         module.exit_json(**action(service, asked, module.check_mode))
     except HostError as error:
         module.fail_json(msg=error.problem, way_out=error.way_out)
     except OSError as error:
-        module.fail_json(msg=f"{asked['name']}: {why(error)}", way_out="see docs/hosts.md for what the Ansible user must be allowed to do on a host")
+        module.fail_json(
+            msg=f"{asked['name']}: {why(error)}",
+            way_out="see docs/hosts.md for what the Ansible user must be allowed to do on a host",
+        )
 
 
 def _wait_for_the_lock(asked: dict) -> float:
@@ -97,8 +102,13 @@ def _wait_for_the_lock(asked: dict) -> float:
 def stop_outdated(service: object, asked: dict, check: bool) -> dict:
     if check:
         status = service.status()
-        reason = status.pid and (_outdated(service, status, asked) or (asked["will_change"] and "its files would change"))
-        return {"changed": bool(reason), "said": f"would stop {asked['name']} ({reason})" if reason else f"would not stop {asked['name']}"}
+        reason = status.pid and (
+            _outdated(service, status, asked) or (asked["will_change"] and "its files would change")
+        )
+        return {
+            "changed": bool(reason),
+            "said": f"would stop {asked['name']} ({reason})" if reason else f"would not stop {asked['name']}",
+        }
     with host_lock(asked["config_file"], _wait_for_the_lock(asked)):
         began = time.monotonic()
         status = settled(service, asked["stop_timeout"] + STOP_MARGIN)
@@ -106,7 +116,11 @@ def stop_outdated(service: object, asked: dict, check: bool) -> dict:
             return {"changed": False, "said": f"{asked['name']} does not run"}
         reason = _outdated(service, status, asked)
         if not reason:
-            return {"changed": False, "said": f"{asked['name']} already runs with its current files (process {status.pid})", "pid": status.pid}
+            return {
+                "changed": False,
+                "said": f"{asked['name']} already runs with its current files (process {status.pid})",
+                "pid": status.pid,
+            }
         service.stop()
         _gone(service, status.pid, asked["stop_timeout"] + STOP_MARGIN)
         took = time.monotonic() - began
@@ -146,7 +160,10 @@ def kill(service: object, asked: dict, check: bool) -> dict:
 def _end(service: object, asked: dict, check: bool, end: object, said: str) -> dict:
     if check:
         runs = bool(service.status().pid)
-        return {"changed": runs, "said": f"would have {said} {asked['name']}" if runs else f"{asked['name']} does not run"}
+        return {
+            "changed": runs,
+            "said": f"would have {said} {asked['name']}" if runs else f"{asked['name']} does not run",
+        }
     with host_lock(asked["config_file"], _wait_for_the_lock(asked)):
         status = service.status()
         if status.state in (ABSENT, STOPPED):

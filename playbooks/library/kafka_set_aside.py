@@ -39,7 +39,9 @@ def main() -> None:
         supports_check_mode=True,
     )
     asked = module.params
-    found = [path for path in (asked["log_dir"], asked["config_file"], asked["log4j_file"]) if path and os.path.lexists(path)]
+    found = [
+        path for path in (asked["log_dir"], asked["config_file"], asked["log4j_file"]) if path and os.path.lexists(path)
+    ]
     if not found:
         module.exit_json(changed=False, said="nothing is left to set aside")
     if module.check_mode:
@@ -48,14 +50,19 @@ def main() -> None:
         with host_lock(asked["config_file"], SECONDS):
             status = service_manager(asked["manager"], asked["name"], asked["socket"], SECONDS).status()
             if status.state not in (ABSENT, STOPPED):
-                raise HostError(f"{asked['name']} is {status.detail}: its data is in use", "stop it, then run this step again")
+                raise HostError(
+                    f"{asked['name']} is {status.detail}: its data is in use", "stop it, then run this step again"
+                )
             suffix = time.strftime("set-aside-%Y%m%dT%H%M%SZ", time.gmtime())
             moved = [set_aside(path, suffix) for path in found]
         module.exit_json(changed=True, said=f"set aside: {', '.join(moved)}")
     except HostError as error:
         module.fail_json(msg=error.problem, way_out=error.way_out)
     except OSError as error:
-        module.fail_json(msg=f"{asked['log_dir']} could not be set aside ({why(error)})", way_out="see docs/hosts.md for what a host must allow")
+        module.fail_json(
+            msg=f"{asked['log_dir']} could not be set aside ({why(error)})",
+            way_out="see docs/hosts.md for what a host must allow",
+        )
 
 
 def set_aside(path: str, suffix: str) -> str:

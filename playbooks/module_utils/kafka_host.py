@@ -108,7 +108,9 @@ def not_in_the_future(files: list[str]) -> None:
 # The modules may run as root in directories that Kafka's user owns. Whoever may write there could put a link where root then writes, reads or
 # changes an owner. So a path is walked from the root, each part opened as what it is, and its last part is never followed.
 
-NAME_THE_FILE = "name the file itself, not a link to it, in the cluster file; if nobody made that link on purpose, find out who did"
+NAME_THE_FILE = (
+    "name the file itself, not a link to it, in the cluster file; if nobody made that link on purpose, find out who did"
+)
 
 
 @contextlib.contextmanager
@@ -136,7 +138,10 @@ def _directory(whole: str, part: str, within: int) -> int:
         if not stat.S_ISLNK(found.st_mode):
             return os.open(part, flags | os.O_NOFOLLOW, dir_fd=within)
         if os.geteuid() == 0 and found.st_uid != 0:
-            raise HostError(f"{part} in the path {whole} is a symbolic link that user {found.st_uid} made, and Ansible is root here", NAME_THE_FILE)
+            raise HostError(
+                f"{part} in the path {whole} is a symbolic link that user {found.st_uid} made, and Ansible is root here",
+                NAME_THE_FILE,
+            )
         return os.open(part, flags, dir_fd=within)
     except OSError as error:
         raise type(error)(error.errno, error.strerror, whole) from None
@@ -213,7 +218,9 @@ def write_whole(path: str, content: bytes, mode: int, owner: tuple[int, int], ch
     """
     with place_of(path) as (directory, name):
         draft = f".{name}.{secrets.token_hex(8)}"
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+        handle = os.open(
+            draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory
+        )
         try:
             with os.fdopen(handle, "wb") as stream:
                 if os.geteuid() == 0:

@@ -61,7 +61,8 @@ def _ids(user: str, group: str) -> tuple:
         return account.pw_uid, int(group) if group.isdigit() else grp.getgrnam(group).gr_gid
     except KeyError:
         raise HostError(
-            f"the service runs as {user}{':' + group if group else ''}, whom this host does not know", "create that user, or correct the unit"
+            f"the service runs as {user}{':' + group if group else ''}, whom this host does not know",
+            "create that user, or correct the unit",
         ) from None
 
 
@@ -82,10 +83,15 @@ def unreadable(path: str, uid: int, gid: int) -> str:
         groups |= set(os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
     whole = os.path.realpath(path)
     above = [whole[:at] or "/" for at, character in enumerate(whole) if character == "/"]
-    for each, needed, what in [*((directory, stat.S_IXOTH, "enter") for directory in above), (whole, stat.S_IROTH, "read")]:
+    for each, needed, what in [
+        *((directory, stat.S_IXOTH, "enter") for directory in above),
+        (whole, stat.S_IROTH, "read"),
+    ]:
         found = os.stat(each)
         shift = 6 if found.st_uid == uid else 3 if found.st_gid in groups else 0
         if not found.st_mode >> shift & needed:
             mode = stat.S_IMODE(found.st_mode)
-            return f"{name_of(uid)}, who runs Kafka, can't {what} {each} (owner {name_of(found.st_uid)}, mode {mode:04o})"
+            return (
+                f"{name_of(uid)}, who runs Kafka, can't {what} {each} (owner {name_of(found.st_uid)}, mode {mode:04o})"
+            )
     return ""

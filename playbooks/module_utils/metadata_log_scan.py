@@ -74,7 +74,9 @@ def records(path: str, *, may_be_torn: bool) -> Iterator[tuple[int, int, int | N
             if magic != 2 or length < _BATCH.size - _BEFORE_LENGTH or end > size:
                 raise HostError(f"{path} is not what Kafka writes at byte {at} (magic {magic}, length {length})", DUMP)
             if attributes & 0x07:
-                raise HostError(f"{path} holds a compressed batch at byte {at}, which no controller of Kafka 3.9 writes", DUMP)
+                raise HostError(
+                    f"{path} holds a compressed batch at byte {at}, which no controller of Kafka 3.9 writes", DUMP
+                )
             if not attributes & 0x20:  # control records are no metadata
                 yield from _batch(data, path, base, at + _BATCH.size, end, count)
             at = end
@@ -82,7 +84,9 @@ def records(path: str, *, may_be_torn: bool) -> Iterator[tuple[int, int, int | N
             raise HostError(f"{path} ends in the middle of a batch at byte {at}", DUMP)
 
 
-def _batch(data: mmap.mmap, path: str, base: int, at: int, end: int, count: int) -> Iterator[tuple[int, int, int | None]]:
+def _batch(
+    data: mmap.mmap, path: str, base: int, at: int, end: int, count: int
+) -> Iterator[tuple[int, int, int | None]]:
     for _ in range(count):
         length, at = _varint(data, at)
         following = at + length

@@ -22,7 +22,8 @@ _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BLANK = " \t\f"
 _IN_A_LOG = re.compile(
-    r"((?:password|secret|credential|jaas\.config|(?:private|keystore|master)\.key)[\w.\-]*[\"']?\s*[=:]\s*)(?!\[hidden\])\S.*", re.IGNORECASE
+    r"((?:password|secret|credential|jaas\.config|(?:private|keystore|master)\.key)[\w.\-]*[\"']?\s*[=:]\s*)(?!\[hidden\])\S.*",
+    re.IGNORECASE,
 )
 
 
@@ -106,6 +107,10 @@ def plain(text: str) -> str:
 
     def one(match: re.Match) -> str:
         escape = match.group(1)
-        return chr(int(escape[1:], 16)) if len(escape) == 5 else {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}.get(escape, escape)
+        return (
+            chr(int(escape[1:], 16))
+            if len(escape) == 5
+            else {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}.get(escape, escape)
+        )
 
     return _ESCAPE.sub(one, text).encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")

@@ -76,7 +76,9 @@ class Supervisor:
         except xmlrpc.client.Fault as fault:
             # Another hand was quicker, or the process did not stay up: the caller looks at the state that results.
             if not fault.faultString.startswith((expected, "SPAWN_ERROR", "ABNORMAL_TERMINATION")):
-                raise HostError(f"{self.where} refused {method} of {self.name}: {fault.faultString}", self._way_out()) from None
+                raise HostError(
+                    f"{self.where} refused {method} of {self.name}: {fault.faultString}", self._way_out()
+                ) from None
 
     def _call(self, method: str, *arguments: object) -> object:
         try:
@@ -104,7 +106,9 @@ class _UnixTransport(xmlrpc.client.Transport):
 
 def _rpc(serverurl: str, timeout: float) -> xmlrpc.client.ServerProxy:
     if serverurl.startswith("unix://"):
-        return xmlrpc.client.ServerProxy("http://localhost", transport=_UnixTransport(serverurl[len("unix://") :], timeout))
+        return xmlrpc.client.ServerProxy(
+            "http://localhost", transport=_UnixTransport(serverurl[len("unix://") :], timeout)
+        )
     return xmlrpc.client.ServerProxy(serverurl.rstrip("/") + "/RPC2")
 
 
@@ -152,13 +156,19 @@ class Systemd:
 
     def _run(self, verb: str, *arguments: str, failing: bool = False) -> str:
         try:
-            done = subprocess.run(["systemctl", verb, *arguments], capture_output=True, text=True, timeout=self._timeout, check=False)
+            done = subprocess.run(
+                ["systemctl", verb, *arguments], capture_output=True, text=True, timeout=self._timeout, check=False
+            )
         except subprocess.TimeoutExpired:
-            raise HostError(f"systemctl {verb} {self.name} took longer than {self._timeout:.0f} s", self._way_out()) from None
+            raise HostError(
+                f"systemctl {verb} {self.name} took longer than {self._timeout:.0f} s", self._way_out()
+            ) from None
         except OSError as error:
             raise HostError(f"systemctl could not be run: {error}", self._way_out()) from None
         if done.returncode and not failing:
-            raise HostError(f"systemctl {verb} {self.name} failed: {done.stderr.strip() or done.stdout.strip()}", self._way_out())
+            raise HostError(
+                f"systemctl {verb} {self.name} failed: {done.stderr.strip() or done.stdout.strip()}", self._way_out()
+            )
         return done.stdout
 
     def _way_out(self) -> str:

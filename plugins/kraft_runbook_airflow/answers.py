@@ -77,7 +77,11 @@ def require_same(signatures: Sequence[Signature], answers: Mapping[str, Mapping[
                 way_out="where the approval's task was cleared, answer it anew; else look at the triggerer's log, then clear this task",
             )
         when = datetime.fromisoformat(told["at"]) if told["at"] else None
-        if told["chosen"] != [ApprovalOperator.APPROVE] or (told["by"], told["by_id"], when) != (each.name, each.user_id, each.approved_at):
+        if told["chosen"] != [ApprovalOperator.APPROVE] or (told["by"], told["by_id"], when) != (
+            each.name,
+            each.user_id,
+            each.approved_at,
+        ):
             said = f"{'; '.join(told['chosen']) or 'no answer'} by {told['by'] or 'nobody'} (id {told['by_id']}) at {told['at']}"
             raise Refused(
                 f"the evidence has an approval by {each.who} at {each.approved_at.isoformat()}, Airflow has: {said}",

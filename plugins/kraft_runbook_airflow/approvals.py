@@ -23,7 +23,9 @@ from kraft_runbook_airflow.environment import state_directory
 from kraft_runbook_airflow.journal import record, records_of
 
 
-def require_confirmation(context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterObservation, *, node: int | None = None) -> None:
+def require_confirmation(
+    context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterObservation, *, node: int | None = None
+) -> None:
     """Raise Refused unless this run's gate was confirmed on a signed proof, and the cluster differs from it by nothing but the guarded steps' own work.
 
     ``node``: whose turn it is.
@@ -43,7 +45,13 @@ def begins(context: Any, cluster: str, gate: Gate) -> None:
 
 
 def require_approval(
-    context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterObservation, *, confirming: bool = False, node: int | None = None
+    context: Any,
+    spec: ClusterSpec,
+    gate: Gate,
+    seen: ClusterObservation,
+    *,
+    confirming: bool = False,
+    node: int | None = None,
 ) -> tuple[Proof, Standing]:
     """The gate's proof and its signatures, where they allow its step now. Raises Refused otherwise, saying why; RunbookError when the evidence is broken."""
     records = records_of(context)
@@ -52,7 +60,9 @@ def require_approval(
     if not at.digest:
         raise Refused(f"no proof is on record for gate {gate.value}", way_out=f"clear {group}.prove")
     proof = load_proof(at.digest)
-    why_not = refusal(proof, at, seen, spec, now=datetime.now(UTC), asked=asked_signatures(context), confirming=confirming, node=node)
+    why_not = refusal(
+        proof, at, seen, spec, now=datetime.now(UTC), asked=asked_signatures(context), confirming=confirming, node=node
+    )
     if why_not:
         raise Refused(f"gate {gate.value} does not allow this step: {why_not.why}", way_out=why_not.way_out)
     again = TABLE.gate(gate).proven_again

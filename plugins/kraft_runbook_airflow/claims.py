@@ -43,7 +43,11 @@ def give_back(context: Any, spec: ClusterSpec) -> None:
         with claim_place(spec, secrets=airflow_secrets(), directory=state_directory()) as place:
             release_claim(place, _claim_of(context, datetime.now(UTC)))
     except RunbookError as error:
-        log.warning("The claim on %s was not given back (a run of another Airflow waits until it ends): %s", spec.name, error.problem)
+        log.warning(
+            "The claim on %s was not given back (a run of another Airflow waits until it ends): %s",
+            spec.name,
+            error.problem,
+        )
 
 
 def run_state(ti: Any, holder: Claim) -> RunState:
@@ -52,7 +56,9 @@ def run_state(ti: Any, holder: Claim) -> RunState:
         return RunState.UNKNOWN
     found = task_runner.SUPERVISOR_COMMS.send(GetDagRun(dag_id=holder.dag_id, run_id=holder.run_id))
     if not isinstance(found, DagRunResult):
-        raise StepFailed(f"Airflow did not say whether run {holder.run_id} of {holder.dag_id} goes on", way_out="clear this task")
+        raise StepFailed(
+            f"Airflow did not say whether run {holder.run_id} of {holder.dag_id} goes on", way_out="clear this task"
+        )
     if found.run_after.isoformat() != holder.run_after:
         return RunState.UNKNOWN
     return RunState.ACTIVE if found.state in ACTIVE else RunState.ENDED

@@ -64,31 +64,54 @@ class RestartCutOffBrokers(RestartBrokerBack):
         self._let_threads_notice(context, spec)
         restarted, unread = self._cut_off(spec, observe(spec, secrets=airflow_secrets()))
         for node in restarted:
-            self.log.error("broker %d is cut off from its controller by a defect of Kafka's (docs/rollback.md); its restart mends it", node)
+            self.log.error(
+                "broker %d is cut off from its controller by a defect of Kafka's (docs/rollback.md); its restart mends it",
+                node,
+            )
             self._restart(context, spec, node, "it lost a thread to its controller, and is restarted before the others")
             if node != restarted[-1]:
                 self._in_sync_soon(spec)
         for broker in observe(spec, secrets=airflow_secrets()).brokers_in(BrokerMode.ZOOKEEPER):
-            wait_for(spec, conditions.BROKER_IN_SYNC, deadline=spec.deadlines.in_sync, say=self.log.info, node_id=broker)
+            wait_for(
+                spec, conditions.BROKER_IN_SYNC, deadline=spec.deadlines.in_sync, say=self.log.info, node_id=broker
+            )
         return {"restarted": [*ended, *restarted], "not_looked_at": unread}
 
     def _restart(self, context: Any, spec: ClusterSpec, node: int, why: str) -> None:
         self.node = node  # a try has a process, and with it an operator, of its own
         record(context, self.cluster, CutOff(phase=Phase.ZOOKEEPER.value, node_id=node, why=why))
         super().act(context, spec)
-        wait_for(spec, conditions.BROKER_IN_ZOOKEEPER_MODE, deadline=spec.deadlines.registration, say=self.log.info, node_id=node)
+        wait_for(
+            spec,
+            conditions.BROKER_IN_ZOOKEEPER_MODE,
+            deadline=spec.deadlines.registration,
+            say=self.log.info,
+            node_id=node,
+        )
 
     def require_others_in_sync(self, seen: ClusterObservation) -> None:
         """No reason to wait here: what a broker that is cut off leads comes back into sync only by its restart."""
 
     def _in_sync_soon(self, spec: ClusterSpec) -> None:
         try:
-            wait_for(spec, conditions.BROKER_IN_SYNC, deadline=min(SOON, spec.deadlines.in_sync), say=self.log.info, node_id=self.node)
+            wait_for(
+                spec,
+                conditions.BROKER_IN_SYNC,
+                deadline=min(SOON, spec.deadlines.in_sync),
+                say=self.log.info,
+                node_id=self.node,
+            )
         except StepFailed as behind:
             self.log.warning("%s; the next broker that is cut off may be what it waits for", behind.problem)
 
     def _let_threads_notice(self, context: Any, spec: ClusterSpec) -> None:
-        slowest = max(float(broker_properties(spec, broker, BrokerMode.HYBRID).get(CONTROLLER_TIMEOUT, 30_000)) for broker in spec.brokers) / 1000
+        slowest = (
+            max(
+                float(broker_properties(spec, broker, BrokerMode.HYBRID).get(CONTROLLER_TIMEOUT, 30_000))
+                for broker in spec.brokers
+            )
+            / 1000
+        )
         left: Mapping[str, Any] = context["ti"].xcom_pull(task_ids=self.left_task) or {}
         elected = datetime.fromisoformat(left["elected_at"]) if left.get("elected_at") else datetime.now(UTC)
         wait = slowest + SLACK - (datetime.now(UTC) - elected).total_seconds()

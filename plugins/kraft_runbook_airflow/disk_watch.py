@@ -62,7 +62,9 @@ class DiskWatch:
         self._unknown = self._unknown + 1 if unknown else 0
         self._answered = self._answered or not unknown
         self._unanswered = [] if self._answered else unknown
-        return [r for r in results if r.verdict is Verdict.FAIL] + (unknown if self._unknown >= UNKNOWN_READINGS else [])
+        return [r for r in results if r.verdict is Verdict.FAIL] + (
+            unknown if self._unknown >= UNKNOWN_READINGS else []
+        )
 
 
 def read_controllers(spec: ClusterSpec) -> Hosts:

@@ -25,7 +25,11 @@ def clusters_directory() -> Path:
 def state_directory() -> Path:
     """``KRAFT_RUNBOOK_STATE``, or ``kraft-runbook`` in AIRFLOW_HOME. Proofs, parity reports and evidence; shared by all workers and the triggerer."""
     configured = os.environ.get("KRAFT_RUNBOOK_STATE")
-    directory = Path(configured) if configured else Path(os.environ.get("AIRFLOW_HOME", Path.home() / "airflow")) / "kraft-runbook"
+    directory = (
+        Path(configured)
+        if configured
+        else Path(os.environ.get("AIRFLOW_HOME", Path.home() / "airflow")) / "kraft-runbook"
+    )
     make_private_directory(directory)
     return directory
 
@@ -44,13 +48,20 @@ def airflow_secrets() -> Secrets:
             return from_environment(ref)
         try:
             password = Connection.get(ref.airflow_connection).password
-        except (AirflowException, AirflowRuntimeError, AirflowSecretsBackendAccessDenied) as error:  # not defined, or a secrets backend that denies it
+        except (
+            AirflowException,
+            AirflowRuntimeError,
+            AirflowSecretsBackendAccessDenied,
+        ) as error:  # not defined, or a secrets backend that denies it
             raise SecretMissing(
                 f"{ref} could not be read: {error}",
                 way_out=f"define the connection {ref.airflow_connection} in Airflow, with a password, or correct its id in the cluster file",
             ) from None
         if not password:
-            raise SecretMissing(f"{ref} has no password", way_out=f"set the password of the connection {ref.airflow_connection} in Airflow")
+            raise SecretMissing(
+                f"{ref} has no password",
+                way_out=f"set the password of the connection {ref.airflow_connection} in Airflow",
+            )
         return str(password)
 
     return resolve

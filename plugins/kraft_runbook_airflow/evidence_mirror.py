@@ -31,7 +31,10 @@ def mirror(directory: Path, run: str) -> int:
     if "://" not in url:
         return 0
     if urlsplit(url).password is not None:
-        raise NotMirrored("KRAFT_RUNBOOK_EVIDENCE holds a password", way_out="name an Airflow connection instead: s3://<connection>@<bucket>/<prefix>")
+        raise NotMirrored(
+            "KRAFT_RUNBOOK_EVIDENCE holds a password",
+            way_out="name an Airflow connection instead: s3://<connection>@<bucket>/<prefix>",
+        )
     try:
         place = ObjectStoragePath(url) / run
         held = _held(place)

@@ -46,11 +46,14 @@ class FinalizeController(HostStepOperator):
         down = [c.id for c in seen.controllers.values() if c.id != self.node and c.running is not True]
         if down or not was_read(seen.quorum):
             raise Refused(
-                f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer", way_out="bring it back, then clear this task"
+                f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer",
+                way_out="bring it back, then clear this task",
             )
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
-        return playbooks.finalize_controller(spec, self.node, secrets=airflow_secrets(), check=check, on_event=self.log.info)
+        return playbooks.finalize_controller(
+            spec, self.node, secrets=airflow_secrets(), check=check, on_event=self.log.info
+        )
 
 
 class FinalizeActiveController(FinalizeController):
@@ -68,7 +71,13 @@ class FinalizeActiveController(FinalizeController):
             seen = wait_for(spec, conditions.QUORUM_WHOLE, deadline=spec.deadlines.quorum, say=self.log.info)
             self.node = min(left, key=lambda i: (_is_active(seen, i), i))
             done.append(super().act(context, spec))
-            wait_for(spec, conditions.CONTROLLER_CAUGHT_UP, node_id=self.node, deadline=spec.deadlines.quorum, say=self.log.info)
+            wait_for(
+                spec,
+                conditions.CONTROLLER_CAUGHT_UP,
+                node_id=self.node,
+                deadline=spec.deadlines.quorum,
+                say=self.log.info,
+            )
         if not done:  # another one was elected in the meantime, so that none was left for last
             why = "every controller runs without the migration flag"
             self.log.info("already done: %s", why)
@@ -89,7 +98,11 @@ class ForgetZookeeperSecrets(ClusterOperator):
             reading = detect_phase(seen)
             left = _remaining(seen)
             if reading.phase is not Phase.FINALIZED or left:
-                named = f"; controller {', '.join(map(str, left))} is not proven to run without the migration flag" if left else ""
+                named = (
+                    f"; controller {', '.join(map(str, left))} is not proven to run without the migration flag"
+                    if left
+                    else ""
+                )
                 raise Refused(
                     f"the cluster is in {reading.phase}{named}, and a process that speaks to ZooKeeper could not start again without ZooKeeper's secrets",
                     way_out="finish the finalization, then clear this task",
@@ -101,7 +114,11 @@ class ForgetZookeeperSecrets(ClusterOperator):
                     way_out="bring it into KRaft mode (docs/finalization.md), then clear this task",
                 )
         nodes = playbooks.forget_zookeeper_secrets(spec, check=is_dry_run(), on_event=self.log.info)
-        self.log.info("%s: %s", "Dry run: would take ZooKeeper's secrets off" if is_dry_run() else "ZooKeeper's secrets are off", ", ".join(nodes) or "no host")
+        self.log.info(
+            "%s: %s",
+            "Dry run: would take ZooKeeper's secrets off" if is_dry_run() else "ZooKeeper's secrets are off",
+            ", ".join(nodes) or "no host",
+        )
         if not is_dry_run():
             record(context, self.cluster, SecretsRemoved(nodes=tuple(nodes)))
         return {"nodes": list(nodes)}

@@ -84,7 +84,14 @@ class ProveGate(ClusterOperator):
             self.require_askable(spec, proof)
         store_proof(proof)
         based_on = parity.digest if parity else None
-        proven = Proven(gate=self.gate.value, digest=proof.digest, phase=phase.value, parity=based_on, passed=passed, proof=proof.to_dict())
+        proven = Proven(
+            gate=self.gate.value,
+            digest=proof.digest,
+            phase=phase.value,
+            parity=based_on,
+            passed=passed,
+            proof=proof.to_dict(),
+        )
         record(context, self.cluster, proven)
         earlier = [{"digest": "", "passed": False}] * (standing(records_of(context), self.gate).provings - 1)
         return [*earlier, {"digest": proof.digest, "passed": passed}]
@@ -93,7 +100,8 @@ class ProveGate(ClusterOperator):
         """Raise Refused where nobody should be asked: the proof does not hold, is too old already, or too few could sign it."""
         if proof.objections:
             raise Refused(
-                f"gate {self.gate.value} can't be put before a person:\n" + "\n".join(f"- {o}" for o in proof.objections),
+                f"gate {self.gate.value} can't be put before a person:\n"
+                + "\n".join(f"- {o}" for o in proof.objections),
                 way_out="; ".join(dict.fromkeys(c.fix for c in proof.checks if c.blocks and c.fix))
                 or f"look at the parity report above, correct what differs, and clear {self.parity_task or 'this task'} with its downstream tasks",
             )
@@ -117,12 +125,16 @@ def examine(
         await_movement(spec, earlier, secrets=airflow_secrets(), within=apart)
     # The way back asks nothing of the hosts but of controllers that are down; of ZooKeeper, what would keep a restarted broker down.
     deep: dict[str, Any] = {"scope": Scope.FULL, "with_hosts": gate is not Gate.ROLLBACK}
-    seen, checks = look_and_judge(spec, partial(_judge, spec, gate), tell=tell, apart=apart, earlier=earlier, gone=gone, **deep)
+    seen, checks = look_and_judge(
+        spec, partial(_judge, spec, gate), tell=tell, apart=apart, earlier=earlier, gone=gone, **deep
+    )
     stopped = next((each.evidence for each in checks if each.code == CODE and each.verdict is Verdict.FAIL), None)
     return seen, checks, _way_back(spec, gate, seen, stopped, gone)
 
 
-def _judge(spec: ClusterSpec, gate: Gate, seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
+def _judge(
+    spec: ClusterSpec, gate: Gate, seen: ClusterObservation, earlier: ClusterObservation | None
+) -> tuple[CheckResult, ...]:
     phase = detect_phase(seen).phase
     found = CHECKS.run(seen, spec, phase, gate=gate.value, earlier=earlier).results
     if earlier is not None and (TABLE.gate(gate).needs_parity or (phase in DUAL_WRITING and not quorum_is_lost(seen))):
@@ -130,14 +142,18 @@ def _judge(spec: ClusterSpec, gate: Gate, seen: ClusterObservation, earlier: Clu
     return found
 
 
-def _way_back(spec: ClusterSpec, gate: Gate, seen: ClusterObservation, stopped: str | None, gone: Collection[int]) -> RollbackPlan:
+def _way_back(
+    spec: ClusterSpec, gate: Gate, seen: ClusterObservation, stopped: str | None, gone: Collection[int]
+) -> RollbackPlan:
     """The way back from here; before a rollback with everything that could stop it half-way."""
     if gate is not Gate.ROLLBACK:
         return way_back(seen, spec, dual_write_stopped=stopped)
     leads = detect_phase(seen).phase in DUAL_WRITING and not quorum_is_lost(seen)
     behind = what_lies_behind(spec, secrets=airflow_secrets()) if leads else None
     asked = examine_the_hosts_of_those_down(spec, seen, gone)
-    return way_back(asked, spec, dual_write_stopped=stopped, gone=gone, not_deletable=not_deletable(spec), lies_behind=behind)
+    return way_back(
+        asked, spec, dual_write_stopped=stopped, gone=gone, not_deletable=not_deletable(spec), lies_behind=behind
+    )
 
 
 class ApprovalGate(ApprovalOperator):
@@ -149,8 +165,14 @@ class ApprovalGate(ApprovalOperator):
 
     template_fields: Sequence[str] = ("subject", "body")
 
-    def __init__(self, *, cluster: str, gate: Gate, number: int, asking: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        super().__init__(subject=f"{cluster}: {TABLE.gate(gate).asks}" + (" (second signature)" if number == 2 else ""), fail_on_reject=True, **kwargs)
+    def __init__(
+        self, *, cluster: str, gate: Gate, number: int, asking: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(
+            subject=f"{cluster}: {TABLE.gate(gate).asks}" + (" (second signature)" if number == 2 else ""),
+            fail_on_reject=True,
+            **kwargs,
+        )
         self.cluster = cluster
         self.gate = gate
         self.number = number
@@ -162,7 +184,9 @@ class ApprovalGate(ApprovalOperator):
         with told_to_a_person(context, self.cluster):
             at = standing(records_of(context), self.gate)
             if context["ti"].map_index != at.provings - 1:
-                return self._not_asked("The gate was proven again: that proof is asked for by another instance of this task")
+                return self._not_asked(
+                    "The gate was proven again: that proof is asked for by another instance of this task"
+                )
             if at.passed:
                 return self._not_asked("already done: the cluster is beyond this gate's step")
             proof = load_proof(at.digest)
@@ -178,9 +202,13 @@ class ApprovalGate(ApprovalOperator):
         ti = context["ti"]
         prove = f"gate_{self.gate.value}.prove"
         base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
-        self.body = render_page(proof, in_full=f"[the log of {prove}]({base}/dags/{ti.dag_id}/runs/{quote(ti.run_id)}/tasks/{prove})")
+        self.body = render_page(
+            proof, in_full=f"[the log of {prove}]({base}/dags/{ti.dag_id}/runs/{quote(ti.run_id)}/tasks/{prove})"
+        )
         self.assigned_users = assigned_users(cluster_spec(self.cluster).approvals, excluded=proof.triggered_by)
-        record(context, self.cluster, Asked(**self._try(context, proof.digest), number=self.number, needed=proof.needed))
+        record(
+            context, self.cluster, Asked(**self._try(context, proof.digest), number=self.number, needed=proof.needed)
+        )
         try:
             super().execute(context)
         except TaskAwaitingInput as parked:
@@ -190,10 +218,17 @@ class ApprovalGate(ApprovalOperator):
     def execute_complete(self, context: Any, event: dict[str, Any], proof_digest: str = "") -> Any:
         by = event.get("responded_by_user") or {}
         chosen = event.get("chosen_options") or []
-        answer = Answered(**self._try(context, proof_digest), by=by.get("name"), by_id=by.get("id"), answered_at=_moment(event.get("responded_at")))
+        answer = Answered(
+            **self._try(context, proof_digest),
+            by=by.get("name"),
+            by_id=by.get("id"),
+            answered_at=_moment(event.get("responded_at")),
+        )
         with told_to_a_person(context, self.cluster):
             proof = load_proof(proof_digest)
-            turned_away = self._why_not(context, proof, str(by.get("name")), str(by.get("id")), approves=chosen != [self.REJECT])
+            turned_away = self._why_not(
+                context, proof, str(by.get("name")), str(by.get("id")), approves=chosen != [self.REJECT]
+            )
         if turned_away:
             record(context, self.cluster, TurnedAway(**asdict(answer), chosen=tuple(chosen), why=turned_away))
             self.log.error("The answer by %s does not count: %s. The gate asks again.", answer.by, turned_away)
@@ -245,7 +280,11 @@ class ConfirmGate(ClusterOperator):
 
     def act(self, context: Any, spec: ClusterSpec) -> None:
         """Only where the scheduler can't start a trigger itself (``dag.test()``): defer to the same trigger."""
-        self.defer(trigger=AnswerTrigger(self.gate.value), method_name="after_reading", timeout=timedelta(seconds=READ_BACK_SECONDS))
+        self.defer(
+            trigger=AnswerTrigger(self.gate.value),
+            method_name="after_reading",
+            timeout=timedelta(seconds=READ_BACK_SECONDS),
+        )
 
     def after_reading(self, context: Any, event: dict[str, Any]) -> dict[str, Any] | None:
         """Go on with Airflow's own answers, by task instance."""
@@ -264,12 +303,25 @@ class ConfirmGate(ClusterOperator):
             return {"passed": True}
         blocking = [c for c in checks if c.blocks]
         if blocking:
-            raise Refused("\n".join(f"{c.code} {c.title}: {c.evidence}" for c in blocking), way_out="; ".join(dict.fromkeys(c.fix for c in blocking)))
+            raise Refused(
+                "\n".join(f"{c.code} {c.title}: {c.evidence}" for c in blocking),
+                way_out="; ".join(dict.fromkeys(c.fix for c in blocking)),
+            )
         proof, at = require_approval(context, spec, self.gate, seen, confirming=True)
         require_same(at.on_this_proof, answers)
         signatures = tuple(
-            {"by": s.name, "by_id": s.user_id, "answered_at": s.approved_at.isoformat(), "task": s.task, "task_instance": s.task_instance}
+            {
+                "by": s.name,
+                "by_id": s.user_id,
+                "answered_at": s.approved_at.isoformat(),
+                "task": s.task,
+                "task_instance": s.task_instance,
+            }
             for s in at.on_this_proof
         )
-        record(context, self.cluster, Confirmed(gate=self.gate.value, digest=proof.digest, phase=phase.value, signatures=signatures))
+        record(
+            context,
+            self.cluster,
+            Confirmed(gate=self.gate.value, digest=proof.digest, phase=phase.value, signatures=signatures),
+        )
         return {"digest": proof.digest, "phase": phase.value}

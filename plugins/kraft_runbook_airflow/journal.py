@@ -87,7 +87,11 @@ def told_to_a_person(context: Any, cluster: str) -> Iterator[None]:
     except RunbookError as error:
         log.error("%s", error)
         with said_where_unwritten(log):
-            record(context, cluster, TaskRefused(error=str(error)) if isinstance(error, Refused) else TaskFailed(error=str(error)))
+            record(
+                context,
+                cluster,
+                TaskRefused(error=str(error)) if isinstance(error, Refused) else TaskFailed(error=str(error)),
+            )
         raise AirflowFailException(error.problem) from None
 
 
@@ -105,7 +109,9 @@ def disk_in_words() -> Iterator[None]:
         if error.errno not in NOT_WRITABLE:
             raise
         log.warning("Where it came from:", exc_info=True)
-        places = f"this task writes below {evidence_directory(os.environ)}, the state directory, and {tempfile.gettempdir()}"
+        places = (
+            f"this task writes below {evidence_directory(os.environ)}, the state directory, and {tempfile.gettempdir()}"
+        )
         mend = "make room there" if error.errno in NO_ROOM else "let it be mounted for writing"
         raise StepFailed(
             f"{socket.gethostname()} could not write {error.filename or 'a file'}: {error.strerror}{'' if error.filename else f' ({places})'}",

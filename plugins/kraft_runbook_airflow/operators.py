@@ -62,7 +62,9 @@ class ClusterOperator(BaseOperator):
         except (Unreachable, SecretMissing) as error:
             if detect_phase(observe(spec, secrets=airflow_secrets())).phase is not Phase.FINALIZED:
                 raise
-            self.log.warning("The claim is not renewed: the migration is final, and ZooKeeper is gone (%s)", error.problem)
+            self.log.warning(
+                "The claim is not renewed: the migration is final, and ZooKeeper is gone (%s)", error.problem
+            )
         remove_what_killed_runs_left()
 
 
@@ -86,7 +88,13 @@ class PreflightOperator(ClusterOperator):
             return CHECKS.run(seen, spec, detect_phase(seen).phase, earlier=earlier).results
 
         seen, checks = look_and_judge(
-            spec, judge, tell=self.log.info, apart=spec.deadlines.poll, gone=said_to_be_gone(context, spec), scope=Scope.FULL, with_hosts=True
+            spec,
+            judge,
+            tell=self.log.info,
+            apart=spec.deadlines.poll,
+            gone=said_to_be_gone(context, spec),
+            scope=Scope.FULL,
+            with_hosts=True,
         )
         reading = detect_phase(seen)
         self.log.info("Phase %s: %s", reading.phase, "; ".join(reading.reasons))
@@ -96,7 +104,10 @@ class PreflightOperator(ClusterOperator):
         require_mirrored(context)
         if report.blocking:
             named = "\n".join(f"{c.code} {c.title}: {c.evidence}\n  What to do: {c.fix}" for c in report.blocking)
-            raise Refused(f"preflight found {len(report.blocking)} reason(s) not to start:\n{named}", way_out="correct what is named above and clear this task")
+            raise Refused(
+                f"preflight found {len(report.blocking)} reason(s) not to start:\n{named}",
+                way_out="correct what is named above and clear this task",
+            )
         return {"phase": reading.phase.value, "passed": sum(c.verdict is Verdict.PASS for c in report.results)}
 
 
@@ -134,7 +145,11 @@ class HostStepOperator(ClusterOperator):
         done = self.already_done(spec, seen, reading)
         if done:
             self.log.info("already done: %s", done)
-            record(context, self.cluster, AlreadyDone(phase=reading.phase.value, step=self.step.value, node_id=self.node, why=done))
+            record(
+                context,
+                self.cluster,
+                AlreadyDone(phase=reading.phase.value, step=self.step.value, node_id=self.node, why=done),
+            )
             return {"changed": [], "already_done": done}
         self.require_phase(reading, seen)
         require_confirmation(context, spec, Gate(TABLE.edge(self.step).gate), seen, node=self.node)
@@ -158,7 +173,11 @@ class HostStepOperator(ClusterOperator):
 
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
         """Why nothing is left to do on this node; None when something is."""
-        return f"the cluster is in {reading.phase}, beyond {self.step.value}" if TABLE.already_past(self.step, reading.phase) else None
+        return (
+            f"the cluster is in {reading.phase}, beyond {self.step.value}"
+            if TABLE.already_past(self.step, reading.phase)
+            else None
+        )
 
     def require_phase(self, reading: PhaseReading, seen: ClusterObservation) -> None:
         """Raise Refused where the table of transitions does not let this step run in the observed phase."""
@@ -171,7 +190,12 @@ class HostStepOperator(ClusterOperator):
         raise NotImplementedError
 
     def _show_plan(self, result: PlaybookResult) -> None:
-        self.log.info("Dry run: %s on node %d would change: %s", result.playbook, self.node, ", ".join(result.changed) or "nothing")
+        self.log.info(
+            "Dry run: %s on node %d would change: %s",
+            result.playbook,
+            self.node,
+            ", ".join(result.changed) or "nothing",
+        )
         for diff in result.diffs:
             self.log.info("%s", diff.render())
 
@@ -200,7 +224,10 @@ class ProvisionController(HostStepOperator):
         if self._came_down(detect_phase(seen), seen):
             unsafe = why_not_anew(seen, self.node)
             if unsafe:
-                raise Refused(unsafe, way_out="bring the others up and let them catch up (kraft-runbook observe), then clear this task")
+                raise Refused(
+                    unsafe,
+                    way_out="bring the others up and let them catch up (kraft-runbook observe), then clear this task",
+                )
         if was_read(seen.quorum) or not was_read(seen.zookeeper):
             return
         stale = seen.zookeeper.migration
@@ -219,11 +246,20 @@ class ProvisionController(HostStepOperator):
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
         if not was_read(seen.zookeeper) or seen.zookeeper.cluster_id is None:
-            raise Refused("the cluster's id could not be read from ZooKeeper", way_out="make ZooKeeper reachable and clear this task")
+            raise Refused(
+                "the cluster's id could not be read from ZooKeeper",
+                way_out="make ZooKeeper reachable and clear this task",
+            )
         secrets = airflow_secrets()
         size = provisioning_size(spec, self.node, secrets=secrets, tell=self.log.info)
         return playbooks.provision_controller(
-            spec, self.node, cluster_id=seen.zookeeper.cluster_id, size=size, secrets=secrets, check=check, on_event=self.log.info
+            spec,
+            self.node,
+            cluster_id=seen.zookeeper.cluster_id,
+            size=size,
+            secrets=secrets,
+            check=check,
+            on_event=self.log.info,
         )
 
 
@@ -244,14 +280,19 @@ class RestartBroker(HostStepOperator):
     def require_phase(self, reading: PhaseReading, seen: ClusterObservation) -> None:
         if self._left_behind(reading, seen):
             self.log.error(
-                "The migration was finalized while broker %d was in migration mode. KRaft mode is the only way left for it (docs/finalization.md)", self.node
+                "The migration was finalized while broker %d was in migration mode. KRaft mode is the only way left for it (docs/finalization.md)",
+                self.node,
             )
             return
         super().require_phase(reading, seen)
 
     def _left_behind(self, reading: PhaseReading, seen: ClusterObservation) -> bool:
         """Whether a hand finalized the migration in the middle of the roll into KRaft mode, before this broker's turn."""
-        return self.mode is BrokerMode.KRAFT and reading.phase is Phase.FINALIZED and seen.brokers[self.node].mode != BrokerMode.KRAFT
+        return (
+            self.mode is BrokerMode.KRAFT
+            and reading.phase is Phase.FINALIZED
+            and seen.brokers[self.node].mode != BrokerMode.KRAFT
+        )
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
         ended = seen.brokers[self.node].running is False  # starting it takes nothing away
@@ -276,7 +317,8 @@ class RestartBroker(HostStepOperator):
         """Raise Refused where a replica on another broker is out of sync."""
         if not was_read(seen.topics):
             raise Refused(
-                f"the state of the partitions could not be read: {seen.topics.reason}", way_out="make the brokers' listener reachable and clear this task"
+                f"the state of the partitions could not be read: {seen.topics.reason}",
+                way_out="make the brokers' listener reachable and clear this task",
             )
         lagging = {b: n for b, n in seen.topics.out_of_sync_by_broker.items() if b != self.node and n}
         if lagging:
@@ -287,4 +329,12 @@ class RestartBroker(HostStepOperator):
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
         finalized = detect_phase(seen).phase is Phase.FINALIZED
-        return playbooks.restart_broker(spec, self.node, self.mode, secrets=airflow_secrets(), check=check, on_event=self.log.info, finalized=finalized)
+        return playbooks.restart_broker(
+            spec,
+            self.node,
+            self.mode,
+            secrets=airflow_secrets(),
+            check=check,
+            on_event=self.log.info,
+            finalized=finalized,
+        )

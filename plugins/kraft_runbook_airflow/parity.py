@@ -25,8 +25,21 @@ from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.report_file import read_report
 from kraft_runbook.parity.spark.settings import SETTINGS
 from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, clusters_directory, is_dry_run, state_directory
-from kraft_runbook_airflow.journal import NOT_WRITABLE, record, records_of, require_shared_state, run_file_name, told_to_a_person
+from kraft_runbook_airflow.environment import (
+    airflow_secrets,
+    cluster_spec,
+    clusters_directory,
+    is_dry_run,
+    state_directory,
+)
+from kraft_runbook_airflow.journal import (
+    NOT_WRITABLE,
+    record,
+    records_of,
+    require_shared_state,
+    run_file_name,
+    told_to_a_person,
+)
 from kraft_runbook_airflow.spark_submit import ends_with_this_process
 from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
@@ -37,7 +50,11 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 SPARK_CONNECTION = "spark_default"
 
-ENVIRONMENT = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT / "include")}
+ENVIRONMENT = {
+    "PYSPARK_PYTHON": sys.executable,
+    "PYSPARK_DRIVER_PYTHON": sys.executable,
+    "PYTHONPATH": str(PROJECT / "include"),
+}
 
 
 class ParityOperator(SparkSubmitOperator):
@@ -72,21 +89,34 @@ class ParityOperator(SparkSubmitOperator):
             if self.upstream_task_ids:
                 require_shared_state(context)
             spec = cluster_spec(self.cluster)
-            reading = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec)))
+            reading = detect_phase(
+                observe_settled(
+                    spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec)
+                )
+            )
             if reading.phase not in COMPARABLE:
                 return self.nothing_to_compare(reading)
             return self.compare(context, reading.phase)
 
     def nothing_to_compare(self, reading: PhaseReading) -> None:
         """End the task where there are no two stores: a runbook relies on the proof."""
-        raise AirflowFailException(f"cluster {self.cluster} is in {reading.phase} ({'; '.join(reading.reasons)}): there are no two stores to compare")
+        raise AirflowFailException(
+            f"cluster {self.cluster} is in {reading.phase} ({'; '.join(reading.reasons)}): there are no two stores to compare"
+        )
 
     def compare(self, context: Any, phase: Phase) -> dict[str, Any]:
         """Run the Spark job once and return verdict, digest and the report's file. Raises AirflowFailException unless it is a MATCH."""
         output = report_file(context)
         baseline = state_directory() / "baselines" / self.cluster
         baseline.parent.mkdir(parents=True, exist_ok=True)
-        self.application_args = ["--cluster", self.cluster, "--clusters-dir", str(clusters_directory()), "--output", str(output)]
+        self.application_args = [
+            "--cluster",
+            self.cluster,
+            "--clusters-dir",
+            str(clusters_directory()),
+            "--output",
+            str(output),
+        ]
         self.application_args += ["--baseline" if phase is Phase.FINALIZED else "--save-baseline", str(baseline)]
         passwords = _connections(cluster_spec(self.cluster))
         self.env_vars = {**ENVIRONMENT, **passwords}
@@ -143,7 +173,12 @@ class ParityOperator(SparkSubmitOperator):
         record(context, self.cluster, compared)
         if report.verdict is not Verdict.MATCH:
             raise AirflowFailException(f"parity is {report.verdict}\n{report.render_text()}")
-        told = {"verdict": report.verdict.value, "digest": report.digest, "offset": report.migration_offset, "final": compared.final}
+        told = {
+            "verdict": report.verdict.value,
+            "digest": report.digest,
+            "offset": report.migration_offset,
+            "final": compared.final,
+        }
         return {**told, "report": os.fspath(output)}
 
 
@@ -179,4 +214,6 @@ def load_summary(context: Any, parity_task: str) -> ParitySummary | None:
         )
     report = found.parity_report()
     rendered = report.render_markdown()
-    return ParitySummary(report.verdict, report.digest, report.migration_offset, report.finished_at.isoformat(), rendered, parity_task)
+    return ParitySummary(
+        report.verdict, report.digest, report.migration_offset, report.finished_at.isoformat(), rendered, parity_task
+    )

@@ -50,7 +50,11 @@ class ParityCheck(ParityOperator):
             return None
         if report.verdict is Verdict.MATCH:
             return report
-        self.log.info("A full comparison is needed: what changed since the last one is %s\n%s", report.verdict, report.render_text())
+        self.log.info(
+            "A full comparison is needed: what changed since the last one is %s\n%s",
+            report.verdict,
+            report.render_text(),
+        )
         return None
 
     def keep(self, proven: Path, report: Path) -> None:

@@ -31,9 +31,15 @@ def require_enough_people(spec: ClusterSpec, proof: Proof) -> None:
     if not users:
         return
     unknown = [each.name for each in users if known and each.name not in known]
-    able = [each for each in users if each.name not in unknown and not (spec.approvals.exclude_trigger and each.name == proof.triggered_by)]
+    able = [
+        each
+        for each in users
+        if each.name not in unknown and not (spec.approvals.exclude_trigger and each.name == proof.triggered_by)
+    ]
     if len(able) < proof.needed:
-        strangers = f"; Airflow has no user {', '.join(unknown)} (it has {', '.join(sorted(known or ()))})" if unknown else ""
+        strangers = (
+            f"; Airflow has no user {', '.join(unknown)} (it has {', '.join(sorted(known or ()))})" if unknown else ""
+        )
         raise Refused(
             f"{proof.needed} must sign gate {proof.gate.value}, and of approvals.users {len(able)} can{strangers}",
             way_out="correct approvals in the cluster file, or let another person trigger the run",

@@ -23,6 +23,8 @@ class ShowProblem(BaseOperator):
 def problem_dag(name: str, problem: str) -> DAG:
     """``cluster_file_problem__<name>``: its documentation and its one task say what is wrong with the file."""
     safe = re.sub(r"[^A-Za-z0-9_.\-]", "_", name)
-    with DAG(f"cluster_file_problem__{safe}", schedule=None, doc_md=f"```\n{problem}\n```", tags=["kraft-runbook", "problem"]) as dag:
+    with DAG(
+        f"cluster_file_problem__{safe}", schedule=None, doc_md=f"```\n{problem}\n```", tags=["kraft-runbook", "problem"]
+    ) as dag:
         ShowProblem(task_id="problem", problem=problem)
     return dag

@@ -46,26 +46,42 @@ class ClosingReport(ClusterOperator):
         failed = sorted(task for task, state in states.items() if state == "failed")
         unfinished = sorted(task for task, state in states.items() if state in BAD)
         if is_dry_run() and not unfinished:
-            self.log.info("Dry run: every step was played, nothing was changed. The plan stands in the tasks' logs, in their order.")
+            self.log.info(
+                "Dry run: every step was played, nothing was changed. The plan stands in the tasks' logs, in their order."
+            )
             return {"dry_run": True}
         gone = self._gone(context, spec)
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
         phase = detect_phase(seen).phase
         goal = TABLE.stage(context["params"].get("goal", self.goal))
         succeeded = not unfinished and (phase == goal.name or phase in goal.also_reached_in)
-        text = goal.end(spec) if succeeded and goal.end else self._stopped(context, way_back(seen, spec, gone=gone), phase, failed)
+        text = (
+            goal.end(spec)
+            if succeeded and goal.end
+            else self._stopped(context, way_back(seen, spec, gone=gone), phase, failed)
+        )
         copied = copy_account([record.body for record in records_of(context)])
         if copied:
             text = f"{text}\n{copied}"
         in_kraft = len(seen.brokers_in(BrokerMode.KRAFT))
         closed = record(
-            context, self.cluster, Closed(phase=phase.value, succeeded=succeeded, failed=tuple(failed), brokers_in_kraft=in_kraft, copy=copied or None)
+            context,
+            self.cluster,
+            Closed(
+                phase=phase.value,
+                succeeded=succeeded,
+                failed=tuple(failed),
+                brokers_in_kraft=in_kraft,
+                copy=copied or None,
+            ),
         )
         self.log.info("%s", text)
         give_back(context, spec)
         require_mirrored(context)
         if not succeeded:
-            raise AirflowFailException(f"the run stopped in {phase}; this task's log says where, and the way on and back")
+            raise AirflowFailException(
+                f"the run stopped in {phase}; this task's log says where, and the way on and back"
+            )
         return {"phase": phase.value, "report": text, "proofs": self._proofs(context), "evidence_digest": closed.digest}
 
     def _gone(self, context: Any, spec: ClusterSpec) -> frozenset[int]:
@@ -80,10 +96,15 @@ class ClosingReport(ClusterOperator):
         return {proven.gate: proven.digest for _, proven in of_kind(records_of(context), Proven)}
 
     def _stopped(self, context: Any, plan: RollbackPlan, phase: Phase, failed: list[str]) -> str:
-        reasons = {r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR}
+        reasons = {
+            r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR
+        }
         lines = [f"The run stopped. Cluster {self.cluster} is in {phase}."]
         lines += [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
-        lines += ["To go on: correct what is named above and clear the failed task.", f"To go back (trigger zk_to_kraft_rollback__{self.cluster}): {plan.why}."]
+        lines += [
+            "To go on: correct what is named above and clear the failed task.",
+            f"To go back (trigger zk_to_kraft_rollback__{self.cluster}): {plan.why}.",
+        ]
         lines += [f"{n}. {step}" for n, step in enumerate(plan.steps, 1)]
         return "\n".join(lines)
 

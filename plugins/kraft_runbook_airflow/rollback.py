@@ -35,7 +35,13 @@ from kraft_runbook_airflow.approvals import begins, require_confirmation
 from kraft_runbook_airflow.claims import claim_cluster
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
 from kraft_runbook_airflow.journal import record, records_of
-from kraft_runbook_airflow.operators import ClusterOperator, HostStepOperator, PreflightOperator, RestartBroker, not_asked_for
+from kraft_runbook_airflow.operators import (
+    ClusterOperator,
+    HostStepOperator,
+    PreflightOperator,
+    RestartBroker,
+    not_asked_for,
+)
 from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.waiting import wait_for
 from kraft_runbook_airflow.way_back_facts import examine_the_hosts_of_those_down, not_deletable, said_to_be_gone
@@ -49,18 +55,33 @@ class PlanRollback(ClusterOperator):
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         gone = said_to_be_gone(context, spec)
-        seen = examine_the_hosts_of_those_down(spec, observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone), gone)
+        seen = examine_the_hosts_of_those_down(
+            spec, observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone), gone
+        )
         reading = detect_phase(seen)
-        behind = what_lies_behind(spec, secrets=airflow_secrets()) if reading.phase in DUAL_WRITING and not quorum_is_lost(seen) else None
+        behind = (
+            what_lies_behind(spec, secrets=airflow_secrets())
+            if reading.phase in DUAL_WRITING and not quorum_is_lost(seen)
+            else None
+        )
         plan = way_back(seen, spec, gone=gone, not_deletable=not_deletable(spec), lies_behind=behind)
         goal = context["params"].get("goal", Phase.ZOOKEEPER.value)
         self.log.info("%s is in %s (%s); the goal is %s", self.cluster, reading.phase, "; ".join(reading.reasons), goal)
         if not plan.possible and not plan.steps:
-            raise Refused(f"there is no way back now: {plan.why}", way_out="mend what is named (docs/rollback.md), then clear this task")
+            raise Refused(
+                f"there is no way back now: {plan.why}",
+                way_out="mend what is named (docs/rollback.md), then clear this task",
+            )
         self.log.info(
-            "The way back%s:\n%s", render_estimate(plan), "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or "nothing is left to do"
+            "The way back%s:\n%s",
+            render_estimate(plan),
+            "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or "nothing is left to do",
         )
-        record(context, self.cluster, Planned(phase=reading.phase.value, goal=goal, steps=plan.steps, risks=plan.risks, gone=tuple(sorted(gone))))
+        record(
+            context,
+            self.cluster,
+            Planned(phase=reading.phase.value, goal=goal, steps=plan.steps, risks=plan.risks, gone=tuple(sorted(gone))),
+        )
         return {"phase": reading.phase.value, "steps": list(plan.steps)}
 
 
@@ -77,7 +98,10 @@ class RestoreQuorum(ClusterOperator):
             self.log.info("already done: the quorum leads, or none is needed")
             return {"started": []}
         if is_dry_run():
-            self.log.info("Dry run: would start the controllers, or read their logs where they may have died in the copy: %s", lost)
+            self.log.info(
+                "Dry run: would start the controllers, or read their logs where they may have died in the copy: %s",
+                lost,
+            )
             return {"dry_run": True}
         if self.died_in_the_copy(context, spec, seen):
             return {"started": [], "died_in_the_copy": True}
@@ -95,7 +119,11 @@ class RestoreQuorum(ClusterOperator):
         self.log.info("nothing shows that the copy was completed: reading the controllers' own logs")
         logs = read_logs(spec, stop=True, gone=said_to_be_gone(context, spec), tell=self.log.info)
         why_not = why_not_proven(logs, spec.controller_ids)
-        record(context, self.cluster, LogsRead(phase=detect_phase(seen).phase.value, logs=tuple(map(str, logs)), why_not=why_not))
+        record(
+            context,
+            self.cluster,
+            LogsRead(phase=detect_phase(seen).phase.value, logs=tuple(map(str, logs)), why_not=why_not),
+        )
         self.log.info("%s", "\n".join(map(str, logs)))
         self.log.info("%s", why_not or "the copy was never committed: the quorum acknowledged nothing, and stays down")
         return why_not is None
@@ -107,8 +135,14 @@ class RestoreQuorum(ClusterOperator):
         begins(context, self.cluster, Gate.ROLLBACK)
         self.log.info("%s: starting the controllers that are down", lost)
         gone = said_to_be_gone(context, spec)
-        down = [c.id for c in observe(spec, secrets=airflow_secrets(), gone=gone).controllers.values() if c.running is not True and c.id not in gone]
-        started = list(quorum_playbooks.start_controllers(spec, down, secrets=airflow_secrets(), tell=self.log.info, gone=gone))
+        down = [
+            c.id
+            for c in observe(spec, secrets=airflow_secrets(), gone=gone).controllers.values()
+            if c.running is not True and c.id not in gone
+        ]
+        started = list(
+            quorum_playbooks.start_controllers(spec, down, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
+        )
         wait_for(spec, conditions.QUORUM_LED, deadline=spec.deadlines.quorum, say=self.log.info, gone=gone)
         record(context, self.cluster, Restored(phase=detect_phase(seen).phase.value, why=lost, started=tuple(started)))
         return started
@@ -120,7 +154,11 @@ class RestartBrokerBack(RestartBroker):
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
         if self.mode is BrokerMode.HYBRID and seen.brokers[self.node].mode == BrokerMode.ZOOKEEPER:
             return f"broker {self.node} is in ZooKeeper mode, further back"
-        if self.mode is BrokerMode.HYBRID and may_have_died_in_the_copy(seen) and seen.brokers[self.node].mode != BrokerMode.KRAFT:
+        if (
+            self.mode is BrokerMode.HYBRID
+            and may_have_died_in_the_copy(seen)
+            and seen.brokers[self.node].mode != BrokerMode.KRAFT
+        ):
             return f"nothing shows that a copy was completed, so no broker left migration mode; broker {self.node} is restarted once the quorum is left"
         return super().already_done(spec, seen, reading)
 
@@ -130,7 +168,14 @@ class RestartBrokerBack(RestartBroker):
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
         return playbooks.restart_broker(
-            spec, self.node, self.mode, secrets=airflow_secrets(), check=check, on_event=self.log.info, way_back=True, gone=self.gone
+            spec,
+            self.node,
+            self.mode,
+            secrets=airflow_secrets(),
+            check=check,
+            on_event=self.log.info,
+            way_back=True,
+            gone=self.gone,
         )
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
@@ -138,11 +183,19 @@ class RestartBrokerBack(RestartBroker):
         if self.mode is not BrokerMode.ZOOKEEPER or seen.brokers[self.node].running is False:
             return
         if not was_read(seen.zookeeper) or seen.zookeeper.controller is None:
-            raise Refused("ZooKeeper names no controller", way_out="clear this task once a broker was elected (kraft-runbook observe)")
+            raise Refused(
+                "ZooKeeper names no controller",
+                way_out="clear this task once a broker was elected (kraft-runbook observe)",
+            )
         controller = seen.zookeeper.controller.broker_id
-        unknowing = knows_controller(spec, spec.broker(self.node), controller, secrets=airflow_secrets(), within=KNOWN_WITHIN)
+        unknowing = knows_controller(
+            spec, spec.broker(self.node), controller, secrets=airflow_secrets(), within=KNOWN_WITHIN
+        )
         if unknowing:
-            raise Refused(unknowing, way_out="stop no broker that does not know its controller: it would hang for five minutes. Clear this task to look again")
+            raise Refused(
+                unknowing,
+                way_out="stop no broker that does not know its controller: it would hang for five minutes. Clear this task to look again",
+            )
 
 
 class ProveBeforeLeaving(ParityOperator):
@@ -157,7 +210,9 @@ class ProveBeforeLeaving(ParityOperator):
 
     def nothing_to_compare(self, reading: PhaseReading) -> Any:
         if may_have_died_in_the_copy(observe(cluster_spec(self.cluster), secrets=airflow_secrets())):
-            self.log.info("nothing shows that the copy was completed: leaving proves from the controllers' own logs that it was not")
+            self.log.info(
+                "nothing shows that the copy was completed: leaving proves from the controllers' own logs that it was not"
+            )
             return None
         if reading.phase in (Phase.PRE_MIGRATION, Phase.ZOOKEEPER):
             self.log.info("%s: ZooKeeper is the only store, there is nothing to compare", reading.phase)
@@ -185,7 +240,9 @@ class LeaveKraft(RestoreQuorum):
             if self.died_in_the_copy(context, spec, seen):
                 return self._leave_what_was_never_copied(context, spec)
             self.restore(context, spec, seen, lost)
-            seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec))
+            seen = observe_settled(
+                spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec)
+            )
         reading = detect_phase(seen)
         if is_dry_run():
             self.log.info("Dry run: would fence %s", fence_plan(seen))
@@ -193,7 +250,9 @@ class LeaveKraft(RestoreQuorum):
         self.claim(context)
         if reading.phase is Phase.ZOOKEEPER:
             require_confirmation(context, spec, Gate.ROLLBACK, seen)  # a /migration that is left is deleted here
-            departure = settle_in_zookeeper(spec, secrets=airflow_secrets(), tell=self.log.info, known_within=KNOWN_WITHIN)
+            departure = settle_in_zookeeper(
+                spec, secrets=airflow_secrets(), tell=self.log.info, known_within=KNOWN_WITHIN
+            )
             self.log.info("already done: broker %s holds the office, and every broker knows it", departure.controller)
             return {"already_done": "ZooKeeper holds the office"}
         step = Step.DEPROVISION_CONTROLLERS if reading.phase is Phase.PRE_MIGRATION else Step.LEAVE_KRAFT
@@ -204,7 +263,9 @@ class LeaveKraft(RestoreQuorum):
         self._guard(spec, seen, gone)
         begins(context, self.cluster, Gate.ROLLBACK)
         if step is Step.LEAVE_KRAFT:
-            seen = wait_for(spec, conditions.READY_TO_LEAVE, deadline=spec.deadlines.metadata_copy, say=self.log.info, gone=gone)
+            seen = wait_for(
+                spec, conditions.READY_TO_LEAVE, deadline=spec.deadlines.metadata_copy, say=self.log.info, gone=gone
+            )
         departure = leave_kraft(
             spec,
             fence_plan(seen, gone=gone),
@@ -220,7 +281,9 @@ class LeaveKraft(RestoreQuorum):
         """Every controller died in the copy. A broker that is down waits for nothing here: while nobody leads, no other takes over what it led."""
         gone = said_to_be_gone(context, spec)
         seen = observe(spec, secrets=airflow_secrets(), gone=gone)
-        self._guard(spec, replace(seen, brokers={i: b for i, b in seen.brokers.items() if b.running is not False}), gone)
+        self._guard(
+            spec, replace(seen, brokers={i: b for i, b in seen.brokers.items() if b.running is not False}), gone
+        )
         plan = FencePlan(None, tuple(i for i in spec.controller_ids if i not in gone), tuple(sorted(gone)))
         begins(context, self.cluster, Gate.ROLLBACK)
         departure = leave_kraft(
@@ -237,15 +300,22 @@ class LeaveKraft(RestoreQuorum):
     def _guard(self, spec: ClusterSpec, seen: ClusterObservation, gone: Collection[int]) -> None:
         fence = why_no_fence(seen, spec, gone=gone)
         if fence:
-            raise Refused(f"the quorum can't be fenced: {fence}", way_out="docs/rollback.md says what can be done; nothing was changed")
-        wrong = [f"broker {b.id}" for b in seen.brokers.values() if b.mode not in (BrokerMode.HYBRID, BrokerMode.ZOOKEEPER)]
+            raise Refused(
+                f"the quorum can't be fenced: {fence}",
+                way_out="docs/rollback.md says what can be done; nothing was changed",
+            )
+        wrong = [
+            f"broker {b.id}" for b in seen.brokers.values() if b.mode not in (BrokerMode.HYBRID, BrokerMode.ZOOKEEPER)
+        ]
         if wrong:
             raise Refused(
                 f"{', '.join(wrong)} is not proven to run in migration or ZooKeeper mode",
                 way_out="bring it back into migration mode first (the roll before this task)",
             )
         if not was_read(seen.zookeeper):
-            raise Refused(f"ZooKeeper can't be read: {seen.zookeeper.reason}", way_out="make it reachable and clear this task")
+            raise Refused(
+                f"ZooKeeper can't be read: {seen.zookeeper.reason}", way_out="make it reachable and clear this task"
+            )
         absent = [i for i in seen.brokers if i not in seen.zookeeper.brokers]
         if absent:
             raise Refused(
@@ -255,16 +325,23 @@ class LeaveKraft(RestoreQuorum):
 
     def _proven_since(self, context: Any) -> int:
         compared = context["ti"].xcom_pull(task_ids=self.parity_task) or {}
-        found = concluded(records_of(context), self.parity_task, compared.get("digest", ""))  # an XCom can be written by hand
+        found = concluded(
+            records_of(context), self.parity_task, compared.get("digest", "")
+        )  # an XCom can be written by hand
         if found is None or found.verdict is not Verdict.MATCH or found.offset is None:
-            raise Refused("no full parity of this run is on record (a task marked successful by hand proves nothing)", way_out=f"clear {self.parity_task}")
+            raise Refused(
+                "no full parity of this run is on record (a task marked successful by hand proves nothing)",
+                way_out=f"clear {self.parity_task}",
+            )
         return found.offset
 
     def _report(self, context: Any, phase: Phase, departure: Departure) -> dict[str, Any]:
         told = departure.to_dict()
         if departure.raised:
             self.log.info(
-                "%d state znodes were written again, since their version lay behind the partition's epoch: %s", len(departure.raised), ", ".join(told["raised"])
+                "%d state znodes were written again, since their version lay behind the partition's epoch: %s",
+                len(departure.raised),
+                ", ".join(told["raised"]),
             )
         self.log.info(
             "No metadata could be changed for %s s; ZooKeeper was written up to offset %s, %s touched keys were proven",
@@ -311,9 +388,15 @@ class VerifyRollback(PreflightOperator):
             self.log.info("Dry run: would see that the cluster is in %s", goal)
             return {"dry_run": True}
         if goal is Phase.HYBRID:
-            reading = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec)))
+            reading = detect_phase(
+                observe_settled(
+                    spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec)
+                )
+            )
             if reading.phase in (Phase.DUAL_WRITE, Phase.UNKNOWN):
-                raise AirflowFailException(f"the cluster is in {reading.phase}, not in HYBRID: {'; '.join(reading.reasons)}")
+                raise AirflowFailException(
+                    f"the cluster is in {reading.phase}, not in HYBRID: {'; '.join(reading.reasons)}"
+                )
             return {"phase": reading.phase.value}
         found = super().act(context, spec)
         if found["phase"] != goal.value:

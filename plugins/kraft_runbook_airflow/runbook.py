@@ -27,7 +27,15 @@ from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.parity_check import ParityCheck
 from kraft_runbook_airflow.problems import problem_dag
 from kraft_runbook_airflow.report import ClosingReport
-from kraft_runbook_airflow.rollback import LeaveKraft, PlanRollback, ProveBeforeLeaving, RestartBrokerBack, RestoreQuorum, SetControllerAside, VerifyRollback
+from kraft_runbook_airflow.rollback import (
+    LeaveKraft,
+    PlanRollback,
+    ProveBeforeLeaving,
+    RestartBrokerBack,
+    RestoreQuorum,
+    SetControllerAside,
+    VerifyRollback,
+)
 from kraft_runbook_airflow.sensors import ClusterSensor
 from kraft_runbook_airflow.soak import SoakOperator
 from kraft_runbook_airflow.way_back_facts import GONE_TITLE
@@ -84,7 +92,9 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
 
     Several runs may be triggered: the claim lets one of them change the cluster and refuses the others by name.
     """
-    nodes = "".join(f"\n| broker {b.id} | {b.host} |" for b in cluster.brokers) + "".join(f"\n| controller {c.id} | {c.host} |" for c in cluster.controllers)
+    nodes = "".join(f"\n| broker {b.id} | {b.host} |" for b in cluster.brokers) + "".join(
+        f"\n| controller {c.id} | {c.host} |" for c in cluster.controllers
+    )
     with DAG(
         f"{name}__{cluster.name}",
         description=f"{name.replace('_', ' ')} of {cluster.name}",
@@ -95,7 +105,10 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
         default_args={"retries": 0},
         params={
             "dry_run": Param(
-                False, type="boolean", title="Dry run", description="Play every step, show the exact ordered plan with configuration diffs, change nothing"
+                False,
+                type="boolean",
+                title="Dry run",
+                description="Play every step, show the exact ordered plan with configuration diffs, change nothing",
             ),
             **params,
             "approvals_needed": Param(
@@ -114,16 +127,22 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
 def preflight(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster for this run, then every check."""
     with TaskGroup("preflight") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PreflightOperator(task_id="checks", cluster=cluster.name)
+        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PreflightOperator(
+            task_id="checks", cluster=cluster.name
+        )
     return group
 
 
 def approve(cluster: ClusterSpec, gate: Gate, *, parity: BaseOperator | None = None) -> TaskGroup:
     """Prove, ask, confirm. The finalize gate proves parity once more between the approval and its confirmation."""
     with TaskGroup(f"gate_{gate.value}") as group:
-        prove = ProveGate(task_id="prove", cluster=cluster.name, gate=gate, parity_task=parity.task_id if parity else None)
+        prove = ProveGate(
+            task_id="prove", cluster=cluster.name, gate=gate, parity_task=parity.task_id if parity else None
+        )
         signatures = [
-            ApprovalGate.partial(task_id=name, cluster=cluster.name, gate=gate, number=number).expand(asking=prove.output)
+            ApprovalGate.partial(task_id=name, cluster=cluster.name, gate=gate, number=number).expand(
+                asking=prove.output
+            )
             for number, name in enumerate(APPROVE_TASKS, 1)
         ]
         compared = TABLE.gate(gate).proven_again
@@ -145,12 +164,17 @@ def provision_controllers(cluster: ClusterSpec) -> TaskGroup:
 
 def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
     """Restart each broker in the mode, one by one: the next one only when this one is registered and in every ISR."""
-    registered = conditions.BROKER_REGISTERED_AS_MIGRATING if to is BrokerMode.HYBRID else conditions.BROKER_REGISTERED_IN_KRAFT
+    registered = (
+        conditions.BROKER_REGISTERED_AS_MIGRATING if to is BrokerMode.HYBRID else conditions.BROKER_REGISTERED_IN_KRAFT
+    )
     with TaskGroup(f"roll_brokers_to_{to.value}") as group:
         steps: list[BaseOperator] = []
         for broker in cluster.brokers:
             with TaskGroup(f"broker_{broker.id}"):
-                steps += [RestartBroker(task_id="restart", cluster=cluster.name, node=broker.id, mode=to), _wait_for_broker(cluster, broker.id, registered)]
+                steps += [
+                    RestartBroker(task_id="restart", cluster=cluster.name, node=broker.id, mode=to),
+                    _wait_for_broker(cluster, broker.id, registered),
+                ]
         chain(*steps)
     return group
 
@@ -177,7 +201,12 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
         for controller in cluster.controllers:
             with TaskGroup(f"controller_{controller.id}"):
                 restart = FinalizeController(task_id="restart", cluster=cluster.name, node=controller.id)
-                steps += [restart, _wait(cluster, "caught_up", conditions.CONTROLLER_CAUGHT_UP, cluster.deadlines.quorum, controller.id)]
+                steps += [
+                    restart,
+                    _wait(
+                        cluster, "caught_up", conditions.CONTROLLER_CAUGHT_UP, cluster.deadlines.quorum, controller.id
+                    ),
+                ]
         with TaskGroup("active_controller_last"):
             steps.append(FinalizeActiveController(task_id="restart", cluster=cluster.name))
         final = _wait(cluster, "finalized", conditions.FINALIZED, cluster.deadlines.finalization)
@@ -196,7 +225,9 @@ def closing_report(cluster: ClusterSpec, goal: Phase = Phase.FINALIZED) -> BaseO
 def plan_rollback(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster for this run, then show the way back, or refuse where there is none."""
     with TaskGroup("plan") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PlanRollback(task_id="way_back", cluster=cluster.name)
+        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PlanRollback(
+            task_id="way_back", cluster=cluster.name
+        )
     return group
 
 
@@ -239,7 +270,12 @@ def restart_cut_off_brokers(cluster: ClusterSpec, *, left: BaseOperator) -> Base
 def set_controllers_aside(cluster: ClusterSpec) -> TaskGroup:
     """Give the controllers' data and configuration a name with the time, so that the migration can begin anew."""
     with TaskGroup("set_controllers_aside") as group:
-        chain(*(SetControllerAside(task_id=f"controller_{c.id}", cluster=cluster.name, node=c.id) for c in cluster.controllers))
+        chain(
+            *(
+                SetControllerAside(task_id=f"controller_{c.id}", cluster=cluster.name, node=c.id)
+                for c in cluster.controllers
+            )
+        )
     return group
 
 
@@ -251,9 +287,14 @@ def verify_rollback(cluster: ClusterSpec) -> BaseOperator:
 def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     """``metadata_parity_check__<cluster>``: parity alone; scheduled where the cluster file says when."""
     full = Param(
-        False, type="boolean", title="Compare everything", description="Else what changed since the last full comparison, if that is younger than 6 hours"
+        False,
+        type="boolean",
+        title="Compare everything",
+        description="Else what changed since the last full comparison, if that is younger than 6 hours",
     )
-    with _read_only_dag(cluster, "metadata_parity_check", "ZooKeeper and KRaft parity", cluster.parity_schedule, doc, full=full) as dag:
+    with _read_only_dag(
+        cluster, "metadata_parity_check", "ZooKeeper and KRaft parity", cluster.parity_schedule, doc, full=full
+    ) as dag:
         ParityCheck(task_id="parity", cluster=cluster.name)
     return dag
 
@@ -265,7 +306,9 @@ def way_back_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     return dag
 
 
-def _read_only_dag(cluster: ClusterSpec, name: str, what: str, schedule: str | None, doc: str | None, **params: Param) -> DAG:
+def _read_only_dag(
+    cluster: ClusterSpec, name: str, what: str, schedule: str | None, doc: str | None, **params: Param
+) -> DAG:
     return DAG(
         f"{name}__{cluster.name}",
         description=f"{what} of {cluster.name}, read-only",
@@ -279,11 +322,15 @@ def _read_only_dag(cluster: ClusterSpec, name: str, what: str, schedule: str | N
     )
 
 
-def _wait(cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node: int | None = None) -> ClusterSensor:
+def _wait(
+    cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node: int | None = None
+) -> ClusterSensor:
     return ClusterSensor(task_id=task_id, cluster=cluster.name, condition=condition, deadline=deadline, node=node)
 
 
-def _wait_for_broker(cluster: ClusterSpec, broker: int, registered: Condition, step: Step | None = None) -> ClusterSensor:
+def _wait_for_broker(
+    cluster: ClusterSpec, broker: int, registered: Condition, step: Step | None = None
+) -> ClusterSensor:
     """Until the broker is registered in its mode and in every ISR, both at the same looks."""
     deadlines = cluster.deadlines
     return ClusterSensor(

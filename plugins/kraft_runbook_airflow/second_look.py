@@ -43,7 +43,10 @@ def look_and_judge(
         checks = judge(seen, earlier)
         while (wrong := _momentary(checks)) and looks < spec.deadlines.healthy_in_a_row:
             looks += 1
-            tell("looking again, this may be over in a moment: " + "; ".join(f"{each.code} {each.evidence}" for each in wrong))
+            tell(
+                "looking again, this may be over in a moment: "
+                + "; ".join(f"{each.code} {each.evidence}" for each in wrong)
+            )
             before = observe(spec, secrets=secrets, gone=gone)
             time.sleep(apart)
             earlier = observe(spec, secrets=secrets, gone=gone)

@@ -22,7 +22,9 @@ class ClusterSensor(BaseSensorOperator):
     template_fields: Sequence[str] = ("rehearse", "gone")
     ui_color = "#dfe8f6"
     start_trigger_args = StartTriggerArgs(
-        trigger_cls="kraft_runbook_airflow.triggers.ClusterConditionTrigger", next_method="execute_complete", trigger_kwargs={}
+        trigger_cls="kraft_runbook_airflow.triggers.ClusterConditionTrigger",
+        next_method="execute_complete",
+        trigger_kwargs={},
     )
     start_from_trigger = True
 
@@ -43,8 +45,14 @@ class ClusterSensor(BaseSensorOperator):
         self.deadline = deadline
         self.node = node
         self.first = None if first is None else [first[0].name, first[1]]
-        left_out = f" or params.goal == '{Phase.HYBRID.value}'" if step is not None and TABLE.leaves_out(step, Phase.HYBRID) else ""
-        self.gone = "{{ params.gone_controllers or '' }}" if step is not None else ""  # only a rollback's form names them
+        left_out = (
+            f" or params.goal == '{Phase.HYBRID.value}'"
+            if step is not None and TABLE.leaves_out(step, Phase.HYBRID)
+            else ""
+        )
+        self.gone = (
+            "{{ params.gone_controllers or '' }}" if step is not None else ""
+        )  # only a rollback's form names them
         self.rehearse = f"{{{{ params.dry_run{left_out} }}}}"
         self.start_trigger_args = StartTriggerArgs(
             trigger_cls="kraft_runbook_airflow.triggers.ClusterConditionTrigger",
@@ -65,7 +73,9 @@ class ClusterSensor(BaseSensorOperator):
         from kraft_runbook_airflow.triggers import ClusterConditionTrigger
 
         self.defer(
-            trigger=ClusterConditionTrigger(self.cluster, self.condition, self.node, self.deadline, self.rehearse, self.first, self.gone),
+            trigger=ClusterConditionTrigger(
+                self.cluster, self.condition, self.node, self.deadline, self.rehearse, self.first, self.gone
+            ),
             method_name="execute_complete",
         )
 

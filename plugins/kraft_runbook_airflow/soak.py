@@ -38,7 +38,9 @@ class SoakOperator(ParityOperator):
             return None
         with told_to_a_person(context, self.cluster):
             require_shared_state(context)
-            phase = detect_phase(observe_settled(cluster_spec(self.cluster), secrets=airflow_secrets(), tell=self.log.info)).phase
+            phase = detect_phase(
+                observe_settled(cluster_spec(self.cluster), secrets=airflow_secrets(), tell=self.log.info)
+            ).phase
         if phase is Phase.FINALIZED:
             self.log.info("already done: the cluster is finalized")
             return None
@@ -47,7 +49,9 @@ class SoakOperator(ParityOperator):
 
     def watch_until(self, ends_at: datetime) -> None:
         """Hand the wait to the triggerer; it comes back to prove parity."""
-        seconds = max(SHORTEST_WATCH, min((ends_at - datetime.now(UTC)).total_seconds(), self.parity_every.total_seconds()))
+        seconds = max(
+            SHORTEST_WATCH, min((ends_at - datetime.now(UTC)).total_seconds(), self.parity_every.total_seconds())
+        )
         self.log.info("Soaking until %s; parity again in %.0f s", ends_at.isoformat(timespec="seconds"), seconds)
         trigger = HealthWatchTrigger(self.cluster, time.time() + seconds)
         self.defer(trigger=trigger, method_name="after_watch", kwargs={"ends_at": ends_at.isoformat()})

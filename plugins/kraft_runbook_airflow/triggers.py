@@ -66,7 +66,11 @@ class ClusterConditionTrigger(BaseTrigger):
         first = (CONDITIONS[self.first[0]], float(self.first[1])) if self.first else None
         if str(self.rehearse).lower() == "true":
             for each, deadline in (*([first] if first else []), (condition, self.deadline)):
-                self.log.info("Not waiting (a dry run, or a step that this run leaves out): up to %.0f s for %s", deadline, each.describe(self.node_id))
+                self.log.info(
+                    "Not waiting (a dry run, or a step that this run leaves out): up to %.0f s for %s",
+                    deadline,
+                    each.describe(self.node_id),
+                )
             yield TaskSuccessEvent()
             return
         try:
@@ -85,7 +89,16 @@ class ClusterConditionTrigger(BaseTrigger):
             if self.task_instance is not None:
                 require_shared(self.task_instance.dag_id, self.task_instance.run_id)
             spec = cluster_spec(self.cluster)
-            wait = Wait(spec, condition, self.deadline, self.log.info, self.node_id, began, first, gone=named_as_gone(self.gone, spec))
+            wait = Wait(
+                spec,
+                condition,
+                self.deadline,
+                self.log.info,
+                self.node_id,
+                began,
+                first,
+                gone=named_as_gone(self.gone, spec),
+            )
             while not await asyncio.to_thread(wait.look):
                 await asyncio.sleep(spec.deadlines.poll)
         except RunbookError as error:
@@ -108,7 +121,14 @@ class ClusterConditionTrigger(BaseTrigger):
         return file.stat().st_mtime
 
     async def _record(
-        self, kind: type[Waited], condition: Condition, began: float, error: str, *, seen: ClusterObservation | None = None, seconds: float | None = None
+        self,
+        kind: type[Waited],
+        condition: Condition,
+        began: float,
+        error: str,
+        *,
+        seen: ClusterObservation | None = None,
+        seconds: float | None = None,
     ) -> None:
         """``seconds``: how long it took; None where it ends now."""
         ti = self.task_instance
@@ -171,7 +191,10 @@ class HealthWatchTrigger(BaseTrigger):
             left = self.until - time.time()
             await asyncio.sleep((min(LOOK_EVERY, left) if left > 0 else LOOK_EVERY) + 0.1)
             before, seen = seen, await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
-            results = [*CHECKS.run(seen, spec, detect_phase(seen).phase, gate="soak", earlier=before).results, dual_write_liveness(earlier, seen)]
+            results = [
+                *CHECKS.run(seen, spec, detect_phase(seen).phase, gate="soak", earlier=before).results,
+                dual_write_liveness(earlier, seen),
+            ]
             if (seen.observed_at - earlier.observed_at).total_seconds() > 2:
                 earlier = seen
             bad = {r.code: bad.get(r.code, 0) + 1 for r in results if r.blocks}
@@ -179,7 +202,11 @@ class HealthWatchTrigger(BaseTrigger):
             worst = [*(r for r in results if bad.get(r.code, 0) >= enough), *on_disk.look(seen)]
             if worst:
                 return _told(worst)
-            self.log.info("healthy: %d checks pass, %.0f s left", sum(r.verdict is Verdict.PASS for r in results), max(0.0, self.until - time.time()))
+            self.log.info(
+                "healthy: %d checks pass, %.0f s left",
+                sum(r.verdict is Verdict.PASS for r in results),
+                max(0.0, self.until - time.time()),
+            )
             if time.time() >= self.until and not bad:
                 break
         return _told(await on_disk.last_look(seen))

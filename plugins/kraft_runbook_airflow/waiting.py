@@ -73,7 +73,11 @@ class Wait:
     def _judge(self, seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[Condition, float, Progress]:
         """What is waited for at this look, its deadline in seconds from ``began``, and how far it is: ``first`` where that does not hold."""
         if self.first is None:
-            return self.condition, self.deadline, self.condition.progress(seen, self.spec, node_id=self.node_id, earlier=earlier)
+            return (
+                self.condition,
+                self.deadline,
+                self.condition.progress(seen, self.spec, node_id=self.node_id, earlier=earlier),
+            )
         condition, deadline = self.first
         progress = condition.progress(seen, self.spec, node_id=self.node_id, earlier=earlier)
         if progress.done and self.first_held is None:
@@ -87,14 +91,22 @@ class Wait:
 
     def _look_before(self, seen: ClusterObservation) -> ClusterObservation | None:
         """The last look that lies ``LIVENESS_SECONDS`` back, or the first there is: what was committed then must have reached ZooKeeper by now."""
-        old = [each for each in self._before if (seen.observed_at - each.observed_at).total_seconds() >= LIVENESS_SECONDS]
+        old = [
+            each for each in self._before if (seen.observed_at - each.observed_at).total_seconds() >= LIVENESS_SECONDS
+        ]
         first = next(iter(self._before), None)
         self._before = [*(each for each in self._before if each not in old[:-1]), seen]
         return old[-1] if old else first
 
 
 def wait_for(
-    spec: ClusterSpec, condition: Condition, *, deadline: float, say: Callable[[str], object], node_id: int | None = None, gone: Collection[int] = ()
+    spec: ClusterSpec,
+    condition: Condition,
+    *,
+    deadline: float,
+    say: Callable[[str], object],
+    node_id: int | None = None,
+    gone: Collection[int] = (),
 ) -> ClusterObservation:
     """Wait in this thread; returns the observation that completed the condition."""
     wait = Wait(spec, condition, deadline, say, node_id, gone=gone)

@@ -28,11 +28,16 @@ def named_as_gone(text: str, spec: ClusterSpec) -> frozenset[int]:
     wrong = [word for word in words if not word.isdigit() or int(word) not in spec.controller_ids]
     if wrong:
         ids = ", ".join(map(str, spec.controller_ids))
-        raise Refused(f"'{GONE_TITLE}' names {', '.join(wrong)}; the cluster file's controllers are {ids}", way_out="trigger the rollback again with their ids")
+        raise Refused(
+            f"'{GONE_TITLE}' names {', '.join(wrong)}; the cluster file's controllers are {ids}",
+            way_out="trigger the rollback again with their ids",
+        )
     return frozenset(map(int, words))
 
 
-def examine_the_hosts_of_those_down(spec: ClusterSpec, seen: ClusterObservation, gone: Collection[int]) -> ClusterObservation:
+def examine_the_hosts_of_those_down(
+    spec: ClusterSpec, seen: ClusterObservation, gone: Collection[int]
+) -> ClusterObservation:
     """The same with the hosts of the controllers that are down: each must say so itself, and be there to keep it so."""
     down = [c.id for c in seen.controllers.values() if c.running is False and c.id not in gone]
     return replace(seen, hosts=gather_host_facts(spec, down)) if down else seen

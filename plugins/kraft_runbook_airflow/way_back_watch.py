@@ -33,7 +33,9 @@ class WayBackWatch(ClusterOperator):
         earlier = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
         phase = detect_phase(earlier).phase
         if phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION):
-            raise AirflowSkipException(f"{self.cluster} is in {phase}: ZooKeeper is the only truth, the way back is open")
+            raise AirflowSkipException(
+                f"{self.cluster} is in {phase}: ZooKeeper is the only truth, the way back is open"
+            )
         time.sleep(LIVENESS_SECONDS)
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, with_hosts=True)
         phase = detect_phase(seen).phase
@@ -43,12 +45,22 @@ class WayBackWatch(ClusterOperator):
             alive = dual_write_liveness(earlier, seen)
             results.append(alive)
             stopped = alive.evidence if alive.verdict is Verdict.FAIL else None
-        behind = what_lies_behind(spec, secrets=airflow_secrets()) if phase in DUAL_WRITING and not quorum_is_lost(seen) else None
+        behind = (
+            what_lies_behind(spec, secrets=airflow_secrets())
+            if phase in DUAL_WRITING and not quorum_is_lost(seen)
+            else None
+        )
         plan = way_back(seen, spec, dual_write_stopped=stopped, lies_behind=behind)
         threats = [each for each in results if each.blocks]
         if phase is Phase.FINALIZED and not threats:
             raise AirflowSkipException(f"{self.cluster} is finalized: {plan.why}")
-        what = {"phase": phase.value, "possible": plan.possible, "why": plan.why, "steps": list(plan.steps), "threats": [each.code for each in threats]}
+        what = {
+            "phase": phase.value,
+            "possible": plan.possible,
+            "why": plan.why,
+            "steps": list(plan.steps),
+            "threats": [each.code for each in threats],
+        }
         told = WayBack(
             phase=phase.value,
             possible=plan.possible,
@@ -60,7 +72,10 @@ class WayBackWatch(ClusterOperator):
         )
         record(context, self.cluster, told)
         if not plan.possible or threats:
-            named = [*([] if plan.possible else [f"no: {plan.why}"]), *(f"{c.code} {c.title}: {c.evidence} What to do: {c.fix}" for c in threats)]
+            named = [
+                *([] if plan.possible else [f"no: {plan.why}"]),
+                *(f"{c.code} {c.title}: {c.evidence} What to do: {c.fix}" for c in threats),
+            ]
             raise AirflowFailException(f"the way back of {self.cluster} is closed or about to be:\n" + "\n".join(named))
         self.log.info("Yes: %s%s", plan.why, render_estimate(plan))
         self.log.info("%s", "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)))

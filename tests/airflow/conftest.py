@@ -101,11 +101,22 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     directory, address = tmp_path_factory.mktemp("zookeeper"), f"127.0.0.1:{_free_port()}"
     host, port = address.split(":")
     config = directory / "zookeeper.properties"
-    config.write_text(f"dataDir={directory / 'data'}\nclientPort={port}\nclientPortAddress={host}\nadmin.enableServer=false\n")
+    config.write_text(
+        f"dataDir={directory / 'data'}\nclientPort={port}\nclientPortAddress={host}\nadmin.enableServer=false\n"
+    )
     jars = fetch_jars(load_spec().kafka.version)
     with (directory / "log").open("wb") as log:
         server = subprocess.Popen(
-            [str(java()), "-Xmx128m", "-XX:+ExitOnOutOfMemoryError", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", QUORUM_PEER, str(config)],
+            [
+                str(java()),
+                "-Xmx128m",
+                "-XX:+ExitOnOutOfMemoryError",
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                f"{jars}/*",
+                QUORUM_PEER,
+                str(config),
+            ],
             stdout=log,
             stderr=log,
         )

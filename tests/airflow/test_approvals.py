@@ -32,7 +32,12 @@ from tests.unit.observations import SPEC, observation
 SOON = datetime.now(UTC)
 PASSED = CheckResult("KRB-PRE-001", "the brokers are registered", Severity.BLOCKING, CheckVerdict.PASS, "3 of 3")
 PARITY = ParitySummary(Verdict.MATCH, "p" * 64, 7, SOON.isoformat(), "", "soak")
-PHASE = {Gate.START: Phase.ZOOKEEPER, Gate.DUAL_WRITE: Phase.HYBRID, Gate.FINALIZE: Phase.DUAL_WRITE, Gate.ROLLBACK: Phase.DUAL_WRITE}
+PHASE = {
+    Gate.START: Phase.ZOOKEEPER,
+    Gate.DUAL_WRITE: Phase.HYBRID,
+    Gate.FINALIZE: Phase.DUAL_WRITE,
+    Gate.ROLLBACK: Phase.DUAL_WRITE,
+}
 DAG, RUN = "zk_to_kraft_rollback__lab", "one"
 
 
@@ -52,7 +57,9 @@ class Run:
         self.gate = gate
         seen = observation(PHASE[gate])
         parity = PARITY if gate in (Gate.DUAL_WRITE, Gate.FINALIZE) else None
-        proof = make_proof(gate, seen, SPEC, checks=(PASSED,), parity=parity, rollback=way_back(seen, SPEC), made_at=datetime.now(UTC))
+        proof = make_proof(
+            gate, seen, SPEC, checks=(PASSED,), parity=parity, rollback=way_back(seen, SPEC), made_at=datetime.now(UTC)
+        )
         store_proof(proof)
         self.digest = proof.digest
         now = datetime.now(UTC).isoformat()
@@ -62,14 +69,23 @@ class Run:
             "prove": ("prove", "proven", {"gate": gate.value, "digest": proof.digest}),
             "ask": ("approve", "asked", asked),
             "approve": ("approve", "approved", signed),
-            "parity_again": ("parity_again", "compared", {"verdict": "MATCH", "started_at": datetime.now(UTC).isoformat()}),
+            "parity_again": (
+                "parity_again",
+                "compared",
+                {"verdict": "MATCH", "started_at": datetime.now(UTC).isoformat()},
+            ),
             "confirm": ("confirm", "confirmed", {"gate": gate.value, "digest": proof.digest, "signatures": [signed]}),
         }
         for name in without:
             del self.left[name]
 
     def xcom_pull(self, task_ids: str) -> Any:
-        signed = {"chosen_options": ["Approve"], "approved_by": "operator", "approved_at": datetime.now(UTC).isoformat(), "proof_digest": self.digest}
+        signed = {
+            "chosen_options": ["Approve"],
+            "approved_by": "operator",
+            "approved_at": datetime.now(UTC).isoformat(),
+            "proof_digest": self.digest,
+        }
         return {"digest": self.digest, "verdict": "MATCH", **signed}
 
     def write(self) -> Run:
@@ -78,7 +94,9 @@ class Run:
         return self
 
     def ask(self) -> None:
-        require_confirmation({"ti": self, "params": {"approvals_needed": 1}}, SPEC, self.gate, observation(PHASE[self.gate]))
+        require_confirmation(
+            {"ti": self, "params": {"approvals_needed": 1}}, SPEC, self.gate, observation(PHASE[self.gate])
+        )
 
 
 @pytest.fixture(params=list(Gate))
@@ -92,9 +110,17 @@ def test_a_signed_and_confirmed_gate_lets_its_steps_through(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "why"), [("approve", "0 of 1 approvals"), ("ask", "0 of 1 approvals"), ("confirm", "was not confirmed"), ("prove", "no proof is on record")]
+    ("task", "why"),
+    [
+        ("approve", "0 of 1 approvals"),
+        ("ask", "0 of 1 approvals"),
+        ("confirm", "was not confirmed"),
+        ("prove", "no proof is on record"),
+    ],
 )
-def test_a_task_marked_successful_by_hand_stands_for_nothing_whatever_its_xcom_says(run: Run, task: str, why: str) -> None:
+def test_a_task_marked_successful_by_hand_stands_for_nothing_whatever_its_xcom_says(
+    run: Run, task: str, why: str
+) -> None:
     """Such a task left no record."""
     del run.left[task]
     with pytest.raises(Refused, match=why):
@@ -115,8 +141,12 @@ def test_a_confirmation_to_which_airflow_repeated_no_answer_stands_for_nothing(r
         run.write().ask()
 
 
-@pytest.mark.parametrize("left", [None, {"verdict": "MISMATCH"}, {"verdict": "MATCH", "started_at": (SOON - timedelta(hours=1)).isoformat()}])
-def test_finalizing_demands_the_parity_that_was_proven_after_the_signature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Any) -> None:
+@pytest.mark.parametrize(
+    "left", [None, {"verdict": "MISMATCH"}, {"verdict": "MATCH", "started_at": (SOON - timedelta(hours=1)).isoformat()}]
+)
+def test_finalizing_demands_the_parity_that_was_proven_after_the_signature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Any
+) -> None:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     run = Run(Gate.FINALIZE, "parity_again")
     if left:
@@ -144,28 +174,57 @@ def test_what_airflow_says_of_an_answer_must_be_what_the_evidence_says() -> None
         require_same([signed], {})
     with pytest.raises(Refused, match="404"):
         require_same([signed], {"id-1": {"unread": "404 Not Found"}})
-    for wrong in ({"by": "bob"}, {"by_id": "4"}, {"chosen": ["Reject"]}, {"at": None, "chosen": []}, {"at": (SOON + timedelta(seconds=1)).isoformat()}):
+    for wrong in (
+        {"by": "bob"},
+        {"by_id": "4"},
+        {"chosen": ["Reject"]},
+        {"at": None, "chosen": []},
+        {"at": (SOON + timedelta(seconds=1)).isoformat()},
+    ):
         with pytest.raises(Refused, match="Airflow has: "):
             require_same([signed], {"id-1": {**answer, **wrong}})
 
 
 def report_at(offset: int) -> ParityReport:
-    empty: dict[str, Any] = {"counts": (), "samples": (), "obstacles": (), "against": "ZooKeeper", "migration_epoch": 3, "leader_id": 102, "leader_epoch": 3}
+    empty: dict[str, Any] = {
+        "counts": (),
+        "samples": (),
+        "obstacles": (),
+        "against": "ZooKeeper",
+        "migration_epoch": 3,
+        "leader_id": 102,
+        "leader_epoch": 3,
+    }
     times = {"started_at": SOON, "finished_at": SOON}
-    return ParityReport(cluster="lab", verdict=Verdict.MATCH, migration_offset=offset, end_offset=offset, rounds=1, **empty, **times)
+    return ParityReport(
+        cluster="lab", verdict=Verdict.MATCH, migration_offset=offset, end_offset=offset, rounds=1, **empty, **times
+    )
 
 
-def test_a_gate_shows_the_report_in_the_evidence_and_not_what_an_xcom_points_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_shows_the_report_in_the_evidence_and_not_what_an_xcom_points_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     pulled: dict[str, Any] = {}
     ti = SimpleNamespace(dag_id=DAG, run_id=RUN, xcom_pull=lambda task_ids: pulled)
     report, other = report_at(640), report_at(641)
-    record_for(SPEC.name, DAG, RUN, "parity_in_hybrid", told({"outcome": "compared", **report.to_dict(), "offset": 640, "final": True}))
+    record_for(
+        SPEC.name,
+        DAG,
+        RUN,
+        "parity_in_hybrid",
+        told({"outcome": "compared", **report.to_dict(), "offset": 640, "final": True}),
+    )
     assert load_summary({"ti": ti}, "parity_in_hybrid") is None, "marked successful by hand, it left no value"
     pulled |= {"verdict": "MATCH", "digest": report.digest}
     summary = load_summary({"ti": ti}, "parity_in_hybrid")
     assert summary is not None
-    assert (summary.verdict, summary.digest, summary.offset, summary.task) == ("MATCH", report.digest, 640, "parity_in_hybrid")
+    assert (summary.verdict, summary.digest, summary.offset, summary.task) == (
+        "MATCH",
+        report.digest,
+        640,
+        "parity_in_hybrid",
+    )
     pulled["digest"] = other.digest
     with pytest.raises(Refused, match="is not the one that the task names"):
         load_summary({"ti": ti}, "parity_in_hybrid")
@@ -175,7 +234,9 @@ SIMPLE = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAut
 FAB = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
 
 
-def test_airflow_is_told_ids_where_they_are_known_and_the_gate_looks_itself_where_they_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_airflow_is_told_ids_where_they_are_known_and_the_gate_looks_itself_where_they_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     named = Approvals.model_validate({"users": ["ann", "bob"], "exclude_trigger": True})
     with_ids = Approvals.model_validate({"users": [{"name": "ann", "id": "3"}, {"name": "bob", "id": "7"}]})
     monkeypatch.setenv("AIRFLOW__CORE__AUTH_MANAGER", SIMPLE)
@@ -185,7 +246,9 @@ def test_airflow_is_told_ids_where_they_are_known_and_the_gate_looks_itself_wher
     assert assigned_users(with_ids, excluded=None) == [{"id": "3", "name": "ann"}, {"id": "7", "name": "bob"}]
 
 
-def test_a_gate_that_too_few_could_sign_asks_nobody_and_names_whom_airflow_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_that_too_few_could_sign_asks_nobody_and_names_whom_airflow_does_not_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__AUTH_MANAGER", SIMPLE)
     monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "ann:admin,carl:user")
     seen = observation(Phase.ZOOKEEPER)
@@ -204,14 +267,18 @@ def test_a_gate_that_too_few_could_sign_asks_nobody_and_names_whom_airflow_does_
 
 
 @pytest.mark.parametrize("signed", [True, False])
-def test_what_is_left_in_zookeeper_is_not_deleted_without_a_signature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signed: bool) -> None:
+def test_what_is_left_in_zookeeper_is_not_deleted_without_a_signature(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signed: bool
+) -> None:
     """A cluster that is in ZOOKEEPER already, where leaving KRaft has only a /migration to delete."""
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     settled: list[str] = []
     monkeypatch.setattr(rollback, "observe_settled", lambda spec, **_: observation(Phase.ZOOKEEPER))
     monkeypatch.setattr(rollback, "is_dry_run", lambda: False)
     monkeypatch.setattr(operators, "claim_cluster", lambda *_: None)
-    monkeypatch.setattr(rollback, "settle_in_zookeeper", lambda spec, **_: settled.append(spec.name) or SimpleNamespace(controller=1))
+    monkeypatch.setattr(
+        rollback, "settle_in_zookeeper", lambda spec, **_: settled.append(spec.name) or SimpleNamespace(controller=1)
+    )
     run = Run(Gate.ROLLBACK, *([] if signed else ["approve"])).write()
     leave = rollback.LeaveKraft(task_id="leave", cluster="lab", parity_task="parity")
     context = {"ti": run, "params": {"approvals_needed": 1, "goal": "ZOOKEEPER"}}

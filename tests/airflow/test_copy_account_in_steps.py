@@ -85,7 +85,9 @@ class Evidence:
         self.patch.setattr(report, "give_back", lambda *_: None)
         task = ClosingReport(task_id="closing_report", cluster="lab", goal=Phase.FINALIZED)
         self.patch.setattr(type(task), "log", SimpleNamespace(info=lambda *given: said.append(str(given[-1]))))
-        ti = SimpleNamespace(dag_id=DAG, run_id=RUN, task_id="closing_report", get_task_states=lambda *_, **__: {RUN: {}})
+        ti = SimpleNamespace(
+            dag_id=DAG, run_id=RUN, task_id="closing_report", get_task_states=lambda *_, **__: {RUN: {}}
+        )
         with pytest.raises(AirflowFailException):
             task.act({"ti": ti, "params": {}}, SPEC)
         return self.last(), "\n".join(said)
@@ -98,7 +100,12 @@ def evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evidence:
 
 def test_the_wait_for_the_copy_keeps_its_span_and_no_other_wait_does(evidence: Evidence) -> None:
     kept = evidence.wait(conditions.METADATA_COPIED, copied(SPAN))["copy"]
-    assert (kept["seconds"], kept["records"], kept["began_at"], kept["ended_at"]) == (36.9, 260_000, str(SPAN.began_at), str(SPAN.ended_at))
+    assert (kept["seconds"], kept["records"], kept["began_at"], kept["ended_at"]) == (
+        36.9,
+        260_000,
+        str(SPAN.began_at),
+        str(SPAN.ended_at),
+    )
     assert "copy" not in evidence.wait(conditions.METADATA_COPIED, copied(None))
     assert "copy" not in evidence.wait(conditions.QUORUM_READY, copied(SPAN))
 
@@ -106,7 +113,9 @@ def test_the_wait_for_the_copy_keeps_its_span_and_no_other_wait_does(evidence: E
 def test_the_closing_report_says_how_long_the_copy_took(evidence: Evidence) -> None:
     evidence.wait(conditions.METADATA_COPIED, copied(SPAN))
     closed, said = evidence.close()
-    assert "The metadata's copy took 36.9 s (260,000 records, 7,046 a second, 2026-03-04 10:00:00 to 10:00:36 UTC" in said
+    assert (
+        "The metadata's copy took 36.9 s (260,000 records, 7,046 a second, 2026-03-04 10:00:00 to 10:00:36 UTC" in said
+    )
     assert closed["copy"] in said
 
 
@@ -119,7 +128,9 @@ def test_a_run_that_copied_nothing_does_not_speak_of_it(evidence: Evidence) -> N
 def lay_files(size: Size, controllers: Iterable[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """The hosts of these controllers hold a file of this size; the others none."""
     files = {
-        i: controller_properties(SPEC, SPEC.controller(i), ControllerMode.MIGRATION, also=size.properties) if i in controllers else None
+        i: controller_properties(SPEC, SPEC.controller(i), ControllerMode.MIGRATION, also=size.properties)
+        if i in controllers
+        else None
         for i in SPEC.controller_ids
     }
     hosts = {i: replace(host(SPEC, i, None), config=files[i]) for i in SPEC.controller_ids}
@@ -128,7 +139,12 @@ def lay_files(size: Size, controllers: Iterable[int], monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("settled", "partitions", "size"),
-    [((LARGE, (101,)), 44, LARGE), ((SMALL, (101, 103)), 200_000, SMALL), ((SMALL, ()), 200_000, LARGE), ((SMALL, ()), 44, SMALL)],
+    [
+        ((LARGE, (101,)), 44, LARGE),
+        ((SMALL, (101, 103)), 200_000, SMALL),
+        ((SMALL, ()), 200_000, LARGE),
+        ((SMALL, ()), 44, SMALL),
+    ],
 )
 def test_provisioning_renders_the_size_that_was_settled_or_else_is_counted(
     monkeypatch: pytest.MonkeyPatch, settled: tuple[Size, tuple[int, ...]], partitions: int, size: Size
@@ -141,9 +157,13 @@ def test_provisioning_renders_the_size_that_was_settled_or_else_is_counted(
         return PlaybookResult(playbook, node_id, (), (), 1, {}, BEGAN, BEGAN)
 
     monkeypatch.setattr(operators, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(copy_size, "observe", lambda *_, **__: tree(partitions=partitions)(observation(Phase.ZOOKEEPER)))
+    monkeypatch.setattr(
+        copy_size, "observe", lambda *_, **__: tree(partitions=partitions)(observation(Phase.ZOOKEEPER))
+    )
     monkeypatch.setattr(playbooks, "run_playbook", play)
     lay_files(*settled, monkeypatch)
-    ProvisionController(task_id="provision", cluster="lab", node=102).play(SPEC, observation(Phase.ZOOKEEPER), check=False)
+    ProvisionController(task_id="provision", cluster="lab", node=102).play(
+        SPEC, observation(Phase.ZOOKEEPER), check=False
+    )
     rendered = controller_properties(SPEC, SPEC.controller(102), ControllerMode.MIGRATION, also=size.properties)
     assert written == [("provision_controller", 102, rendered)]

@@ -46,7 +46,13 @@ class Cluster:
     """
 
     def __init__(
-        self, hybrid: Iterable[int], *, dead: Iterable[int] = (), unseen: Iterable[int] = (), ended: Iterable[int] = (), held_by: dict[int, int] | None = None
+        self,
+        hybrid: Iterable[int],
+        *,
+        dead: Iterable[int] = (),
+        unseen: Iterable[int] = (),
+        ended: Iterable[int] = (),
+        held_by: dict[int, int] | None = None,
     ) -> None:
         self.hybrid, self.dead, self.unseen, self.held_by = set(hybrid), set(dead), set(unseen), held_by or {}
         self.ended = set(ended)
@@ -64,8 +70,13 @@ class Cluster:
     def threads(self, _: ClusterSpec, brokers: Iterable[int]) -> dict[int, HostState]:
         hosts = observation(Phase.HYBRID).hosts
         assert was_read(hosts)
-        names = {i: tuple(f"zk-broker-{i}-{name}" for name in (THREADS[:-1] if i in self.dead else THREADS)) for i in brokers}
-        return {i: replace(hosts[i], controller_threads=Unread("no such host") if i in self.unseen else names[i]) for i in brokers}
+        names = {
+            i: tuple(f"zk-broker-{i}-{name}" for name in (THREADS[:-1] if i in self.dead else THREADS)) for i in brokers
+        }
+        return {
+            i: replace(hosts[i], controller_threads=Unread("no such host") if i in self.unseen else names[i])
+            for i in brokers
+        }
 
     def restart(self, _: ClusterSpec, node: int, mode: BrokerMode, **__: object) -> PlaybookResult:
         assert mode is BrokerMode.ZOOKEEPER
@@ -98,7 +109,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the task against a cluster; gives its answer, with the nodes that the evidence names."""
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
 
-    def go(cluster: Cluster, *, left: Any = LONG_AGO, goal: str = "ZOOKEEPER", properties: dict[str, str] | None = None) -> dict[str, Any]:
+    def go(
+        cluster: Cluster, *, left: Any = LONG_AGO, goal: str = "ZOOKEEPER", properties: dict[str, str] | None = None
+    ) -> dict[str, Any]:
         clock = SimpleNamespace(sleep=cluster.sleep, time=lambda: cluster.clock)
         for module in (cut_off_brokers, operators, waiting):
             monkeypatch.setattr(module, "observe", cluster.observe)
@@ -113,7 +126,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         monkeypatch.setattr(rollback, "airflow_secrets", lambda: None)
         monkeypatch.setattr(rollback, "knows_controller", lambda *_, **__: None)
         monkeypatch.setattr(rollback.playbooks, "restart_broker", cluster.restart)
-        for name in ("claim_cluster", "require_confirmation", "begins"):  # these have tests of their own (test_approvals, test_claims)
+        for name in (
+            "claim_cluster",
+            "require_confirmation",
+            "begins",
+        ):  # these have tests of their own (test_approvals, test_claims)
             monkeypatch.setattr(operators, name, lambda *_, **__: None)
         spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **(properties or {})}})
         task = RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster="lab", left_task="leave_kraft")
@@ -150,7 +167,9 @@ def test_one_that_nobody_takes_back_into_sync_fails_the_task_at_the_end(run: Run
 def test_what_is_not_in_sync_keeps_other_brokers_from_a_restart_but_not_one_that_is_cut_off(run: Run) -> None:
     cluster = Cluster((1, 2), dead=(1,), held_by={3: 1})
     cluster.restarted, cluster.out_of_sync = [], {3: 7}
-    usual = RestartBrokerBack(task_id="back", cluster="lab", node=1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER)
+    usual = RestartBrokerBack(
+        task_id="back", cluster="lab", node=1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER
+    )
     with pytest.raises(Refused, match="broker 3: 7"):
         usual.require_others_in_sync(cluster.observe())
     assert run(cluster)["restarted"] == [1]
@@ -195,7 +214,9 @@ def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run: Run) -> 
         (LONG_AGO, {}, 0),
     ],
 )
-def test_the_threads_are_given_the_time_to_notice_their_new_controller(run: Run, left: Any, properties: dict[str, str], seconds: float) -> None:
+def test_the_threads_are_given_the_time_to_notice_their_new_controller(
+    run: Run, left: Any, properties: dict[str, str], seconds: float
+) -> None:
     """Looked at before, a thread that is about to die still lives."""
     cluster = Cluster((1,))
     looked_at: list[float] = []

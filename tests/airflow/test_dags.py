@@ -47,11 +47,16 @@ def test_every_node_is_a_task_group_of_its_phase(migration):
     for broker in (1, 2, 3):
         assert {f"roll_brokers_to_hybrid.broker_{broker}", f"roll_brokers_to_kraft.broker_{broker}"} <= groups
     for controller in (101, 102, 103):
-        assert {f"provision_controllers.controller_{controller}", f"finalize_controllers.controller_{controller}"} <= groups
+        assert {
+            f"provision_controllers.controller_{controller}",
+            f"finalize_controllers.controller_{controller}",
+        } <= groups
 
 
 def test_the_demo_looks_at_each_gate_of_the_migration_and_at_no_other(migration):
-    assert {f"gate_{gate.value}" for gate in FORWARD} == {group for group in migration.task_group_dict if group.startswith("gate_")}
+    assert {f"gate_{gate.value}" for gate in FORWARD} == {
+        group for group in migration.task_group_dict if group.startswith("gate_")
+    }
 
 
 def test_brokers_are_rolled_one_by_one_each_only_after_the_one_before_is_in_sync(migration):
@@ -70,11 +75,17 @@ def test_a_restart_ends_where_the_broker_is_registered_in_its_mode_and_in_sync(m
         "roll_brokers_to_zookeeper": conditions.BROKER_IN_ZOOKEEPER_MODE,
     }
     sensors = [task for dag in (migration, rollback) for task in dag.tasks if task.task_id.endswith(".in_sync")]
-    assert {task.task_id for task in sensors} == {f"{roll}.broker_{broker}.in_sync" for roll in registered for broker in (1, 2, 3)}
+    assert {task.task_id for task in sensors} == {
+        f"{roll}.broker_{broker}.in_sync" for roll in registered for broker in (1, 2, 3)
+    }
     for task in sensors:
         first = registered[task.task_id.partition(".")[0]]
         given = task.start_trigger_args.trigger_kwargs
-        assert (given["condition"], given["first"][0], f"broker_{given['node_id']}" in task.task_id) == (conditions.BROKER_IN_SYNC.name, first.name, True)
+        assert (given["condition"], given["first"][0], f"broker_{given['node_id']}" in task.task_id) == (
+            conditions.BROKER_IN_SYNC.name,
+            first.name,
+            True,
+        )
 
 
 @pytest.mark.parametrize(
@@ -110,10 +121,17 @@ WITHOUT_AN_ANSWER = ("defaults", "response_timeout", "execution_timeout")
 
 
 def test_no_gate_has_a_default_or_a_time_out(migration, rollback):
-    approvals = [task for dag in (migration, rollback) for task in dag.tasks if task.task_id.rpartition(".")[2] in APPROVE_TASKS]
-    assert {task.task_id for task in approvals} == {f"gate_{gate.value}.{task}" for gate in Gate for task in APPROVE_TASKS}
+    approvals = [
+        task for dag in (migration, rollback) for task in dag.tasks if task.task_id.rpartition(".")[2] in APPROVE_TASKS
+    ]
+    assert {task.task_id for task in approvals} == {
+        f"gate_{gate.value}.{task}" for gate in Gate for task in APPROVE_TASKS
+    }
     for given in (approval.partial_kwargs for approval in approvals):
-        made = ApprovalGate(task_id="asked", **{name: given[name] for name in {"cluster", "gate", "number", *WITHOUT_AN_ANSWER} & given.keys()})
+        made = ApprovalGate(
+            task_id="asked",
+            **{name: given[name] for name in {"cluster", "gate", "number", *WITHOUT_AN_ANSWER} & given.keys()},
+        )
         assert [getattr(made, name) for name in WITHOUT_AN_ANSWER] == [None] * 3
 
 
@@ -145,7 +163,9 @@ def test_a_cluster_file_that_cant_be_used_becomes_a_dag_that_says_so_and_harms_n
 def test_the_parity_check_is_scheduled_where_the_cluster_file_says_so(tmp_path, monkeypatch):
     lab = (ROOT / "include" / "clusters" / "lab.yaml").read_text() + '\nparity_schedule: "@hourly"\n'
     (tmp_path / "lab.yaml").write_text(lab)
-    assert dags_of("metadata_parity_check.py", tmp_path, monkeypatch)["metadata_parity_check__lab"].schedule == "@hourly"
+    assert (
+        dags_of("metadata_parity_check.py", tmp_path, monkeypatch)["metadata_parity_check__lab"].schedule == "@hourly"
+    )
 
 
 @pytest.fixture
@@ -155,7 +175,9 @@ def rollback(monkeypatch) -> DAG:
 
 def test_the_way_back_asks_a_person_before_anything_changes(rollback):
     for task in rollback.tasks:
-        changes = task.task_id.startswith(("restore_quorum", "roll_brokers", "leave_kraft", "restart_cut_off", "set_controllers_aside"))
+        changes = task.task_id.startswith(
+            ("restore_quorum", "roll_brokers", "leave_kraft", "restart_cut_off", "set_controllers_aside")
+        )
         assert ("gate_rollback.confirm" in upstream(rollback, task.task_id)) is (
             changes or task.task_id in {"parity_before_leaving", "verify", "closing_report"}
         )
@@ -164,7 +186,9 @@ def test_the_way_back_asks_a_person_before_anything_changes(rollback):
 def test_kraft_is_left_after_parity_with_every_broker_back_in_migration_mode_and_before_any_goes_to_zookeeper(rollback):
     before = upstream(rollback, "leave_kraft")
     assert {"parity_before_leaving", *(f"roll_brokers_back_to_hybrid.broker_{i}.in_sync" for i in (1, 2, 3))} <= before
-    assert {"leave_kraft", "restart_cut_off_brokers"} <= upstream(rollback, "roll_brokers_to_zookeeper.broker_1.restart")
+    assert {"leave_kraft", "restart_cut_off_brokers"} <= upstream(
+        rollback, "roll_brokers_to_zookeeper.broker_1.restart"
+    )
     assert "roll_brokers_to_zookeeper.broker_3.in_sync" in upstream(rollback, "set_controllers_aside.controller_101")
 
 
@@ -174,7 +198,9 @@ def test_whether_the_cluster_can_go_back_is_asked_on_a_schedule(monkeypatch):
     assert [t.task_id for t in watch.tasks] == ["can_it_go_back"]
 
 
-@pytest.mark.parametrize("file", ["zk_to_kraft_migration.py", "zk_to_kraft_rollback.py", "way_back_watch.py", "metadata_parity_check.py"])
+@pytest.mark.parametrize(
+    "file", ["zk_to_kraft_migration.py", "zk_to_kraft_rollback.py", "way_back_watch.py", "metadata_parity_check.py"]
+)
 def test_a_cluster_whose_file_names_no_zookeeper_has_no_dag_that_needs_one(file, tmp_path, monkeypatch):
     text = (ROOT / "include" / "clusters" / "lab.yaml").read_text()
     before, _, rest = text.partition("zookeeper:\n")

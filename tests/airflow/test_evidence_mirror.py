@@ -53,7 +53,15 @@ def test_each_record_becomes_one_object_named_by_its_place_and_digest(store, her
     write(3)
     records = read_records(here, RUN)
     assert held(store) == {f"{r.sequence:06d}-{r.digest}.json": r.to_line().encode() + b"\n" for r in records}
-    assert records[0].body == {"cluster": "lab", "dag": "dag", "run": "run:1", "task": "group.task", "outcome": "began", "dry_run": False, "host": "worker-0"}
+    assert records[0].body == {
+        "cluster": "lab",
+        "dag": "dag",
+        "run": "run:1",
+        "task": "group.task",
+        "outcome": "began",
+        "dry_run": False,
+        "host": "worker-0",
+    }
 
 
 def test_what_is_there_is_not_written_again(store, here, monkeypatch):
@@ -61,7 +69,9 @@ def test_what_is_there_is_not_written_again(store, here, monkeypatch):
     written = []
     files = type(store.fs)
     put = files.pipe_file
-    monkeypatch.setattr(files, "pipe_file", lambda self, path, data: (written.append(path.rpartition("/")[2]), put(self, path, data))[1])
+    monkeypatch.setattr(
+        files, "pipe_file", lambda self, path, data: (written.append(path.rpartition("/")[2]), put(self, path, data))[1]
+    )
     write(1)
     assert written == [f"000003-{read_records(here, RUN)[3].digest}.json"]
     assert mirror(here, RUN) == 0

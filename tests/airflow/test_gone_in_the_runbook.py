@@ -13,7 +13,15 @@ from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook_airflow import cut_off_brokers, operators, parity, report, rollback, second_look, waiting
 from kraft_runbook_airflow.report import ClosingReport
-from kraft_runbook_airflow.rollback import LeaveKraft, PlanRollback, ProveBeforeLeaving, RestartBrokerBack, RestoreQuorum, SetControllerAside, VerifyRollback
+from kraft_runbook_airflow.rollback import (
+    LeaveKraft,
+    PlanRollback,
+    ProveBeforeLeaving,
+    RestartBrokerBack,
+    RestoreQuorum,
+    SetControllerAside,
+    VerifyRollback,
+)
 from kraft_runbook_airflow.sensors import ClusterSensor
 from kraft_runbook_airflow.triggers import ClusterConditionTrigger
 from kraft_runbook_airflow.waiting import wait_for
@@ -27,7 +35,9 @@ class Looked(Exception):
 TASKS: dict[str, Callable[[], Any]] = {
     "plan": lambda: PlanRollback(task_id="t", cluster="lab"),
     "restore_quorum": lambda: RestoreQuorum(task_id="t", cluster="lab"),
-    "restart": lambda: RestartBrokerBack(task_id="t", cluster="lab", node=1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER),
+    "restart": lambda: RestartBrokerBack(
+        task_id="t", cluster="lab", node=1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER
+    ),
     "leave_kraft": lambda: LeaveKraft(task_id="t", cluster="lab", parity_task="p"),
     "cut_off": lambda: cut_off_brokers.RestartCutOffBrokers(task_id="t", cluster="lab", left_task="l"),
     "set_aside": lambda: SetControllerAside(task_id="t", cluster="lab", node=101),
@@ -45,7 +55,11 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("observe", "observe_settled"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, look)
-        for name, value in (("airflow_secrets", lambda: None), ("is_dry_run", lambda: False), ("cluster_spec", lambda _: SPEC)):
+        for name, value in (
+            ("airflow_secrets", lambda: None),
+            ("is_dry_run", lambda: False),
+            ("cluster_spec", lambda _: SPEC),
+        ):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(operators.ClusterOperator, "claim", lambda *_: None)
@@ -73,7 +87,12 @@ def test_so_does_its_parity(looks: None, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_so_do_its_waits(looks: None) -> None:
     back = ClusterSensor(
-        task_id="w", cluster="lab", condition=conditions.BROKER_BACK_IN_MIGRATION_MODE, deadline=9, node=1, step=Step.ROLL_BROKERS_BACK_TO_HYBRID
+        task_id="w",
+        cluster="lab",
+        condition=conditions.BROKER_BACK_IN_MIGRATION_MODE,
+        deadline=9,
+        node=1,
+        step=Step.ROLL_BROKERS_BACK_TO_HYBRID,
     )
     kwargs = back.start_trigger_args.trigger_kwargs or {}
     assert kwargs["gone"] == "{{ params.gone_controllers or '' }}"

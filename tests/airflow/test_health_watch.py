@@ -48,7 +48,9 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
             yield spoil.get(number, lambda each: each)(NOT_ASKED(seen))
             number += 1
 
-    def go(seconds: float, *, spoil: dict[int, Spoil] | None = None, hosts: Hosts = FINE, dead_from: float = 1e9) -> str | None:
+    def go(
+        seconds: float, *, spoil: dict[int, Spoil] | None = None, hosts: Hosts = FINE, dead_from: float = 1e9
+    ) -> str | None:
         began, seen = now[0], looks(spoil or {}, dead_from)
         monkeypatch.setattr(triggers, "observe", lambda *_, **__: next(seen))
         monkeypatch.setattr(disk_watch, "read_controllers", lambda _: hosts)
@@ -72,7 +74,12 @@ def test_a_healthy_watch_lasts_its_time_and_ends_well(watch: Watch) -> None:
 
 def test_a_file_without_the_flag_ends_the_watch_at_its_first_reading(watch: Watch) -> None:
     broken = watch(3600, hosts=UNFLAGGED)
-    assert broken is not None and broken.startswith("KRB-PRE-047") and SPEC.controller(102).config_file in broken and "What to do: put back" in broken
+    assert (
+        broken is not None
+        and broken.startswith("KRB-PRE-047")
+        and SPEC.controller(102).config_file in broken
+        and "What to do: put back" in broken
+    )
     assert watch.ended_at < 10
 
 

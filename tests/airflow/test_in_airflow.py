@@ -50,7 +50,12 @@ def test_an_approval_lets_the_step_run_and_shows_what_was_proven(scene):
     signed = client.xcom("gate_anyone", run_id, APPROVE)
     assert (signed["approved_by"], signed["proof_digest"]) == ("operator", digest)
     approved, confirmed = (scene.record("gate_anyone", run_id, outcome) for outcome in ("approved", "confirmed"))
-    assert (approved["by"], approved["by_id"], approved["digest"], approved["try_number"]) == ("operator", "operator", digest, 1)
+    assert (approved["by"], approved["by_id"], approved["digest"], approved["try_number"]) == (
+        "operator",
+        "operator",
+        digest,
+        1,
+    )
     assert [(s["by"], s["task_instance"]) for s in confirmed["signatures"]] == [("operator", approved["task_instance"])]
 
 
@@ -93,7 +98,12 @@ def test_an_xcom_written_by_hand_signs_nothing(scene):
     run_id = reach_gate(scene, "gate_anyone")
     client = scene.as_user("operator")
     digest = proven(scene, run_id)
-    forged = {"proof_digest": digest, "chosen_options": ["Approve"], "approved_by": "operator", "approved_at": datetime.now(UTC).isoformat()}
+    forged = {
+        "proof_digest": digest,
+        "chosen_options": ["Approve"],
+        "approved_by": "operator",
+        "approved_at": datetime.now(UTC).isoformat(),
+    }
     client.write_xcom("gate_anyone", run_id, APPROVE, forged)
     client.mark("gate_anyone", run_id, APPROVE, "success")
     assert scene.wait("gate_anyone", run_id, CONFIRM, ENDED) == "failed"
@@ -128,7 +138,9 @@ def test_a_stale_proof_is_refused(scene):
     time.sleep(0.6)  # the cluster file lets a proof hold for half a second
     scene.as_user("operator").answer("gate_hasty", run_id, APPROVE, "Approve")
     assert scene.wait("gate_hasty", run_id, CONFIRM, ENDED) == "failed"
-    assert "holds for 0 s" in scene.log("gate_hasty", run_id, CONFIRM) or "s old and holds for" in scene.log("gate_hasty", run_id, CONFIRM)
+    assert "holds for 0 s" in scene.log("gate_hasty", run_id, CONFIRM) or "s old and holds for" in scene.log(
+        "gate_hasty", run_id, CONFIRM
+    )
 
 
 def test_a_proof_with_an_objection_is_never_put_before_a_person(scene):

@@ -52,7 +52,9 @@ class Check:
             return {"verdict": "MATCH", "report": str(full)}
 
         monkeypatch.setattr(parity_check, "recheck", recheck)
-        monkeypatch.setattr(parity_check, "save_proven", lambda path, spec, proved, **_: self.kept.append(proved.against))
+        monkeypatch.setattr(
+            parity_check, "save_proven", lambda path, spec, proved, **_: self.kept.append(proved.against)
+        )
         monkeypatch.setattr(ParityOperator, "compare", compare)
         monkeypatch.setattr(parity, "record", lambda context, cluster, what: self.recorded.append(what.body()))
         for module in (parity, parity_check):
@@ -76,20 +78,26 @@ def test_what_changed_is_enough_while_it_matches(tmp_path: Path, monkeypatch: py
     assert check.kept == []  # the state that was proven stays the one of the last full comparison
 
 
-def test_everything_is_compared_and_kept_where_nothing_was_proven_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_is_compared_and_kept_where_nothing_was_proven_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     check = Check(NoProof("there is no proven state", way_out="run a full comparison"), tmp_path, monkeypatch)
     check.run()
     assert (check.asked, check.kept) == (["what changed", "everything"], ["ZooKeeper"])
 
 
 def test_only_everything_accuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    unsure = report(against="ZooKeeper, as far as it was touched", obstacles=(Obstacle("the log is gone", "run again"),))
+    unsure = report(
+        against="ZooKeeper, as far as it was touched", obstacles=(Obstacle("the log is gone", "run again"),)
+    )
     check = Check(unsure, tmp_path, monkeypatch)
     check.run()
     assert check.asked == ["what changed", "everything"]
 
 
-def test_a_run_may_ask_for_everything_and_a_finalized_cluster_has_no_changes_to_look_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_may_ask_for_everything_and_a_finalized_cluster_has_no_changes_to_look_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     check = Check(CHANGED, tmp_path, monkeypatch)
     check.run(full=True)
     check.run(phase=Phase.FINALIZED)

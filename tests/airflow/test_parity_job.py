@@ -21,7 +21,9 @@ from kraft_runbook_airflow.parity import ParityOperator
 from tests.unit.observations import SPEC
 
 CONTEXT: dict[str, Any] = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="parity")}
-WITH_CONNECTION = SPEC.model_copy(update={"metrics": MetricsSource(username="x", password=SecretRef(airflow_connection="metrics"))})
+WITH_CONNECTION = SPEC.model_copy(
+    update={"metrics": MetricsSource(username="x", password=SecretRef(airflow_connection="metrics"))}
+)
 
 
 class Job:
@@ -32,7 +34,9 @@ class Job:
         patch.setattr(parity, "airflow_secrets", lambda: lambda ref: "hunter2")
         patch.setattr(spark_submit, "kube_client", object(), raising=False)
 
-    def compare(self, master: str, deploy_mode: str | None, spec: Any = WITH_CONNECTION, binary: str = "/nowhere/spark-submit") -> str:
+    def compare(
+        self, master: str, deploy_mode: str | None, spec: Any = WITH_CONNECTION, binary: str = "/nowhere/spark-submit"
+    ) -> str:
         """Start it with such a Spark connection. Returns what a person is told."""
         connection = {"master": master, "deploy_mode": deploy_mode, "spark_binary": binary}
         connection |= dict.fromkeys(("queue", "namespace", "principal", "keytab"))
@@ -59,7 +63,9 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     return Job(tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize(("master", "deploy_mode"), [("yarn", None), ("yarn", "client"), ("k8s://https://h:6443", "client")])
+@pytest.mark.parametrize(
+    ("master", "deploy_mode"), [("yarn", None), ("yarn", "client"), ("k8s://https://h:6443", "client")]
+)
 def test_passwords_never_stand_in_the_arguments_of_spark_submit(job: Job, master: str, deploy_mode: str | None) -> None:
     told = job.compare(master, deploy_mode)
     assert told.startswith("refused: ") and f"spark_default leads to {master}" in told
@@ -67,7 +73,9 @@ def test_passwords_never_stand_in_the_arguments_of_spark_submit(job: Job, master
 
 
 @pytest.mark.parametrize(("master", "deploy_mode"), [("local[2]", None), ("spark://h:7077", "client")])
-def test_passwords_go_by_the_environment_where_spark_submit_passes_it(job: Job, master: str, deploy_mode: str | None) -> None:
+def test_passwords_go_by_the_environment_where_spark_submit_passes_it(
+    job: Job, master: str, deploy_mode: str | None
+) -> None:
     job.compare(master, deploy_mode)
     ((command, environment),) = job.started
     assert "hunter2" in environment["AIRFLOW_CONN_METRICS"] and "hunter2" not in " ".join(command)

@@ -40,12 +40,16 @@ def blocking(monkeypatch: pytest.MonkeyPatch, seen: ClusterObservation) -> dict[
 
 
 @pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE])
-def test_a_znode_that_keeps_a_restarted_broker_down_is_named_before_any_is_restarted(monkeypatch: pytest.MonkeyPatch, phase: Phase) -> None:
+def test_a_znode_that_keeps_a_restarted_broker_down_is_named_before_any_is_restarted(
+    monkeypatch: pytest.MonkeyPatch, phase: Phase
+) -> None:
     seen = tree(faults={Consequence.BROKER_STAYS_DOWN: Found(1, (QUOTA,))})(observation(phase))
     assert blocking(monkeypatch, seen) == {"KRB-GATE-012": f"a broker would not come up: 1: {QUOTA}"}
 
 
-def test_configs_that_zookeeper_can_t_hold_are_a_risk_of_the_way_back_and_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configs_that_zookeeper_can_t_hold_are_a_risk_of_the_way_back_and_no_obstacle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen = with_quorum(kraft_only_configs=("groups orders",))(observation(Phase.HYBRID))
     assert blocking(monkeypatch, seen) == {}
     plan = way_back(seen, SPEC)
@@ -55,5 +59,7 @@ def test_configs_that_zookeeper_can_t_hold_are_a_risk_of_the_way_back_and_no_obs
 
 @pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE])
 def test_what_only_a_copy_chokes_on_keeps_nobody_from_going_back(monkeypatch: pytest.MonkeyPatch, phase: Phase) -> None:
-    faults = {each: Found(1, ("/config/x (a problem)",)) for each in Consequence if each is not Consequence.BROKER_STAYS_DOWN}
+    faults = {
+        each: Found(1, ("/config/x (a problem)",)) for each in Consequence if each is not Consequence.BROKER_STAYS_DOWN
+    }
     assert blocking(monkeypatch, tree(faults=faults)(observation(phase))) == {}

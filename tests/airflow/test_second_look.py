@@ -56,9 +56,15 @@ def test_an_election_does_not_stop_a_gate(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(
     ("seen", "code"),
-    [(ELECTION, "KRB-GATE-006"), (broker(2, running=False)(WELL), "KRB-PRE-004"), (part(topics_apart=apart(["lost"]))(WELL), "KRB-GATE-004")],
+    [
+        (ELECTION, "KRB-GATE-006"),
+        (broker(2, running=False)(WELL), "KRB-PRE-004"),
+        (part(topics_apart=apart(["lost"]))(WELL), "KRB-GATE-004"),
+    ],
 )
-def test_what_lasts_blocks_after_a_few_looks(monkeypatch: pytest.MonkeyPatch, seen: ClusterObservation, code: str) -> None:
+def test_what_lasts_blocks_after_a_few_looks(
+    monkeypatch: pytest.MonkeyPatch, seen: ClusterObservation, code: str
+) -> None:
     looks = Looks(monkeypatch, seen)
     assert code in looks.blocking(earlier=seen)
     assert len(looks.told) == N - 1

@@ -50,10 +50,14 @@ def test_spark_ends_with_its_task_though_the_task_is_killed(tmp_path: Path) -> N
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "JOB_PID": str(job),
         "AIRFLOW_HOME": str(tmp_path / "airflow"),
-        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
+            {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
+        ),
         "PYTHONPATH": f"{ROOT / 'include'}:{ROOT / 'plugins'}",
     }
-    with subprocess.Popen([sys.executable, "-c", TASK], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as task:
+    with subprocess.Popen(
+        [sys.executable, "-c", TASK], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as task:
         pid = wait_for(job, task)
         assert lives(pid)
         task.kill()

@@ -47,7 +47,9 @@ def test_a_broker_left_in_migration_mode_is_refused_before_a_controller_is_forma
         provision().guard({}, SPEC, seen)
 
 
-def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     left = tmp_path / "tmp" / "kraft-runbook-run-left"
@@ -84,17 +86,26 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[ClusterObservation]:
 
 def standing(seen: ClusterObservation, seconds: float, *, at: int = 990) -> ClusterObservation:
     """``seconds`` later the log has gone on and /migration is at this offset."""
-    return later(zookeeper(migration=MigrationZnode(at, 101, 4, 4))(with_quorum(high_watermark=1000 + 2 * int(seconds))(seen)), seconds)
+    return later(
+        zookeeper(migration=MigrationZnode(at, 101, 4, 4))(with_quorum(high_watermark=1000 + 2 * int(seconds))(seen)),
+        seconds,
+    )
 
 
 @pytest.mark.parametrize("in_kraft", [(), (1, 2)], ids=["the first broker", "in the middle of the roll"])
-def test_no_broker_leaves_zookeeper_once_dual_write_has_died(looks: list[ClusterObservation], in_kraft: tuple[int, ...]) -> None:
+def test_no_broker_leaves_zookeeper_once_dual_write_has_died(
+    looks: list[ClusterObservation], in_kraft: tuple[int, ...]
+) -> None:
     """The way back closes there: each restart is refused, and the broker is left as it is."""
     seen = both(*(broker(i, mode=BrokerMode.KRAFT) for i in in_kraft))(observation(Phase.HYBRID))
     looks[:] = [standing(seen, 3), standing(seen, 6), standing(seen, 9)]
-    with pytest.raises(Refused, match=r"KRB-DW-001.*FAIL.*stood at offset 990 for 9\.0 s.*could not go back") as refused:
+    with pytest.raises(
+        Refused, match=r"KRB-DW-001.*FAIL.*stood at offset 990 for 9\.0 s.*could not go back"
+    ) as refused:
         to_kraft(3).guard({}, SPEC, standing(seen, 0))
-    assert "Create the missing znodes" in refused.value.way_out and "This broker was not touched" in refused.value.way_out
+    assert (
+        "Create the missing znodes" in refused.value.way_out and "This broker was not touched" in refused.value.way_out
+    )
 
 
 def test_where_zookeeper_can_t_be_read_no_broker_leaves_it(looks: list[ClusterObservation]) -> None:
@@ -126,7 +137,9 @@ def test_a_clean_start_is_not_refused() -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE])
-def test_a_controller_that_came_down_after_the_copy_is_provisioned_anew_only_beside_a_majority_that_holds_everything(phase: Phase) -> None:
+def test_a_controller_that_came_down_after_the_copy_is_provisioned_anew_only_beside_a_majority_that_holds_everything(
+    phase: Phase,
+) -> None:
     """Formatted anew it has forgotten what it acknowledged: its vote could elect one that lacks it."""
     down = Unread("it does not run")
     seen = a_controller(101, running=False, mode=down, metrics=down)(with_quorum(leader_id=102)(observation(phase)))
@@ -143,7 +156,9 @@ def test_a_controller_that_came_down_after_the_copy_is_provisioned_anew_only_bes
 
 
 @pytest.mark.parametrize("mode", [BrokerMode.HYBRID, BrokerMode.ZOOKEEPER])
-def test_on_the_way_back_a_controller_that_lost_its_file_and_does_not_run_stops_no_restart(monkeypatch: pytest.MonkeyPatch, mode: BrokerMode) -> None:
+def test_on_the_way_back_a_controller_that_lost_its_file_and_does_not_run_stops_no_restart(
+    monkeypatch: pytest.MonkeyPatch, mode: BrokerMode
+) -> None:
     """Its host was made anew: it can't start, so it can't lead. The plan says yes to it, and so must each restart behind the plan."""
     guards = list[Guard]()
     monkeypatch.setattr(playbooks, "run_playbook", lambda *_, guard, **__: guards.append(guard))
@@ -165,5 +180,7 @@ def test_where_no_controller_is_left_for_last_the_evidence_says_so(monkeypatch: 
     monkeypatch.setattr(finalization, "record", lambda _, *what: told.append(what))
     last: Any = FinalizeActiveController(task_id="restart", cluster="lab")
     assert last.act({}, SPEC) == {"restarted": []}
-    what = AlreadyDone(phase="FINALIZED", step="finalize_controllers", why="every controller runs without the migration flag")
+    what = AlreadyDone(
+        phase="FINALIZED", step="finalize_controllers", why="every controller runs without the migration flag"
+    )
     assert told == [("lab", what)]

@@ -104,28 +104,45 @@ PARAMS = {
     "metadata_parity_check__lab": {"dry_run": False, "full": False},
     "way_back_watch__lab": {"dry_run": False},
     "zk_to_kraft_migration__lab": {"dry_run": False, "soak_minutes": 60, "approvals_needed": 1},
-    "zk_to_kraft_rollback__lab": {"dry_run": False, "goal": "ZOOKEEPER", "gone_controllers": None, "approvals_needed": 1},
+    "zk_to_kraft_rollback__lab": {
+        "dry_run": False,
+        "goal": "ZOOKEEPER",
+        "gone_controllers": None,
+        "approvals_needed": 1,
+    },
 }
 
 WAITS = {
     "provision_controllers.quorum_ready": (None, "quorum_ready", None, "{{ params.dry_run }}"),
     "await_metadata_copy": (None, "metadata_copied", None, "{{ params.dry_run }}"),
     "finalize_controllers.finalized": (None, "finalized", None, "{{ params.dry_run }}"),
-    **{f"finalize_controllers.controller_{i}.caught_up": (None, "controller_caught_up", i, "{{ params.dry_run }}") for i in (101, 102, 103)},
+    **{
+        f"finalize_controllers.controller_{i}.caught_up": (None, "controller_caught_up", i, "{{ params.dry_run }}")
+        for i in (101, 102, 103)
+    },
     **{
         f"{roll}.broker_{i}.in_sync": (first, "broker_in_sync", i, rehearsed)
         for roll, first, rehearsed in (
             ("roll_brokers_to_hybrid", "broker_registered_as_migrating", "{{ params.dry_run }}"),
             ("roll_brokers_to_kraft", "broker_registered_in_kraft", "{{ params.dry_run }}"),
             ("roll_brokers_back_to_hybrid", "broker_back_in_migration_mode", "{{ params.dry_run }}"),
-            ("roll_brokers_to_zookeeper", "broker_in_zookeeper_mode", "{{ params.dry_run or params.goal == 'HYBRID' }}"),
+            (
+                "roll_brokers_to_zookeeper",
+                "broker_in_zookeeper_mode",
+                "{{ params.dry_run or params.goal == 'HYBRID' }}",
+            ),
         )
         for i in (1, 2, 3)
     },
 }
 """A wait: what must hold first, what then, of which node, and when the run leaves it out."""
 
-LEFT_OUT_WITH_GOAL_HYBRID = {Step.DEPROVISION_CONTROLLERS, Step.LEAVE_KRAFT, Step.ROLL_BROKERS_TO_ZOOKEEPER, Step.SET_CONTROLLERS_ASIDE}
+LEFT_OUT_WITH_GOAL_HYBRID = {
+    Step.DEPROVISION_CONTROLLERS,
+    Step.LEAVE_KRAFT,
+    Step.ROLL_BROKERS_TO_ZOOKEEPER,
+    Step.SET_CONTROLLERS_ASIDE,
+}
 
 ASKED = {
     Gate.START: "start the migration to KRaft?",
@@ -159,7 +176,11 @@ LAST_WORDS = {
 def dags(monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
     """Every DAG of every DAG file, for the lab's cluster file."""
     files = sorted((ROOT / "dags").glob("*.py"))
-    return {dag_id: dag for file in files for dag_id, dag in dags_of(file.name, ROOT / "include" / "clusters", monkeypatch).items()}
+    return {
+        dag_id: dag
+        for file in files
+        for dag_id, dag in dags_of(file.name, ROOT / "include" / "clusters", monkeypatch).items()
+    }
 
 
 def test_each_dag_has_these_tasks_in_this_order(dags: dict[str, DAG]) -> None:
@@ -174,17 +195,26 @@ def _edge(line: str) -> tuple[str, set[str]]:
 
 def test_each_dag_has_these_parameters_and_schedule(dags: dict[str, DAG]) -> None:
     assert {dag_id: dag.params.dump() for dag_id, dag in dags.items()} == PARAMS
-    assert {dag_id: dag.schedule for dag_id, dag in dags.items()} == dict.fromkeys(PARAMS) | {"way_back_watch__lab": "*/10 * * * *"}
+    assert {dag_id: dag.schedule for dag_id, dag in dags.items()} == dict.fromkeys(PARAMS) | {
+        "way_back_watch__lab": "*/10 * * * *"
+    }
 
 
 def test_only_the_closing_report_runs_whatever_happened(dags: dict[str, DAG]) -> None:
     rules = {(dag_id, task.task_id): str(task.trigger_rule.value) for dag_id, dag in dags.items() for task in dag.tasks}
-    assert {at for at, rule in rules.items() if rule == "all_done"} == {(dag_id, task) for dag_id, tasks in ALL_DONE.items() for task in tasks}
+    assert {at for at, rule in rules.items() if rule == "all_done"} == {
+        (dag_id, task) for dag_id, tasks in ALL_DONE.items() for task in tasks
+    }
     assert set(rules.values()) == {"all_success", "all_done"}
 
 
 def test_each_wait_waits_for_this(dags: dict[str, DAG]) -> None:
-    sensors = [task for dag in dags.values() for task in dag.tasks if getattr(task, "start_from_trigger", False) and hasattr(task, "condition")]
+    sensors = [
+        task
+        for dag in dags.values()
+        for task in dag.tasks
+        if getattr(task, "start_from_trigger", False) and hasattr(task, "condition")
+    ]
     found = {each.task_id: (each.first and each.first[0], each.condition, each.node, each.rehearse) for each in sensors}
     assert found == WAITS
 
@@ -192,7 +222,9 @@ def test_each_wait_waits_for_this(dags: dict[str, DAG]) -> None:
 def test_a_cluster_file_that_cant_be_used_has_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bad.yaml").write_text("name: bad\n")
     made = dags_of("zk_to_kraft_migration.py", tmp_path, monkeypatch)
-    assert {dag_id: [task.task_id for task in dag.tasks] for dag_id, dag in made.items()} == {"cluster_file_problem__bad": ["problem"]}
+    assert {dag_id: [task.task_id for task in dag.tasks] for dag_id, dag in made.items()} == {
+        "cluster_file_problem__bad": ["problem"]
+    }
 
 
 @pytest.mark.parametrize("step", Step)
@@ -205,7 +237,9 @@ def test_a_rollback_to_hybrid_leaves_out_these_steps(step: Step) -> None:
 
 @pytest.mark.parametrize("gate", Gate)
 def test_each_gate_asks_this(gate: Gate) -> None:
-    asked = {number: ApprovalGate(task_id="asked", cluster="lab", gate=gate, number=number).subject for number in (1, 2)}
+    asked = {
+        number: ApprovalGate(task_id="asked", cluster="lab", gate=gate, number=number).subject for number in (1, 2)
+    }
     assert asked == {1: f"lab: {ASKED[gate]}", 2: f"lab: {ASKED[gate]} (second signature)"}
 
 

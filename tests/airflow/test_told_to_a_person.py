@@ -83,7 +83,9 @@ def test_a_bad_cluster_file_is_told_and_recorded(operator: type[BaseOperator], s
 
 
 @pytest.mark.parametrize("operator", [Looks, ParityOperator, SoakOperator])
-def test_a_worker_without_the_runs_state_directory_refuses_before_it_looks_at_the_cluster(operator: type[BaseOperator], state: Path) -> None:
+def test_a_worker_without_the_runs_state_directory_refuses_before_it_looks_at_the_cluster(
+    operator: type[BaseOperator], state: Path
+) -> None:
     for _ in range(2):  # cleared, it refuses again: its own record is no sign of an earlier task
         with pytest.raises(AirflowFailException, match="the state directory is not shared by all workers"):
             behind_another(operator).execute(CONTEXT)
@@ -95,29 +97,47 @@ def test_the_first_task_of_a_run_needs_no_record(state: Path) -> None:
         Looks(task_id="task", cluster="lab").execute(CONTEXT)
 
 
-@pytest.mark.parametrize(("first", "said"), [("failed", "the run stopped in HYBRID"), ("success", "the state directory is not shared by all workers")])
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [("failed", "the run stopped in HYBRID"), ("success", "the state directory is not shared by all workers")],
+)
 def test_the_report_of_a_run_whose_first_task_died_does_not_blame_the_state_directory(
     first: str, said: str, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with DAG("d", schedule=None) as dag:
         task = ClosingReport(task_id="task", cluster="lab", goal=Phase.FINALIZED, trigger_rule="all_done")
         BaseOperator(task_id="first") >> task
-    for name, found in {"airflow_secrets": None, "observe_settled": observation(Phase.HYBRID), "give_back": None}.items():
+    for name, found in {
+        "airflow_secrets": None,
+        "observe_settled": observation(Phase.HYBRID),
+        "give_back": None,
+    }.items():
         monkeypatch.setattr(report, name, lambda *_, given=found, **__: given)
     monkeypatch.setattr(report, "is_dry_run", lambda: False)
     monkeypatch.setattr(operators, "cluster_spec", lambda _: SPEC)
-    ti = SimpleNamespace(**vars(CONTEXT["ti"]), get_task_states=lambda *_, **__: {RUN_ID: {"first": first, "task": "running"}})
+    ti = SimpleNamespace(
+        **vars(CONTEXT["ti"]), get_task_states=lambda *_, **__: {RUN_ID: {"first": first, "task": "running"}}
+    )
     with pytest.raises(AirflowFailException, match=said):
         task.execute({**CONTEXT, "ti": ti, "dag": dag})
 
 
-@pytest.mark.parametrize("error", [AirflowNotFoundException("The conn_id `typo` isn't defined"), AirflowSecretsBackendAccessDenied("denied")], ids=repr)
-def test_a_connection_that_airflow_does_not_give_is_told_and_recorded(error: Exception, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [AirflowNotFoundException("The conn_id `typo` isn't defined"), AirflowSecretsBackendAccessDenied("denied")],
+    ids=repr,
+)
+def test_a_connection_that_airflow_does_not_give_is_told_and_recorded(
+    error: Exception, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def get(_: str) -> None:
         raise error
 
     monkeypatch.setattr(environment.Connection, "get", get)
-    with pytest.raises(AirflowFailException, match="Airflow connection typo could not be read"), told_to_a_person(CONTEXT, "lab"):
+    with (
+        pytest.raises(AirflowFailException, match="Airflow connection typo could not be read"),
+        told_to_a_person(CONTEXT, "lab"),
+    ):
         environment.airflow_secrets()(SecretRef(airflow_connection="typo"))
     last = records(state)[-1]
     assert last["outcome"] == "failed" and "define the connection typo in Airflow" in last["error"]
@@ -130,12 +150,24 @@ def full(*_: object, **__: object) -> None:
 @pytest.mark.parametrize(
     ("number", "file", "says", "mend"),
     [
-        (errno.ENOSPC, None, "could not write a file: No space left on device (this task writes below", "make room there"),
+        (
+            errno.ENOSPC,
+            None,
+            "could not write a file: No space left on device (this task writes below",
+            "make room there",
+        ),
         (errno.ENOSPC, "/srv/proof", "could not write /srv/proof: No space left on device", "make room there"),
-        (errno.EROFS, "/srv/proof", "could not write /srv/proof: Read-only file system", "let it be mounted for writing"),
+        (
+            errno.EROFS,
+            "/srv/proof",
+            "could not write /srv/proof: Read-only file system",
+            "let it be mounted for writing",
+        ),
     ],
 )
-def test_a_disk_that_takes_no_file_is_named_with_the_way_out(state: Path, number: int, file: str | None, says: str, mend: str) -> None:
+def test_a_disk_that_takes_no_file_is_named_with_the_way_out(
+    state: Path, number: int, file: str | None, says: str, mend: str
+) -> None:
     with pytest.raises(StepFailed) as told, disk_in_words():
         raise OSError(number, os.strerror(number), file)
     assert says in told.value.problem and mend in told.value.way_out
@@ -149,18 +181,24 @@ def test_what_says_nothing_of_a_disk_stays_what_it_is(number: int) -> None:
     assert raised.value.errno == number
 
 
-def test_what_a_full_disk_keeps_out_of_the_evidence_is_still_said(state: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_full_disk_keeps_out_of_the_evidence_is_still_said(
+    state: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(journal, "append_record", full)
     with pytest.raises(AirflowFailException, match=r"^the quorum is not whole$"), told_to_a_person(CONTEXT, "lab"):
         raise Refused("the quorum is not whole", way_out="bring it back")
     assert "bring it back" in caplog.text and "That is not in the evidence" in caplog.text
 
 
-def test_a_wait_that_can_t_go_on_record_fails_with_the_disk_s_name(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_that_can_t_go_on_record_fails_with_the_disk_s_name(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trigger = ClusterConditionTrigger("lab", "quorum_whole", None, 9.0, "false", None, "")
     trigger.task_instance = SimpleNamespace(id="one", dag_id=DAG_ID, run_id=RUN_ID, task_id="task")
     told: list[str] = []
-    monkeypatch.setattr(trigger, "_log", SimpleNamespace(error=lambda *words: told.append(words[0] % words[1:])), raising=False)
+    monkeypatch.setattr(
+        trigger, "_log", SimpleNamespace(error=lambda *words: told.append(words[0] % words[1:])), raising=False
+    )
     monkeypatch.setattr(triggers, "require_shared", full)
 
     async def events() -> list[Any]:

@@ -41,7 +41,9 @@ def waited(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]]) -> W
     left = list(looks)
     now = [0.0]
 
-    registered = Condition(REGISTERED, "broker {id} to register", lambda *_: Progress(left[0][0], f"waiting for {REGISTERED}"))
+    registered = Condition(
+        REGISTERED, "broker {id} to register", lambda *_: Progress(left[0][0], f"waiting for {REGISTERED}")
+    )
     in_sync = Condition(IN_SYNC, "broker {id} to be in sync", lambda *_: Progress(left[0][1], f"waiting for {IN_SYNC}"))
 
     monkeypatch.setattr(waiting, "time", SimpleNamespace(time=lambda: now[0]))
@@ -58,7 +60,10 @@ def waited(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]]) -> W
 def test_a_broker_is_registered_and_in_sync_at_the_same_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """In every ISR before it is registered says nothing: the ISR may be that of its life before."""
     assert SPEC.deadlines.healthy_in_a_row == 3
-    wait = waited(monkeypatch, [(False, True)] * 3 + [(True, False)] * 2 + [(True, True)] * 2 + [(False, True)] + [(True, True)] * 3)
+    wait = waited(
+        monkeypatch,
+        [(False, True)] * 3 + [(True, False)] * 2 + [(True, True)] * 2 + [(False, True)] + [(True, True)] * 3,
+    )
     assert wait.first_held == 3.0
 
 
@@ -67,10 +72,15 @@ def test_a_broker_is_registered_and_in_sync_at_the_same_looks(monkeypatch: pytes
     [
         ([(False, True)] * 12, rf"waiting for {REGISTERED}, 11 s: the deadline of 10 s has passed"),
         ([(True, False)] * 32, rf"waiting for {IN_SYNC}, 31 s: the deadline of 30 s has passed"),
-        ([(True, False)] * 15 + [(False, False)] * 17, rf"waiting for {REGISTERED}, 31 s: the deadline of 30 s has passed"),
+        (
+            [(True, False)] * 15 + [(False, False)] * 17,
+            rf"waiting for {REGISTERED}, 31 s: the deadline of 30 s has passed",
+        ),
     ],
     ids=["never registered", "never in sync", "hidden again by an election that does not end"],
 )
-def test_each_of_two_conditions_has_its_deadline(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]], told: str) -> None:
+def test_each_of_two_conditions_has_its_deadline(
+    monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]], told: str
+) -> None:
     with pytest.raises(StepFailed, match=told):
         waited(monkeypatch, looks)

@@ -15,7 +15,20 @@ from kraft_runbook.migration.phases import Phase
 from kraft_runbook_airflow import way_back_watch
 from kraft_runbook_airflow.journal import run_file_name
 from kraft_runbook_airflow.way_back_watch import WayBackWatch
-from tests.unit.observations import SPEC, WHY, Spoil, a_controller, both, broker, config, dual_writing, observation, part, with_quorum, zookeeper
+from tests.unit.observations import (
+    SPEC,
+    WHY,
+    Spoil,
+    a_controller,
+    both,
+    broker,
+    config,
+    dual_writing,
+    observation,
+    part,
+    with_quorum,
+    zookeeper,
+)
 
 COPIED = [Phase.HYBRID, Phase.DUAL_WRITE]
 
@@ -34,7 +47,9 @@ class Watch:
 
     def run(self, *looks: ClusterObservation) -> Any:
         self.looks[:] = looks
-        return WayBackWatch(task_id="can_it_go_back", cluster="lab").act({"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="t")}, SPEC)
+        return WayBackWatch(task_id="can_it_go_back", cluster="lab").act(
+            {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="t")}, SPEC
+        )
 
     def recorded(self) -> dict[str, Any]:
         (record,) = read_records(self.state / "evidence", run_file_name("d", "r"))
@@ -62,9 +77,18 @@ def no_quorum(seen: ClusterObservation) -> ClusterObservation:
 
 CLOSED: dict[str, tuple[Spoil, str]] = {
     "ZooKeeper can't be read": (part(zookeeper=WHY), r"no: ZooKeeper can't be read \(a test did not read it\)"),
-    "a controller without the flag": (a_controller(102, mode=ControllerMode.KRAFT), "no: controller 102 runs without the migration flag"),
-    "a file without the flag": (config(102, zookeeper__metadata__migration__enable=None), "KRB-PRE-047 .*zookeeper.metadata.migration.enable is missing"),
-    "two controllers": (zookeeper(controller=ControllerZnode(102, 4)), "no: /controller names 102, the quorum's leader is 101"),
+    "a controller without the flag": (
+        a_controller(102, mode=ControllerMode.KRAFT),
+        "no: controller 102 runs without the migration flag",
+    ),
+    "a file without the flag": (
+        config(102, zookeeper__metadata__migration__enable=None),
+        "KRB-PRE-047 .*zookeeper.metadata.migration.enable is missing",
+    ),
+    "two controllers": (
+        zookeeper(controller=ControllerZnode(102, 4)),
+        "no: /controller names 102, the quorum's leader is 101",
+    ),
     "no quorum": (no_quorum, "no: /controller is held by KRaft controller 101, and no quorum leads"),
 }
 
@@ -91,7 +115,9 @@ def test_its_run_fails_when_the_next_election_would_end_dual_write(watch: Watch,
 @pytest.mark.parametrize("phase", COPIED)
 def test_its_run_fails_when_dual_write_has_died(watch: Watch, phase: Phase) -> None:
     seen = observation(phase)
-    with pytest.raises(AirflowFailException, match=r"would be lost: /migration has stood at offset 999 for 3\.0 s.*(?s:.*)KRB-DW-001"):
+    with pytest.raises(
+        AirflowFailException, match=r"would be lost: /migration has stood at offset 999 for 3\.0 s.*(?s:.*)KRB-DW-001"
+    ):
         watch.run(seen, dual_writing(seen, 3, dead=True))
     assert watch.recorded()["threats"] == ["KRB-DW-001"]
 

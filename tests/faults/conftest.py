@@ -32,7 +32,11 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """``KRB_FAULTS_KEEP``: a directory that outlives the session with all that Airflow left in it, for whoever writes cases; the lab runs on, too."""
     kept = os.environ.get("KRB_FAULTS_KEEP")
     directory = Path(kept or tempfile.mkdtemp(prefix="krb-f-"))
-    lab = Lab(load(), Path(os.environ["KRB_LAB_DIR"]), os.environ["KRB_LAB_NET"]) if "KRB_LAB_DIR" in os.environ else describe_new_lab()
+    lab = (
+        Lab(load(), Path(os.environ["KRB_LAB_DIR"]), os.environ["KRB_LAB_NET"])
+        if "KRB_LAB_DIR" in os.environ
+        else describe_new_lab()
+    )
     ground = Ground(lab, directory)
     temporary = directory / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,9 @@ THROTTLES = (
 )
 
 
-def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWatch, work: Workload, outcome: str) -> Aftermath:
+def gather(
+    scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWatch, work: Workload, outcome: str
+) -> Aftermath:
     """Everything the invariants look at."""
     spec, state = scene.ground.spec, scene.stage.airflow.home / "kraft-runbook"
     runs = [(dag, run) for dag, run in [(scene.dag, scene.run_id), *scene.other_runs] if run]
@@ -58,7 +60,10 @@ def gather(scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWat
 def left_behind(spec: ClusterSpec, state: Path, temporary: Path) -> Iterator[str]:
     """What should be gone once a run has ended."""
     yield from (f"playbook {name} still runs (pid {p.pid})" for p, name in playbooks(temporary))
-    yield from (f"a process of Spark's still runs (pid {p.pid}): {p.what_runs()}" for p in until_gone(lambda: spark_processes(temporary)))
+    yield from (
+        f"a process of Spark's still runs (pid {p.pid}): {p.what_runs()}"
+        for p in until_gone(lambda: spark_processes(temporary))
+    )
     yield from (f"temporary directory {path}" for path in temporary.glob("kraft-runbook-run-*"))
     for directory in {Path(node.config_file).parent for node in nodes(spec)}:
         for path in directory.glob("*") if directory.exists() else ():
@@ -77,11 +82,17 @@ def left_behind(spec: ClusterSpec, state: Path, temporary: Path) -> Iterator[str
 def _throttles(spec: ClusterSpec) -> Iterator[str]:
     client = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
     topics = [t for t in client.list_topics(timeout=20).topics if not t.startswith("scale-")]
-    asked = [[ConfigResource(ConfigResource.Type.BROKER, str(b.id))] for b in spec.brokers] + [[ConfigResource(ConfigResource.Type.TOPIC, t) for t in topics]]
+    asked = [[ConfigResource(ConfigResource.Type.BROKER, str(b.id))] for b in spec.brokers] + [
+        [ConfigResource(ConfigResource.Type.TOPIC, t) for t in topics]
+    ]
     for resources in asked:  # a call takes one broker at most
         for resource, future in client.describe_configs(resources, request_timeout=20).items():
             found = future.result()
-            yield from (f"throttle {key}={found[key].value} on {resource.name}" for key in THROTTLES if key in found and not found[key].is_default)
+            yield from (
+                f"throttle {key}={found[key].value} on {resource.name}"
+                for key in THROTTLES
+                if key in found and not found[key].is_default
+            )
 
 
 def _is_held(path: Path) -> bool:

@@ -11,7 +11,17 @@ from pathlib import Path
 
 from fault_case import Fault
 from fault_injectors import injector
-from fault_processes import Process, kill, playbooks, processes, soon, spark_processes, task_process, until_gone, with_descendants
+from fault_processes import (
+    Process,
+    kill,
+    playbooks,
+    processes,
+    soon,
+    spark_processes,
+    task_process,
+    until_gone,
+    with_descendants,
+)
 from fault_scene import Scene, Undo, Unexpected
 
 from kraft_runbook.cluster.spec_parts import Broker, Controller
@@ -29,13 +39,22 @@ def kill_worker(scene: Scene, fault: Fault) -> None:
         return _kill_in_spark(scene, task["id"], fault.when.task)
     process = soon(lambda: task_process(task["id"]), f"the process of {fault.when.task}", every=0.02)
     if fault.when.stopped:
-        soon(lambda: are_down(scene, str(fault.when.stopped)) or None, f"{fault.when.stopped} stops", within=120, every=0.01)
+        soon(
+            lambda: are_down(scene, str(fault.when.stopped)) or None,
+            f"{fault.when.stopped} stops",
+            within=120,
+            every=0.01,
+        )
     elif fault.when.playbook != "before":
         began = time.time()
-        playbook = soon(lambda: _playbook_of(scene, process), f"the playbook of {fault.when.task}", within=120, every=0.02)
+        playbook = soon(
+            lambda: _playbook_of(scene, process), f"the playbook of {fault.when.task}", within=120, every=0.02
+        )
         if fault.when.playbook == "during":
             config = Path(_node_of(scene, fault.when.task).config_file)
-            soon(lambda: (config.exists() and config.stat().st_mtime > began) or None, f"{config} is written", every=0.02)
+            soon(
+                lambda: (config.exists() and config.stat().st_mtime > began) or None, f"{config} is written", every=0.02
+            )
         elif fault.when.playbook == "after":
             soon(lambda: _ended(playbook.pid), "the playbook ends", within=180, every=0.004)
     kill(process.pid)
@@ -71,7 +90,9 @@ def are_down(scene: Scene, service: str) -> bool:
     """Whether a service is down; ``a-controller``, ``every-controller``: any of the controllers, all of them."""
     seen = supervision.processes(layout(scene.ground.lab.spec))
     controllers = [not seen[c.service].runs for c in scene.ground.lab.spec.controllers]
-    return {"a-controller": any(controllers), "every-controller": all(controllers)}.get(service, service in seen and not seen[service].runs)
+    return {"a-controller": any(controllers), "every-controller": all(controllers)}.get(
+        service, service in seen and not seen[service].runs
+    )
 
 
 def _playbook_of(scene: Scene, task: Process) -> Process | None:
@@ -155,7 +176,9 @@ def wait(scene: Scene, fault: Fault) -> Undo:
 @injector("lock_database")
 def lock_database(scene: Scene, fault: Fault) -> Undo:
     """Another process holds the lock of Airflow's metadata database: nothing is written meanwhile. A component that ended of it is started again."""
-    held = sqlite3.connect(scene.stage.airflow.home / "airflow.db", isolation_level=None, timeout=60, check_same_thread=False)
+    held = sqlite3.connect(
+        scene.stage.airflow.home / "airflow.db", isolation_level=None, timeout=60, check_same_thread=False
+    )
     held.execute("BEGIN EXCLUSIVE")
 
     def undo() -> None:
@@ -172,7 +195,9 @@ def lose_host(scene: Scene, fault: Fault) -> Undo:
     assert fault.when.task and fault.when.stopped
     task = scene.stage.task(scene.dag, scene.run_id, fault.when.task)
     process = soon(lambda: task_process(task["id"]), f"the process of {fault.when.task}", every=0.02)
-    soon(lambda: are_down(scene, str(fault.when.stopped)) or None, f"{fault.when.stopped} stops", within=120, every=0.01)
+    soon(
+        lambda: are_down(scene, str(fault.when.stopped)) or None, f"{fault.when.stopped} stops", within=120, every=0.01
+    )
     while (playbook := _playbook_of(scene, process)) is not None:
         for each in _modules_of(playbook):
             kill(each.pid)

@@ -115,12 +115,20 @@ def load_case(path: Path) -> Case:
 
 def load_cases() -> dict[str, Case]:
     """Every case by its file's name, ordered so that one leaves the cluster as the next needs it, as often as can be."""
-    left = dict(sorted(((path.stem, load_case(path)) for path in CASES.glob("*.yaml")), key=lambda item: _rank(item[0], item[1])))
+    left = dict(
+        sorted(
+            ((path.stem, load_case(path)) for path in CASES.glob("*.yaml")), key=lambda item: _rank(item[0], item[1])
+        )
+    )
     ordered: dict[str, Case] = {}
     stands: Start | None = None
     while left:
         near = [name for name, case in left.items() if case.start == stands]
-        name = min(near, key=lambda name: (leaves(left[name]) != stands, "ci" not in left[name].tags)) if near else next(iter(left))
+        name = (
+            min(near, key=lambda name: (leaves(left[name]) != stands, "ci" not in left[name].tags))
+            if near
+            else next(iter(left))
+        )
         ordered[name] = left.pop(name)
         stands = leaves(ordered[name])
     return ordered
@@ -145,7 +153,9 @@ def leaves(case: Case) -> Start:
         return (
             Start(phase="DUAL_WRITE", ensemble=case.start.ensemble)
             if brokers[-1] == 3
-            else case.start.model_copy(update={"rolled": brokers, "phase": "HYBRID" if rolled[1] == "kraft" else "PRE_MIGRATION"})
+            else case.start.model_copy(
+                update={"rolled": brokers, "phase": "HYBRID" if rolled[1] == "kraft" else "PRE_MIGRATION"}
+            )
         )
     ends: dict[str, Literal["HYBRID", "ZOOKEEPER"]] = {"await_metadata_copy": "HYBRID", "leave_kraft": "ZOOKEEPER"}
     return Start(phase=ends[until], ensemble=case.start.ensemble) if until in ends else case.start

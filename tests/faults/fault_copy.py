@@ -46,7 +46,9 @@ def die_in_the_copy(scene: Scene, fault: Fault) -> Undo:
 def hold_the_copy(scene: Scene, fault: Fault) -> Undo:
     """The remaining brokers (``target``: their ids) come into migration mode by hand; in the middle of the copy the controllers lose ZooKeeper."""
     proxy, spec = _slowed(scene), scene.ground.spec
-    by_hand.roll_brokers(spec, BrokerMode.HYBRID, secrets=scene.ground.lab.secrets, only=tuple(int(each) for each in fault.target))
+    by_hand.roll_brokers(
+        spec, BrokerMode.HYBRID, secrets=scene.ground.lab.secrets, only=tuple(int(each) for each in fault.target)
+    )
     held = _in_the_middle(scene)
     proxy.cut(_controllers(scene))
     _require_unfinished(scene, held)

@@ -14,7 +14,11 @@ from kraft_runbook.metadata.log.copy_span import MIGRATION_TRANSACTION
 from kraft_runbook.metadata.log.frames import Record, records
 from kraft_runbook.metadata.log.record_schemas import RecordType, decode
 
-MARKS = {RecordType.BEGIN_TRANSACTION: "begin", RecordType.END_TRANSACTION: "end", RecordType.ABORT_TRANSACTION: "abort"}
+MARKS = {
+    RecordType.BEGIN_TRANSACTION: "begin",
+    RecordType.END_TRANSACTION: "end",
+    RecordType.ABORT_TRANSACTION: "abort",
+}
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,11 @@ def _who_writes_where(scene: Scene, target: object) -> tuple[str, Path]:
 def _start(scene: Scene, service: str) -> None:
     scene.start_service(service)
     if service == ZOOKEEPER:
-        soon(lambda: was_read(observe(scene.ground.spec, secrets=scene.ground.lab.secrets).zookeeper) or None, "ZooKeeper answers", every=0.5)
+        soon(
+            lambda: was_read(observe(scene.ground.spec, secrets=scene.ground.lab.secrets).zookeeper) or None,
+            "ZooKeeper answers",
+            every=0.5,
+        )
     else:
         soon(lambda: answer(scene, [service]) or None, f"{service} answers", within=120, every=0.5)
 

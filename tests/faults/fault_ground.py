@@ -46,7 +46,9 @@ class Ground:
     @property
     def spec(self) -> ClusterSpec:
         """The cluster file as it says now."""
-        return load_cluster("lab", directory=self.clusters, environment={**os.environ, "PROJECT_ROOT": str(ROOT), **self.lab.place})
+        return load_cluster(
+            "lab", directory=self.clusters, environment={**os.environ, "PROJECT_ROOT": str(ROOT), **self.lab.place}
+        )
 
     def open(self) -> None:
         """A lab in ZooKeeper mode that does not run yet: Airflow asks for its secrets alone."""
@@ -110,8 +112,13 @@ class Ground:
             return False
         flagged = ControllerMode.MIGRATION
         if start.phase == "ZOOKEEPER":
-            return detect_phase(seen).phase is Phase.ZOOKEEPER and not any(Path(c.log_dir).exists() for c in self.spec.controllers)
-        return all(c.running is True and c.mode == flagged for c in seen.controllers.values()) and detect_phase(seen).phase in _MAY_BE[start.phase]
+            return detect_phase(seen).phase is Phase.ZOOKEEPER and not any(
+                Path(c.log_dir).exists() for c in self.spec.controllers
+            )
+        return (
+            all(c.running is True and c.mode == flagged for c in seen.controllers.values())
+            and detect_phase(seen).phase in _MAY_BE[start.phase]
+        )
 
     def _go_on(self, phase: Phase, start: Start) -> None:
         """From that copy on by hand."""
@@ -128,7 +135,10 @@ class Ground:
         """Whether every partition is in sync and every broker says so."""
         topics = observe(self.spec, secrets=self.lab.secrets).topics
         return (
-            was_read(topics) and not topics.under_replicated_count and not topics.offline_count and len(topics.topics_known_by_broker) == len(self.spec.brokers)
+            was_read(topics)
+            and not topics.under_replicated_count
+            and not topics.offline_count
+            and len(topics.topics_known_by_broker) == len(self.spec.brokers)
         )
 
     def _use_proxy(self, proxied: bool) -> None:
@@ -148,7 +158,10 @@ class Ground:
         voters = ",".join(f"{node_id}@{address}" for node_id, address in addresses.items())
         for controller in controllers:
             written = parse_properties(Path(controller.config_file).read_text())
-            through = {"controller.quorum.voters": voters, "advertised.listeners": f"{listener}://{addresses[controller.id]}"}
+            through = {
+                "controller.quorum.voters": voters,
+                "advertised.listeners": f"{listener}://{addresses[controller.id]}",
+            }
             by_hand.write(controller, {**written, **through})
 
 
@@ -166,4 +179,8 @@ _MODES = {
 }
 """The brokers' mode in a phase before and after the next roll has reached them."""
 
-_MAY_BE = {"PRE_MIGRATION": {Phase.PRE_MIGRATION}, "HYBRID": {Phase.HYBRID, Phase.DUAL_WRITE}, "DUAL_WRITE": {Phase.DUAL_WRITE}}
+_MAY_BE = {
+    "PRE_MIGRATION": {Phase.PRE_MIGRATION},
+    "HYBRID": {Phase.HYBRID, Phase.DUAL_WRITE},
+    "DUAL_WRITE": {Phase.DUAL_WRITE},
+}

@@ -53,7 +53,9 @@ def services_of(scene: Scene, target: object) -> list[str]:
         leader = describe_quorum(spec, secrets=scene.ground.lab.secrets).leader_id
         ordered = sorted(spec.controllers, key=lambda c: c.id != leader)
         scene.active = f"controller {leader}"
-        chosen = {"active": ordered[:1], "follower": ordered[-1:], "followers": ordered[1:], "active+1": ordered[:2]}[str(target)]
+        chosen = {"active": ordered[:1], "follower": ordered[-1:], "followers": ordered[1:], "active+1": ordered[:2]}[
+            str(target)
+        ]
         found = [c.service for c in chosen]
     scene.broken = ", ".join(service.replace("-", " ") for service in found)
     return found
@@ -71,7 +73,11 @@ def kill_service(scene: Scene, fault: Fault) -> Undo:
     def undo() -> None:
         for service in killed:
             if fault.target == "everything" and service == scene.ground.spec.brokers[0].service:
-                soon(lambda: _no_broker_is_registered(scene) or None, "the sessions of the brokers that were killed end", every=0.5)
+                soon(
+                    lambda: _no_broker_is_registered(scene) or None,
+                    "the sessions of the brokers that were killed end",
+                    every=0.5,
+                )
             scene.start_service(service)
         if fault.seconds is None:  # a person looks first, then clears what was refused
             soon(lambda: answer(scene, killed) or None, f"{', '.join(killed)} answers again", within=120, every=0.5)

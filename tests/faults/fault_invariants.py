@@ -31,7 +31,9 @@ WHOLE_CLUSTER = (Outcome.LEFT_KRAFT, Outcome.RESTORED)
 """What is recorded of steps of the way back that are not on one node."""
 
 
-STEP_TASKS = re.compile(r"(provision_controllers|roll_brokers|finalize_controllers)\w*\..+\.(provision|restart)|leave_kraft")
+STEP_TASKS = re.compile(
+    r"(provision_controllers|roll_brokers|finalize_controllers)\w*\..+\.(provision|restart)|leave_kraft"
+)
 """The tasks that change hosts behind a gate: each leaves a record, whatever it finds."""
 LASTING = 10.0
 """Seconds from which on a fault must leave producers and readers at work, where the case promises it: no stall that was seen is as long by far."""
@@ -115,7 +117,11 @@ def no_record_lost(after: Aftermath) -> Iterator[str]:
         return
     for what in ("lost", "duplicated", "reordered"):
         if account[what] != 0:
-            yield f"{account[what]} records {what}" if account[what] is not None else f"{what}: the topics could not be read back"
+            yield (
+                f"{account[what]} records {what}"
+                if account[what] is not None
+                else f"{what}: the topics could not be read back"
+            )
     if account["failed"] > after.may_fail:
         yield f"{account['failed']} records failed to their producers"
     yield from account["problems"]
@@ -180,15 +186,23 @@ def no_gate_on_a_divergence(after: Aftermath) -> Iterator[str]:
             if body["outcome"] == Outcome.LEFT_KRAFT:
                 yield from (f"{run}: KRaft was left {why}" for why in behind_left_kraft(body, before))
             if body["outcome"] in (Outcome.APPROVED, Outcome.CONFIRMED):
-                yield from (f"{run}: gate {body['gate']} {body['outcome']} {why}" for why in _unsound(body, after.proofs, before))
+                yield from (
+                    f"{run}: gate {body['gate']} {body['outcome']} {why}"
+                    for why in _unsound(body, after.proofs, before)
+                )
     for gate in sorted({task.split(".")[0].removeprefix("gate_") for task in after.states if task.startswith("gate_")}):
         told = [r.body for r in after.evidence.get(after.run, ()) if r.body.get("gate") == gate]
-        answered = any(body["outcome"] == Outcome.CONFIRMED or (body["outcome"] == Outcome.PROVEN and body.get("passed")) for body in told)
+        answered = any(
+            body["outcome"] == Outcome.CONFIRMED or (body["outcome"] == Outcome.PROVEN and body.get("passed"))
+            for body in told
+        )
         if after.passed(f"gate_{gate}.confirm") and not answered:
             yield f"{after.run}: gate {gate} was passed, and nothing in the evidence confirms it"
 
 
-def _unsound(body: Mapping[str, Any], proofs: Mapping[str, Mapping[str, Any]], before: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _unsound(
+    body: Mapping[str, Any], proofs: Mapping[str, Mapping[str, Any]], before: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
     proof = proofs.get(body["digest"])
     if proof is None:
         yield "without a stored proof"
@@ -221,10 +235,17 @@ def no_step_without_approval(after: Aftermath) -> Iterator[str]:
             if gate is None:
                 yield f"{run}: {step} is no step of the table"
                 continue
-            what = {Outcome.PLAYED: f"{step} on node {record.body.get('node_id')}", Outcome.BEGINS: f"{record.body.get('task')}"}.get(outcome, outcome)
+            what = {
+                Outcome.PLAYED: f"{step} on node {record.body.get('node_id')}",
+                Outcome.BEGINS: f"{record.body.get('task')}",
+            }.get(outcome, outcome)
             yield from (f"{run}: {what} {why}" for why in _unauthorised(gate, records[:place], after))
     recorded = {record.body.get("task") for record in after.evidence.get(after.run, ())}
-    silent = [task for task in sorted(after.states) if STEP_TASKS.fullmatch(task) and after.passed(task) and task not in recorded]
+    silent = [
+        task
+        for task in sorted(after.states)
+        if STEP_TASKS.fullmatch(task) and after.passed(task) and task not in recorded
+    ]
     yield from (f"{after.run}: {task} ended well and left no record" for task in silent)
 
 
@@ -237,21 +258,31 @@ def _unauthorised(gate: str, before: Sequence[EvidenceRecord], after: Aftermath)
     digest = confirmed.body["digest"]
     earlier = [r for r in of_gate if r.sequence < confirmed.sequence and r.body.get("digest") == digest]
     proven = next((r for r in earlier if r.body["outcome"] == Outcome.PROVEN), None)
-    approved = [r for r in earlier if r.body["outcome"] == Outcome.APPROVED and (proven is None or r.sequence > proven.sequence)]
+    approved = [
+        r for r in earlier if r.body["outcome"] == Outcome.APPROVED and (proven is None or r.sequence > proven.sequence)
+    ]
     if proven is None:
         yield f"rests on a confirmation of gate {gate} that nothing was proven for"
     elif _at(confirmed) - _at(proven) > timedelta(seconds=after.valid_for):
         yield f"rests on a proof of gate {gate} that was {(_at(confirmed) - _at(proven)).total_seconds():.0f} s old when it was confirmed"
     if not approved:
         yield f"rests on a confirmation of gate {gate} that nobody approved"
-    yield from (f"was approved by {r.body['by']}, who may not" for r in approved if after.allowed and r.body["by"] not in after.allowed)
+    yield from (
+        f"was approved by {r.body['by']}, who may not"
+        for r in approved
+        if after.allowed and r.body["by"] not in after.allowed
+    )
 
 
 def ended_as_it_should(after: Aftermath) -> Iterator[str]:
     """I5: the run reached its goal, or refused with the reason and the way out; and none of its tasks is still under way."""
     if after.outcome:
         yield after.outcome
-    yield from (f"{task} is still {state}" for task, state in sorted(after.states.items()) if state in ("running", "queued", "deferred", "awaiting_input"))
+    yield from (
+        f"{task} is still {state}"
+        for task, state in sorted(after.states.items())
+        if state in ("running", "queued", "deferred", "awaiting_input")
+    )
 
 
 def one_mutator_at_a_time(after: Aftermath) -> Iterator[str]:
@@ -261,7 +292,12 @@ def one_mutator_at_a_time(after: Aftermath) -> Iterator[str]:
             yield f"at once: {', '.join(f'{each.name} (by process {each.by})' for each in sorted(together))}"
             break
     seen = frozenset[Mutator]().union(*after.mutators)
-    played = [r.body for records in after.evidence.values() for r in records if r.body["outcome"] == Outcome.PLAYED and r.body["seconds"] >= WATCHED]
+    played = [
+        r.body
+        for records in after.evidence.values()
+        for r in records
+        if r.body["outcome"] == Outcome.PLAYED and r.body["seconds"] >= WATCHED
+    ]
     if len(seen) < len(played):
         yield f"{len(played)} playbooks were played, and {len(seen)} seen at work: the watch is blind"
     spans = sorted(

@@ -26,13 +26,25 @@ def behind_the_gate(body: Body, proof: Body, before: Sequence[Body]) -> Iterator
     if not parity or parity["verdict"] != "MATCH":
         yield f"though parity was {parity['verdict'] if parity else 'not measured'}"
         return
-    proven = next((n for n, each in reversed(list(enumerate(before))) if each["outcome"] == Outcome.PROVEN and each["digest"] == body["digest"]), len(before))
-    reports = [each for each in before[:proven] if each["outcome"] == Outcome.COMPARED and each["task"] == parity["task"]]
+    proven = next(
+        (
+            n
+            for n, each in reversed(list(enumerate(before)))
+            if each["outcome"] == Outcome.PROVEN and each["digest"] == body["digest"]
+        ),
+        len(before),
+    )
+    reports = [
+        each for each in before[:proven] if each["outcome"] == Outcome.COMPARED and each["task"] == parity["task"]
+    ]
     if not reports or (reports[-1]["digest"], reports[-1]["verdict"]) != (parity["digest"], "MATCH"):
         yield f"on a parity report that is not the latest of {parity['task']} in this run"
     yield from _latest_differs(before)
     if body["outcome"] == Outcome.CONFIRMED and proof["gate"] == Gate.FINALIZE:
-        signed = max((datetime.fromisoformat(each["answered_at"]) for each in before if _approves(each, body["digest"])), default=None)
+        signed = max(
+            (datetime.fromisoformat(each["answered_at"]) for each in before if _approves(each, body["digest"])),
+            default=None,
+        )
         again = [each for each in before if each["outcome"] == Outcome.COMPARED and each["task"] == AGAIN]
         if not again or signed is None or datetime.fromisoformat(again[-1]["started_at"]) < signed:
             yield "without parity proven after the signature"
@@ -42,7 +54,9 @@ def behind_left_kraft(body: Body, before: Sequence[Body]) -> Iterator[str]:
     """What is wrong with the parity behind leaving KRaft. None is needed where nothing was ever copied."""
     if body.get("phase") == Phase.PRE_MIGRATION or body.get("logs_read"):
         return
-    places = [n for n, each in enumerate(before) if each["outcome"] == Outcome.COMPARED and each["task"] == LEAVING_PARITY]
+    places = [
+        n for n, each in enumerate(before) if each["outcome"] == Outcome.COMPARED and each["task"] == LEAVING_PARITY
+    ]
     if not places:
         yield "without a full parity of that run"
         return

@@ -80,7 +80,12 @@ def _reassign(scene: Scene, topic: str, broker_id: int) -> None:
         admin.alter_partition_reassignments({TopicPartition(topic, int(partition)): [*replicas[partition], broker_id]})
     finally:
         admin.close()
-    soon(lambda: _topic_znode(scene, topic)["adding_replicas"] or None, f"{topic} is being reassigned", within=20, every=0.3)
+    soon(
+        lambda: _topic_znode(scene, topic)["adding_replicas"] or None,
+        f"{topic} is being reassigned",
+        within=20,
+        every=0.3,
+    )
 
 
 def _topic_znode(scene: Scene, topic: str) -> dict[str, Any]:
@@ -105,7 +110,12 @@ def _until_gone_from_zookeeper(scene: Scene, broker_id: int) -> None:
     client = KazooClient(scene.ground.lab.spec.zookeeper.connect)
     client.start()
     try:
-        soon(lambda: client.exists(f"/brokers/ids/{broker_id}") is None or None, f"broker {broker_id} leaves ZooKeeper", within=60, every=0.3)
+        soon(
+            lambda: client.exists(f"/brokers/ids/{broker_id}") is None or None,
+            f"broker {broker_id} leaves ZooKeeper",
+            within=60,
+            every=0.3,
+        )
         soon(lambda: client.exists("/controller") is not None or None, "a controller", within=60, every=0.3)
     finally:
         client.stop()

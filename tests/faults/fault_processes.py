@@ -32,7 +32,9 @@ class Process:
 
     def playbook(self, below: Path) -> str | None:
         """Which playbook this runs, where it is an ansible-playbook whose private directory lies below that path; its forks are none."""
-        if not any("ansible-playbook" in word for word in self.words[:3]) or not any(str(below) in word for word in self.words):
+        if not any("ansible-playbook" in word for word in self.words[:3]) or not any(
+            str(below) in word for word in self.words
+        ):
             return None
         return next((Path(word).stem for word in self.words if word.endswith(".yml") and "/playbooks/" in word), None)
 
@@ -47,7 +49,9 @@ class Process:
         """The main class of a JVM, or the script, and what follows it."""
         if not self.is_jvm():
             return " ".join(self.words[1:])[:120]
-        return " ".join(self.words[next((n for n, word in enumerate(self.words) if word.startswith("org.apache.")), 0) :])[:120]
+        return " ".join(
+            self.words[next((n for n, word in enumerate(self.words) if word.startswith("org.apache.")), 0) :]
+        )[:120]
 
 
 def processes() -> Iterator[Process]:
@@ -70,7 +74,11 @@ def playbooks(below: Path) -> list[tuple[Process, str]]:
 
 def spark_processes(temporary: Path) -> list[Process]:
     """Every JVM (Spark's, that is) and every job's Python that was started by whoever has this directory as TMPDIR. The cluster's own have another."""
-    return [p for p in processes() if (p.is_jvm() or p.runs_job()) and f"TMPDIR={temporary}\0".encode() in environment(p.pid)]
+    return [
+        p
+        for p in processes()
+        if (p.is_jvm() or p.runs_job()) and f"TMPDIR={temporary}\0".encode() in environment(p.pid)
+    ]
 
 
 def environment(pid: int) -> bytes:
@@ -100,7 +108,14 @@ def soon(find: Callable[[], T | None], what: str, *, within: float = 60, every: 
 
 def task_process(ti_id: str) -> Process | None:
     """The process that runs a task instance's own code; not the executor's worker that watches it."""
-    return next((p for p in processes() if any(ti_id in word and "airflow worker" in word and "LocalExecutor" not in word for word in p.words[:1])), None)
+    return next(
+        (
+            p
+            for p in processes()
+            if any(ti_id in word and "airflow worker" in word and "LocalExecutor" not in word for word in p.words[:1])
+        ),
+        None,
+    )
 
 
 def with_descendants(pids: set[int]) -> set[int]:
@@ -126,7 +141,13 @@ class Components:
 
     def kill(self, component: str) -> None:
         """SIGKILL a component (scheduler or triggerer) with all its children: as when its machine dies."""
-        roots = {p.pid for p in processes() if component in p.words[:4] and any(word.endswith("/airflow") for word in p.words[:3]) and self._is_ours(p.pid)}
+        roots = {
+            p.pid
+            for p in processes()
+            if component in p.words[:4]
+            and any(word.endswith("/airflow") for word in p.words[:3])
+            and self._is_ours(p.pid)
+        }
         assert roots, f"no {component} runs"
         for pid in sorted(with_descendants(roots)):
             kill(pid)
@@ -141,7 +162,12 @@ class Components:
         ended = tuple(sorted(set(COMPONENTS) - self._running()))
         for component in ended:
             self._begin(component)
-        soon(lambda: self.airflow.healthy() or None, f"Airflow, after {', '.join(ended) or 'nothing'} was started again", within=180, every=0.5)
+        soon(
+            lambda: self.airflow.healthy() or None,
+            f"Airflow, after {', '.join(ended) or 'nothing'} was started again",
+            within=180,
+            every=0.5,
+        )
         return ended
 
     def _running(self) -> set[str]:
@@ -215,6 +241,10 @@ class MutatorWatch:
 
     def _look(self) -> None:
         while not self._stop.wait(0.3):
-            now = frozenset(Mutator(name, p.pid, p.parent if p.parent != 1 else p.pid) for p, name in playbooks(self._below) if name != READ_ONLY)
+            now = frozenset(
+                Mutator(name, p.pid, p.parent if p.parent != 1 else p.pid)
+                for p, name in playbooks(self._below)
+                if name != READ_ONLY
+            )
             if now and now not in self.seen[-1:]:
                 self.seen.append(now)

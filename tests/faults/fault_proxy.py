@@ -65,7 +65,9 @@ class Proxy:
         self._wait(pid)
         with client, contextlib.suppress(OSError), socket.create_connection(behind, timeout=10) as server:
             server.settimeout(None)
-            back = threading.Thread(target=self._pass, args=(server, client, pid), kwargs={"replies": True}, daemon=True)
+            back = threading.Thread(
+                target=self._pass, args=(server, client, pid), kwargs={"replies": True}, daemon=True
+            )
             back.start()
             self._pass(client, server, pid, replies=False)
             back.join()

@@ -99,7 +99,11 @@ class Scene:
                 self._inject(fault, inject)
                 pending.remove(fault)
                 states = self.task_states()
-            failed = [task for task, state in states.items() if state == "failed" and task not in ("closing_report", *self._stops)]
+            failed = [
+                task
+                for task, state in states.items()
+                if state == "failed" and task not in ("closing_report", *self._stops)
+            ]
             if failed and (not pending or states.get("closing_report") == "failed"):
                 if len(failed) > 1 or failed[0] not in alternatives(expected.fails or "") or pending:
                     raise Unexpected(f"{', '.join(failed)} failed: {self.told()[-1500:]}")
@@ -113,7 +117,11 @@ class Scene:
                 if expected.fails:
                     raise Unexpected(f"{expected.fails} did not fail")
                 return "resumed after it was cleared" if self.case.expected.fails else "went on by itself"
-            if pending and self.case.expected.until and states.get(self.case.expected.until.task) == self.case.expected.until.state:
+            if (
+                pending
+                and self.case.expected.until
+                and states.get(self.case.expected.until.task) == self.case.expected.until.state
+            ):
                 raise Unexpected(f"the moment of fault {pending[0].kind} never came")
             if not pending and not expected.fails:
                 self._let_nothing_begin_behind(expected.until)
@@ -130,7 +138,9 @@ class Scene:
             time.sleep(0.5)
         for dag, run in [(self.dag, self.run_id), *self.other_runs]:
             if run and self.stage.client.run_state(dag, run) not in ENDED:
-                gate = next((t["task_id"] for t in self.stage.client.tasks(dag, run) if t["state"] == "awaiting_input"), None)
+                gate = next(
+                    (t["task_id"] for t in self.stage.client.tasks(dag, run) if t["state"] == "awaiting_input"), None
+                )
                 if gate:
                     self.stage.client.answer(dag, run, gate, "Reject")
                 else:
@@ -179,8 +189,14 @@ class Scene:
         if self._marked or not self.case.behind or states.get(FIRST_STEP_AFTER) != "success":
             return states
         self._marked = True
-        behind = {task for task, state in states.items() if task.startswith(self.case.behind) and state not in ("running", "success")}
-        for task in self.stage.client.last_first(self.dag):  # the other way round the scheduler would start what comes next meanwhile
+        behind = {
+            task
+            for task, state in states.items()
+            if task.startswith(self.case.behind) and state not in ("running", "success")
+        }
+        for task in self.stage.client.last_first(
+            self.dag
+        ):  # the other way round the scheduler would start what comes next meanwhile
             if task in behind:
                 self.mark(task, "success")
         return self.task_states()
@@ -198,7 +214,9 @@ class Scene:
         for task in [task for task, state in states.items() if state == "awaiting_input"]:
             ti = self.stage.task(self.dag, self.run_id, task)
             waited = time.monotonic() - self._parked.setdefault(ti["id"], time.monotonic())
-            if task_process(ti["id"]) is not None or (waited < SEEN_BY_THEN and not self.stage.airflow.saw_it_parked(ti["id"], ti["try_number"])):
+            if task_process(ti["id"]) is not None or (
+                waited < SEEN_BY_THEN and not self.stage.airflow.saw_it_parked(ti["id"], ti["try_number"])
+            ):
                 continue
             try:
                 self.stage.client.answer(self.dag, self.run_id, task, "Approve")
@@ -233,7 +251,9 @@ class Scene:
 
     def _until_ended(self, dag: str, run: str, *, within: float = 600, approve: bool = False) -> None:
         ends = time.monotonic() + within
-        while self.stage.client.run_state(dag, run) not in ENDED or any(t["state"] in UNDER_WAY for t in self.stage.client.tasks(dag, run)):
+        while self.stage.client.run_state(dag, run) not in ENDED or any(
+            t["state"] in UNDER_WAY for t in self.stage.client.tasks(dag, run)
+        ):
             if time.monotonic() > ends:
                 raise Unexpected(f"run {run} has not ended after {within:.0f} s")
             if approve:

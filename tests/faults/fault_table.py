@@ -52,13 +52,18 @@ class Result:
 def table(results: list[Result]) -> list[str]:
     """The lines of the table at the end of a session."""
     widest = max((len(r.case) for r in results), default=4)
-    lines = [f"{'case':<{widest}}  {'outcome':<28} {'case, s':>8} {'setup, s':>9} {'records':>8} {'stall, s':>9}  invariants"]
+    lines = [
+        f"{'case':<{widest}}  {'outcome':<28} {'case, s':>8} {'setup, s':>9} {'records':>8} {'stall, s':>9}  invariants"
+    ]
     lines += [
         f"{r.case:<{widest}}  {r.outcome[:28]:<28} {r.seconds:>8.0f} {r.setup_seconds:>9.0f} {r.acknowledged:>8} {r.longest_stall:>9.1f}  {r.verdict}"
         for r in results
     ]
     total = sum(r.seconds + r.setup_seconds for r in results)
-    return [*lines, f"{len(results)} cases, {total:.0f} s, {sum(r.verdict.startswith('BROKEN') for r in results)} with a broken invariant"]
+    return [
+        *lines,
+        f"{len(results)} cases, {total:.0f} s, {sum(r.verdict.startswith('BROKEN') for r in results)} with a broken invariant",
+    ]
 
 
 def keep(result: Result, cases: Mapping[str, Case]) -> None:
@@ -80,7 +85,13 @@ def with_rows(page: str, cases: Mapping[str, Case], played: Mapping[str, Played]
     before, _, rest = page.partition(f"{BEGINS}\n")
     old, _, after = rest.partition(f"{ENDS}\n")
     rows = {name: {**_rows(old), **played}.get(name, NEVER) for name in sorted(cases)}
-    lines = [in_sum(rows), "", _line(HEAD), "|" + "---|" * len(HEAD), *(_line(_row(name, cases[name], rows[name])) for name in rows)]
+    lines = [
+        in_sum(rows),
+        "",
+        _line(HEAD),
+        "|" + "---|" * len(HEAD),
+        *(_line(_row(name, cases[name], rows[name])) for name in rows),
+    ]
     return before + "\n".join([BEGINS, "", *lines, "", ENDS, ""]) + after
 
 
@@ -89,7 +100,10 @@ def in_sum(rows: Mapping[str, Played]) -> str:
     commits = Counter((cells[4], cells[5]) for cells in rows.values() if cells != NEVER)
     told = [
         f"{len(rows)} cases. Played at: "
-        + (", ".join(f"{commit} ({date}): {count}" for (date, commit), count in sorted(commits.items(), reverse=True)) or "none")
+        + (
+            ", ".join(f"{commit} ({date}): {count}" for (date, commit), count in sorted(commits.items(), reverse=True))
+            or "none"
+        )
         + "."
     ]
     told += _named("Not played", (name for name, cells in rows.items() if cells == NEVER))
@@ -103,7 +117,11 @@ def _named(what: str, names: Iterable[str]) -> list[str]:
 
 
 def _rows(text: str) -> dict[str, Played]:
-    cells = [[cell.strip() for cell in line.strip().strip("|").split(" | ")] for line in text.splitlines() if line.startswith("| `")]
+    cells = [
+        [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+        for line in text.splitlines()
+        if line.startswith("| `")
+    ]
     return {re.findall(r"`(\w+)`", each[0])[0]: tuple(each[3:]) if each[3] != NEVER[0] else NEVER for each in cells}
 
 

@@ -34,7 +34,12 @@ def end_thread(scene: Scene, fault: Fault) -> None:
 def end_thread_of(pid: int, part: str) -> None:
     """End the first thread of this JVM whose name holds ``part``."""
     with tempfile.TemporaryDirectory() as directory:
-        subprocess.run(["jcmd", str(pid), "JVMTI.agent_load", str(_agent(Path(directory))), part], check=True, capture_output=True, timeout=60)
+        subprocess.run(
+            ["jcmd", str(pid), "JVMTI.agent_load", str(_agent(Path(directory))), part],
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
 
 
 def _agent(directory: Path) -> Path:

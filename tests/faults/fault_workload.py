@@ -48,7 +48,9 @@ class Workload:
         told = STATUS.search(text)
         if told and (not self.samples or at > self.samples[-1].at):
             self.samples.append(Sample(at, int(told[1]), int(told[2])))
-        return self.samples[-1] if self.samples and self.samples[-1].acknowledged and self.samples[-1].consumed else None
+        return (
+            self.samples[-1] if self.samples and self.samples[-1].acknowledged and self.samples[-1].consumed else None
+        )
 
     def watch(self) -> None:
         """Look all the time, in a thread of its own."""

@@ -32,7 +32,10 @@ from lab.layout import starts
 
 def parameters() -> list[object]:
     return [
-        pytest.param(name, case, id=name, marks=[pytest.mark.faults, *([] if "ci" in case.tags else [pytest.mark.long])]) for name, case in load_cases().items()
+        pytest.param(
+            name, case, id=name, marks=[pytest.mark.faults, *([] if "ci" in case.tags else [pytest.mark.long])]
+        )
+        for name, case in load_cases().items()
     ]
 
 
@@ -56,7 +59,9 @@ def test_fault(name: str, case: Case, world: World, tmp_path: Path) -> None:
                 wrong = f"the copy's transactions are {', '.join(marks)}, not {', '.join(case.expected.transactions)}"
         except Unexpected as error:
             wrong = str(error)
-        except Exception as error:  # an injector's client, say: the cluster must be repaired and the invariants judged all the same
+        except (
+            Exception
+        ) as error:  # an injector's client, say: the cluster must be repaired and the invariants judged all the same
             wrong = f"{type(error).__name__}: {error}"
         finally:
             scene.repair()
@@ -77,7 +82,9 @@ def test_fault(name: str, case: Case, world: World, tmp_path: Path) -> None:
     )
     world.results.append(result)
     keep(result, load_cases())
-    print(f"\n{name}: {result.outcome} in {result.seconds:.0f} s (set up in {result.setup_seconds:.0f} s, {how}): {result.verdict}")
+    print(
+        f"\n{name}: {result.outcome} in {result.seconds:.0f} s (set up in {result.setup_seconds:.0f} s, {how}): {result.verdict}"
+    )
     told = "\n".join(f"{invariant}: {found}" for invariant, each in broken.items() for found in each)
     print(told)
     assert not told, told

@@ -57,7 +57,13 @@ def provision_controllers(spec: ClusterSpec, cluster_id: str, *, secrets: Secret
     def format_storage(controller: Controller) -> None:
         write(controller, controller_properties(spec, controller, ControllerMode.MIGRATION))
         subprocess.run(
-            [f"{spec.kafka.home}/bin/kafka-storage.sh", "format", f"--cluster-id={cluster_id}", "-c", controller.config_file],
+            [
+                f"{spec.kafka.home}/bin/kafka-storage.sh",
+                "format",
+                f"--cluster-id={cluster_id}",
+                "-c",
+                controller.config_file,
+            ],
             check=True,
             capture_output=True,
         )
@@ -86,7 +92,12 @@ def roll_brokers(spec: ClusterSpec, mode: BrokerMode, *, secrets: Secrets, only:
 
         def registered(broker: Broker = broker, old: str | None = before.incarnation_id if before else None) -> bool:
             now = read_cluster_records(spec, secrets=secrets).registrations.get(broker.id)
-            return now is not None and now.incarnation_id != old and not now.fenced and now.is_migrating_zk_broker == (mode is BrokerMode.HYBRID)
+            return (
+                now is not None
+                and now.incarnation_id != old
+                and not now.fenced
+                and now.is_migrating_zk_broker == (mode is BrokerMode.HYBRID)
+            )
 
         # Before the copy a migrating broker stays fenced: nothing unfences it until the quorum is in charge.
         def appeared(broker: Broker = broker, old: str | None = before.incarnation_id if before else None) -> bool:
@@ -157,7 +168,11 @@ def finalize(spec: ClusterSpec, *, secrets: Secrets) -> None:
             return controller_mode(spec, controller, secrets=secrets) is ControllerMode.KRAFT
 
         wait_until(f"controller {controller.id} answers without the flag", without_the_flag)
-    wait_until("finalization", lambda: read_cluster_records(spec, secrets=secrets).migration_state_record is ZkMigrationState.POST_MIGRATION, within=120)
+    wait_until(
+        "finalization",
+        lambda: read_cluster_records(spec, secrets=secrets).migration_state_record is ZkMigrationState.POST_MIGRATION,
+        within=120,
+    )
 
 
 def cluster_id(spec: ClusterSpec, *, secrets: Secrets) -> str:
@@ -208,9 +223,17 @@ def change_leader(spec: ClusterSpec, topic: str, partition: int, replicas: list[
 
 def produced(spec: ClusterSpec, topic: str, partition: int) -> str:
     """Why a record sent with acks=all to this very partition was not acknowledged within 15 seconds; empty: it was."""
-    producer = Producer({"bootstrap.servers": ",".join(spec.bootstrap_servers), "acks": "all", "message.timeout.ms": 15_000})
+    producer = Producer(
+        {"bootstrap.servers": ",".join(spec.bootstrap_servers), "acks": "all", "message.timeout.ms": 15_000}
+    )
     answers: list[str] = []
-    producer.produce(topic, b"is it led", key=b"probe", partition=partition, on_delivery=lambda error, _: answers.append(str(error or "")))
+    producer.produce(
+        topic,
+        b"is it led",
+        key=b"probe",
+        partition=partition,
+        on_delivery=lambda error, _: answers.append(str(error or "")),
+    )
     producer.flush(20)
     return answers[0] if answers else "no answer"
 

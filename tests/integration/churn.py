@@ -79,11 +79,23 @@ def _topic(admin: AdminClient, n: int) -> None:
 
 def _config(admin: AdminClient, n: int) -> None:
     entry = ConfigEntry("retention.ms", str(100_000 + n), incremental_operation=Op.DELETE if n % 5 == 4 else Op.SET)
-    answered(admin.incremental_alter_configs([ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[entry])]))
+    answered(
+        admin.incremental_alter_configs(
+            [ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[entry])]
+        )
+    )
 
 
 def _acl(admin: AdminClient, n: int) -> None:
-    what = (ResourceType.TOPIC, f"churn-acl-{n // 2}", ResourcePatternType.LITERAL, "User:churn", "*", AclOperation.READ, AclPermissionType.ALLOW)
+    what = (
+        ResourceType.TOPIC,
+        f"churn-acl-{n // 2}",
+        ResourcePatternType.LITERAL,
+        "User:churn",
+        "*",
+        AclOperation.READ,
+        AclPermissionType.ALLOW,
+    )
     if n % 2:
         answered(admin.delete_acls([AclBindingFilter(*what)]))
     else:
@@ -95,7 +107,15 @@ def _quota(lab: Lab, n: int) -> None:
     entity = [entry.EntityData(entity_type="user", entity_name=f"churn-{n // 2 % 7}")]
     change = entry.OpData(key="producer_byte_rate", value=1000.0 + n, remove=bool(n % 2))
     broker = lab.spec.brokers[n % len(lab.spec.brokers)]
-    with KafkaConnection(lab.spec.broker_address(broker), f"broker {broker.id}", lab.spec.broker_security, secrets=lab.secrets, timeout=30) as connection:
-        answer = connection.send(AlterClientQuotasRequest(entries=[entry(entity=entity, ops=[change])], validate_only=False))
+    with KafkaConnection(
+        lab.spec.broker_address(broker),
+        f"broker {broker.id}",
+        lab.spec.broker_security,
+        secrets=lab.secrets,
+        timeout=30,
+    ) as connection:
+        answer = connection.send(
+            AlterClientQuotasRequest(entries=[entry(entity=entity, ops=[change])], validate_only=False)
+        )
     if any(each.error_code for each in answer.entries):
         raise Unreachable(f"quota refused: {answer.entries}", way_out="see the broker's log")

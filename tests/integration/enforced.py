@@ -23,12 +23,16 @@ def topic_without_a_factor(lab: Lab, name: str) -> int:
     # librdkafka looks for the controller in the first answer it has, and then waits for one without asking again: a broker
     # that has just started, and that the controllers have told nothing yet, names none.
     by_hand.wait_until("a broker names the controller", lambda: _names_the_controller(admin))
-    for each in admin.create_topics([NewTopic(name, 1, -1)], operation_timeout=10, request_timeout=2 * CHANNEL_SECONDS).values():
+    for each in admin.create_topics(
+        [NewTopic(name, 1, -1)], operation_timeout=10, request_timeout=2 * CHANNEL_SECONDS
+    ).values():
         each.result(3 * CHANNEL_SECONDS)
     found: list[int] = []
 
     def seen() -> bool:
-        told = admin.list_topics(timeout=10).topics.get(name)  # one answer: the next broker may not have heard of the topic yet
+        told = admin.list_topics(timeout=10).topics.get(
+            name
+        )  # one answer: the next broker may not have heard of the topic yet
         found[:] = [len(each.replicas) for each in told.partitions.values()] if told else []
         return len(found) == 1
 
@@ -55,4 +59,8 @@ def clear_passwords_in_zookeeper(lab: Lab) -> list[str]:
         alter(lab.spec)
         by_hand.wait_until("dual write of the password", lambda: write_of("/config/brokers/1") > before)
         znodes = zip(paths, zookeeper.get_many(paths), strict=True)
-        return [path for path, znode in znodes if znode is not None and password.encode() in znode.data.replace(b'\\"', b'"')]
+        return [
+            path
+            for path, znode in znodes
+            if znode is not None and password.encode() in znode.data.replace(b'\\"', b'"')
+        ]

@@ -55,7 +55,9 @@ class Copies:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return
-            keys = sorted((path for path in self.home.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
+            keys = sorted(
+                (path for path in self.home.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime
+            )
             for old in keys[:-KEYS_KEPT]:
                 shutil.rmtree(old)
 

@@ -200,7 +200,11 @@ def key() -> str:
     finder.run_script(__file__)
     files = {Path(module.__file__).resolve() for module in finder.modules.values() if module.__file__}
     files |= {path for path in (ROOT / "lab").rglob("*") if path.is_file() and path.suffix != ".pyc"}
-    files |= {ROOT / "include" / "clusters" / "lab.yaml", *(ROOT / "include" / "kraft_runbook").rglob("*.json"), *ROOT.glob("requirements*.lock")}
+    files |= {
+        ROOT / "include" / "clusters" / "lab.yaml",
+        *(ROOT / "include" / "kraft_runbook").rglob("*.json"),
+        *ROOT.glob("requirements*.lock"),
+    }
     found = hashlib.sha256()
     for path in sorted(files):
         found.update(f"{path.relative_to(ROOT)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\0".encode())

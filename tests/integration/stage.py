@@ -41,7 +41,9 @@ class Stage:
     def task(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
         return next(t for t in self.client.tasks(dag_id, run_id) if t["task_id"] == task_id)
 
-    def wait(self, dag_id: str, run_id: str, task_id: str, states: set[str] | frozenset[str], *, deadline: float = 400) -> str:
+    def wait(
+        self, dag_id: str, run_id: str, task_id: str, states: set[str] | frozenset[str], *, deadline: float = 400
+    ) -> str:
         """Wait until a task is in one of these states; fails at once, with its log, when it failed and that was not wanted."""
         ends = time.monotonic() + deadline
         while time.monotonic() < ends:
@@ -53,7 +55,9 @@ class Stage:
             if broken and "failed" not in states and task_id not in broken:
                 raise AssertionError(f"{broken[0]} failed: {self.log(dag_id, run_id, broken[0])[-3000:]}")
             time.sleep(EVERY)
-        raise AssertionError(f"{task_id} is {state} after {deadline:.0f} s: {self.log(dag_id, run_id, task_id)[-3000:]}")
+        raise AssertionError(
+            f"{task_id} is {state} after {deadline:.0f} s: {self.log(dag_id, run_id, task_id)[-3000:]}"
+        )
 
     def run_to_its_end(self, dag_id: str, run_id: str, *, deadline: float = 1200) -> str:
         """Answer every gate by approving it until the run has ended; returns its state."""
@@ -98,7 +102,9 @@ class Stage:
         )
 
 
-def open_stage(lab: Lab, home: Path, *, users: tuple[str, ...] = (USER,), further: Mapping[str, str] | None = None) -> Stage:
+def open_stage(
+    lab: Lab, home: Path, *, users: tuple[str, ...] = (USER,), further: Mapping[str, str] | None = None
+) -> Stage:
     """Start Airflow beside a lab that is up. ``further``: variables for its processes besides the lab's own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -114,7 +120,9 @@ def open_stage(lab: Lab, home: Path, *, users: tuple[str, ...] = (USER,), furthe
 
 
 def start_workload(lab: Lab, report: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "lab", "workload", "--report", str(report)], cwd=ROOT, env=lab.environment)
+    return subprocess.Popen(
+        [sys.executable, "-m", "lab", "workload", "--report", str(report)], cwd=ROOT, env=lab.environment
+    )
 
 
 def kill_worker_of_playbook(stage: Stage, playbook: str, *, deadline: float = 60) -> None:
@@ -135,5 +143,9 @@ def worker_of_playbook(stage: Stage, playbook: str) -> int | None:
     Only of this Airflow: a test beside must not lose its worker.
     """
     command = f"/playbooks/{playbook}"
-    running = {each.pid: each.parent for each in stage.airflow.processes() if "ansible-playbook" in each.command and command in each.command}
+    running = {
+        each.pid: each.parent
+        for each in stage.airflow.processes()
+        if "ansible-playbook" in each.command and command in each.command
+    }
     return next((parent for parent in running.values() if parent not in running and parent != 1), None)

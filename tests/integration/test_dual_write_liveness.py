@@ -45,10 +45,14 @@ def until(verdict: Verdict, look: Callable[[], CheckResult], *, within: float) -
     return found
 
 
-def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named_and_cured(own_lab: Lab, zookeeper: KazooClient) -> None:
+def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named_and_cured(
+    own_lab: Lab, zookeeper: KazooClient
+) -> None:
     spec, secrets = own_lab.spec, own_lab.secrets
     admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
-    admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS, replica_assignment=[[1]] * PARTITIONS)])[TOPIC].result()
+    admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS, replica_assignment=[[1]] * PARTITIONS)])[
+        TOPIC
+    ].result()
     with watching(own_lab) as start:
         by_hand.to_dual_write(spec, secrets=secrets)
     nothing_is_refused_while_controllers_and_brokers_start(start)
@@ -66,14 +70,21 @@ def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named
     assert "ZooKeeper is no longer written" in found.evidence
     assert "state" in found.fix
     seen = observe(spec, secrets=secrets)
-    assert {c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)} == {ZkMigrationState.MIGRATION}, "the metrics look healthy"
+    assert {c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)} == {
+        ZkMigrationState.MIGRATION
+    }, "the metrics look healthy"
 
     for partition in LOST:
-        zookeeper.create(state_of(partition), json.dumps({"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1]}).encode())
+        zookeeper.create(
+            state_of(partition),
+            json.dumps({"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1]}).encode(),
+        )
     by_hand.restart(spec.controller(describe_quorum(spec, secrets=secrets).leader_id), spec)
     assert until(Verdict.PASS, lambda: liveness(own_lab), within=120)
     # The two others wrote ZooKeeper on; what is refused while this one still starts is refused rightly.
-    by_hand.wait_until("the controller is back", lambda: conditions.QUORUM_WHOLE.progress(observe(spec, secrets=secrets), spec).done)
+    by_hand.wait_until(
+        "the controller is back", lambda: conditions.QUORUM_WHOLE.progress(observe(spec, secrets=secrets), spec).done
+    )
     gates_and_conditions_hold_while_topics_come_and_go(own_lab)
     a_topic_that_zookeeper_lacks_is_found_while_topics_come_and_go(own_lab, zookeeper)
 
@@ -81,16 +92,26 @@ def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named
 def nothing_is_refused_while_controllers_and_brokers_start(start: Watched) -> None:
     """A controller shows state 0 before the quorum's first records are committed; brokers come and go. None of it may stop a step."""
     assert start.refused() == []
-    assert {ZkMigrationState.NOT_PUBLISHED, ZkMigrationState.PRE_MIGRATION} <= start.states(), "the looks were fast enough to see controllers start"
+    assert {ZkMigrationState.NOT_PUBLISHED, ZkMigrationState.PRE_MIGRATION} <= start.states(), (
+        "the looks were fast enough to see controllers start"
+    )
     assert start.phases() == [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID]
 
 
 def judge(lab: Lab, earlier: ClusterObservation, seen: ClusterObservation) -> dict[str, str]:
     """What blocks at the gates behind the copy, and what the waits would wait for."""
     phase = detect_phase(seen).phase
-    gates = [r for gate in ("dual_write", SOAK) for r in CHECKS.run(seen, lab.spec, phase, gate=gate, earlier=earlier).results]
+    gates = [
+        r
+        for gate in ("dual_write", SOAK)
+        for r in CHECKS.run(seen, lab.spec, phase, gate=gate, earlier=earlier).results
+    ]
     found = {r.code: r.evidence for r in gates if r.blocks and CHECKS[r.code].needs is Needs.LIVE}
-    waits = [(conditions.METADATA_COPIED, None), (conditions.QUORUM_WHOLE, None), *((conditions.BROKER_IN_SYNC, i) for i in lab.spec.broker_ids)]
+    waits = [
+        (conditions.METADATA_COPIED, None),
+        (conditions.QUORUM_WHOLE, None),
+        *((conditions.BROKER_IN_SYNC, i) for i in lab.spec.broker_ids),
+    ]
     for condition, node_id in waits:
         progress = condition.progress(seen, lab.spec, node_id=node_id, earlier=earlier)
         found |= {} if progress.done else {condition.describe(node_id): progress.waiting_for}
@@ -116,8 +137,15 @@ def gates_and_conditions_hold_while_topics_come_and_go(lab: Lab) -> None:
     found, exact = [], []
     for earlier, seen in look_under_churn(lab, 12):
         found.append(judge(lab, earlier, seen))
-        assert was_read(seen.topics_apart) and seen.active_controller is not None and was_read(seen.active_controller.metrics)
-        exact.append(seen.active_controller.metrics.zk_write_behind_lag == 0 and not seen.topics_apart.only_in_quorum | seen.topics_apart.only_in_zookeeper)
+        assert (
+            was_read(seen.topics_apart)
+            and seen.active_controller is not None
+            and was_read(seen.active_controller.metrics)
+        )
+        exact.append(
+            seen.active_controller.metrics.zk_write_behind_lag == 0
+            and not seen.topics_apart.only_in_quorum | seen.topics_apart.only_in_zookeeper
+        )
     assert exact.count(False) >= 2, "what is exact at one look does not hold here"
     healthy = lab.spec.deadlines.healthy_in_a_row
     assert any(not any(found[n : n + healthy]) for n in range(len(found) - healthy + 1)), found

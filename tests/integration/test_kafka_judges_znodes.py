@@ -151,7 +151,8 @@ def znodes() -> Iterator[tuple[str, bytes]]:
                     config(
                         **{
                             "SCRAM-SHA-256": ",".join(
-                                f"{each}={value if each == field else '1' * 4}" for each in ("salt", "stored_key", "server_key", "iterations")
+                                f"{each}={value if each == field else '1' * 4}"
+                                for each in ("salt", "stored_key", "server_key", "iterations")
                             )
                         }
                     )
@@ -164,9 +165,13 @@ def znodes() -> Iterator[tuple[str, bytes]]:
 
 
 def judged(cases: list[tuple[str, bytes]]) -> list[set[str]]:
-    lines = "".join(f"{base64.b64encode(path.encode()).decode()} {base64.b64encode(data).decode()}\n" for path, data in cases)
+    lines = "".join(
+        f"{base64.b64encode(path.encode()).decode()} {base64.b64encode(data).decode()}\n" for path, data in cases
+    )
     jars = fetch_jars("3.9.2")
-    done = subprocess.run([java(), "-cp", f"{jars}/*", JUDGE], input=lines, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [java(), "-cp", f"{jars}/*", JUDGE], input=lines, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     return [set(filter(None, line.split(","))) for line in done.stdout.splitlines()]
 

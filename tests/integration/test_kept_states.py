@@ -35,7 +35,10 @@ LOG_OF_THE_PAST = re.compile(
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(Phase.HYBRID), *(pytest.param(p, marks=pytest.mark.long) for p in (Phase.ZOOKEEPER, Phase.DUAL_WRITE, Phase.FINALIZED))],
+    params=[
+        pytest.param(Phase.HYBRID),
+        *(pytest.param(p, marks=pytest.mark.long) for p in (Phase.ZOOKEEPER, Phase.DUAL_WRITE, Phase.FINALIZED)),
+    ],
 )
 def phase(request: pytest.FixtureRequest) -> Phase:
     return Phase(request.param)
@@ -54,7 +57,9 @@ def test_it_stands_in_its_phase_whole_and_every_process_was_started_once(own_lab
     assert (seen.topics.under_replicated_count, seen.topics.offline_count) == (0, 0)
     of_brokers, of_controllers = kept_states.MODES[phase]
     assert {each.mode for each in seen.brokers.values()} == {of_brokers}
-    assert {each.mode for each in seen.controllers.values() if each.running} == ({of_controllers} if of_controllers else set())
+    assert {each.mode for each in seen.controllers.values() if each.running} == (
+        {of_controllers} if of_controllers else set()
+    )
     running = {name for name, process in supervision.processes(layout(own_lab.spec)).items() if process.runs}
     assert {name for name, count in starts(own_lab.spec).items() if count} == running
     assert set(starts(own_lab.spec).values()) <= {0, 1}
@@ -62,7 +67,11 @@ def test_it_stands_in_its_phase_whole_and_every_process_was_started_once(own_lab
 
 def test_nobody_is_sent_to_the_place_where_it_was_made(own_lab: Lab, phase: Phase) -> None:
     kept = kept_states.HOME / kept_states.key() / f"{phase}-0"
-    named = {str(path.relative_to(kept)) for path in kept.rglob("*") if path.is_file() and NAMES_A_PLACE.search(path.read_bytes())}
+    named = {
+        str(path.relative_to(kept))
+        for path in kept.rglob("*")
+        if path.is_file() and NAMES_A_PLACE.search(path.read_bytes())
+    }
     assert {name for name in named if not LOG_OF_THE_PAST.fullmatch(name)} == set()
     if phase is not Phase.ZOOKEEPER:
         found = read_cluster_records(own_lab.spec, secrets=own_lab.secrets).registrations
@@ -71,7 +80,9 @@ def test_nobody_is_sent_to_the_place_where_it_was_made(own_lab: Lab, phase: Phas
         client = KazooClient(own_lab.spec.zookeeper.connect)
         client.start()
         try:
-            elsewhere = {address for data in everything(client, "/") for address in re.findall(rb"127\.\d+\.\d+\.", data)} - {f"{own_lab.network}.".encode()}
+            elsewhere = {
+                address for data in everything(client, "/") for address in re.findall(rb"127\.\d+\.\d+\.", data)
+            } - {f"{own_lab.network}.".encode()}
         finally:
             client.stop()
             client.close()
@@ -90,18 +101,24 @@ def test_until_a_broker_registers_in_its_new_place_it_is_fenced(make_lab: MakeLa
     lab = make_lab()
     kept_states.put(Phase.HYBRID, lab.spec)
     kept_states.start(Phase.HYBRID, lab, only=[ZOOKEEPER, *(c.service for c in lab.spec.controllers)])
-    by_hand.wait_until("a quorum", lambda: read_cluster_records(lab.spec, secrets=lab.secrets).migration_state_record is not None)
+    by_hand.wait_until(
+        "a quorum", lambda: read_cluster_records(lab.spec, secrets=lab.secrets).migration_state_record is not None
+    )
     found = read_cluster_records(lab.spec, secrets=lab.secrets).registrations
     assert {i: each.fenced for i, each in found.items()} == dict.fromkeys(lab.spec.broker_ids, True)
     assert not any(f"{lab.network}." in endpoint for each in found.values() for endpoint in each.endpoints)
 
 
-def test_what_cannot_be_restored_is_an_error_with_the_log_s_words_and_is_not_made_anew(make_lab: MakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_restored_is_an_error_with_the_log_s_words_and_is_not_made_anew(
+    make_lab: MakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lab = make_lab()
     kept_states.put(Phase.ZOOKEEPER, lab.spec)
     made: list[Phase] = []
     monkeypatch.setattr(kept_states, "_make", lambda phase, *_: made.append(phase))
-    (Path(lab.spec.broker(3).log_dirs[0]) / "meta.properties").write_text("version=0\nbroker.id=3\ncluster.id=another-cluster-0000000\n")
+    (Path(lab.spec.broker(3).log_dirs[0]) / "meta.properties").write_text(
+        "version=0\nbroker.id=3\ncluster.id=another-cluster-0000000\n"
+    )
     with pytest.raises(StepFailed) as failed:
         kept_states.start(Phase.ZOOKEEPER, lab)
     told = "\n".join([str(failed.value), *failed.value.__notes__])
@@ -137,8 +154,14 @@ kept_states.put(Phase.ZOOKEEPER, describe_new_lab().spec)
 
 def maker(temporary: str, how: str) -> subprocess.Popen[str]:
     """Makes a cluster, and stops half way: with ZooKeeper running, or ``fail`` before that."""
-    environment = {**os.environ, "TMPDIR": temporary, "PYTHONPATH": os.pathsep.join(str(ROOT / path) for path in (".", "include", "tests/integration"))}
-    return subprocess.Popen([sys.executable, "-c", MAKER, f"{temporary}/kept", how], env=environment, stdout=subprocess.PIPE, text=True)
+    environment = {
+        **os.environ,
+        "TMPDIR": temporary,
+        "PYTHONPATH": os.pathsep.join(str(ROOT / path) for path in (".", "include", "tests/integration")),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", MAKER, f"{temporary}/kept", how], env=environment, stdout=subprocess.PIPE, text=True
+    )
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])

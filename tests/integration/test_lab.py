@@ -77,7 +77,9 @@ def wait_until_acknowledged(line: Path, count: int, *, within: float = 90) -> No
         if found and int(found.group(1)) >= count:
             return
         time.sleep(0.2)
-    raise AssertionError(f"fewer than {count} records were acknowledged within {within:g} s; the workload said: {said!r}")
+    raise AssertionError(
+        f"fewer than {count} records were acknowledged within {within:g} s; the workload said: {said!r}"
+    )
 
 
 def test_up_starts_zookeeper_and_the_brokers_and_leaves_the_controllers_to_the_runbook(own_lab: Lab) -> None:
@@ -86,7 +88,9 @@ def test_up_starts_zookeeper_and_the_brokers_and_leaves_the_controllers_to_the_r
 
 
 def test_each_start_is_counted(own_lab: Lab) -> None:
-    assert starts(own_lab.spec) == {"zookeeper": 1} | dict.fromkeys(BROKERS, 1) | {f"controller-{n}": 0 for n in (101, 102, 103)}
+    assert starts(own_lab.spec) == {"zookeeper": 1} | dict.fromkeys(BROKERS, 1) | {
+        f"controller-{n}": 0 for n in (101, 102, 103)
+    }
 
 
 def test_a_second_up_starts_nothing_again(own_lab: Lab) -> None:
@@ -117,7 +121,12 @@ def test_nothing_listens_beyond_the_lab_s_own_loopback_network(own_lab: Lab) -> 
             if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
                 address, _, port = fields[1].partition(":")
                 listening.add((socket.inet_ntoa(bytes.fromhex(address[-8:])[::-1]), int(port, 16)))
-    needed = {socket_ for service, sockets in addresses(own_lab.spec).items() if service in running(own_lab) for socket_ in sockets}
+    needed = {
+        socket_
+        for service, sockets in addresses(own_lab.spec).items()
+        if service in running(own_lab)
+        for socket_ in sockets
+    }
     assert listening == needed
     assert layout(own_lab.spec).supervisor_socket.stat().st_mode & 0o077 == 0
 
@@ -137,7 +146,13 @@ def test_seed_makes_every_kind_of_metadata(own_lab: Lab) -> None:
 
 def test_seeding_again_leaves_every_value_as_it_is(own_lab: Lab) -> None:
     def values() -> dict[str, str]:
-        paths = ["/config/users/alice", "/config/users/<default>", "/config/ips/<default>", "/config/brokers/2", "/config/topics/payments"]
+        paths = [
+            "/config/users/alice",
+            "/config/users/<default>",
+            "/config/ips/<default>",
+            "/config/brokers/2",
+            "/config/topics/payments",
+        ]
         with zookeeper(own_lab) as client:
             found = {path: client.get(path)[0].decode() for path in paths}
             acls = json.loads(client.get("/kafka-acl/Topic/orders")[0])["acls"]
@@ -152,11 +167,19 @@ def test_seeding_again_leaves_every_value_as_it_is(own_lab: Lab) -> None:
 def test_no_secret_is_in_a_log_a_configuration_or_a_process(own_lab: Lab) -> None:
     secret_files = [own_lab.directory / name for name in ("secrets.env", "secrets.properties", "scram-users.json")]
     assert all(path.stat().st_mode & 0o077 == 0 for path in secret_files)
-    planted = {line.partition("=")[2] for path in secret_files[:2] for line in path.read_text().splitlines() if not line.startswith("#")}
+    planted = {
+        line.partition("=")[2]
+        for path in secret_files[:2]
+        for line in path.read_text().splitlines()
+        if not line.startswith("#")
+    }
     planted |= set(json.loads(secret_files[2].read_text()).values())
     assert len(planted) >= 6
     here = layout(own_lab.spec)
-    texts = {str(path): path.read_text(errors="replace") for path in (*here.logs.iterdir(), *own_lab.directory.glob("*/*.properties"))}
+    texts = {
+        str(path): path.read_text(errors="replace")
+        for path in (*here.logs.iterdir(), *own_lab.directory.glob("*/*.properties"))
+    }
     for name, process in supervision.processes(here).items():
         if process.pid:
             texts[f"environment of {name}"] = Path(f"/proc/{process.pid}/environ").read_text(errors="replace")
@@ -165,7 +188,11 @@ def test_no_secret_is_in_a_log_a_configuration_or_a_process(own_lab: Lab) -> Non
 
 def test_the_workload_accounts_for_every_record_while_a_broker_restarts(own_lab: Lab, tmp_path: Path) -> None:
     report, line = tmp_path / "report.json", tmp_path / "status"
-    process = subprocess.Popen([sys.executable, "-m", "lab", "workload", "--report", str(report), "--status", str(line)], env=own_lab.environment, cwd=ROOT)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lab", "workload", "--report", str(report), "--status", str(line)],
+        env=own_lab.environment,
+        cwd=ROOT,
+    )
     try:
         wait_until_acknowledged(line, 200)
         # A paused broker rather than a stopped one: the session's count of starts stays what it is.
@@ -189,7 +216,9 @@ def test_every_process_ends_when_it_has_no_memory(own_lab: Lab) -> None:
     running = [process for process in supervision.processes(layout(own_lab.spec)).values() if process.pid]
     assert len(running) == 4
     for process in running:
-        assert "-XX:+ExitOnOutOfMemoryError" in Path(f"/proc/{process.pid}/cmdline").read_text().split("\0"), process.service
+        assert "-XX:+ExitOnOutOfMemoryError" in Path(f"/proc/{process.pid}/cmdline").read_text().split("\0"), (
+            process.service
+        )
 
 
 def test_changes_of_the_cleaner_by_several_at_once_leave_every_broker_whole(own_lab: Lab) -> None:
@@ -198,7 +227,14 @@ def test_changes_of_the_cleaner_by_several_at_once_leave_every_broker_whole(own_
     with ThreadPoolExecutor(len(spec.brokers)) as pool:
         for number in range(10):
             alter(spec, spec.brokers[0], "", {"log.cleaner.threads": "1" if number % 2 else "2"})
-            list(pool.map(lambda broker, n=number: alter(spec, broker, str(broker.id), {"log.cleaner.backoff.ms": str(15_000 + n)}), spec.brokers))
+            list(
+                pool.map(
+                    lambda broker, n=number: alter(
+                        spec, broker, str(broker.id), {"log.cleaner.backoff.ms": str(15_000 + n)}
+                    ),
+                    spec.brokers,
+                )
+            )
     alter(spec, spec.brokers[0], "", {"log.cleaner.threads": "2"})  # as seeded
     cleaners = {f"kafka-log-cleaner-thread-{n}"[:15] for n in (0, 1)}
     for broker in spec.brokers:
@@ -217,7 +253,9 @@ def test_a_deaf_broker_is_named_with_its_log_s_words_and_the_command_that_helps(
     # New credentials for a user: what a broker that no longer listens will never hear of, and what a seeding waits for.
     (own_lab.directory / "scram-users.json").unlink()
     (own_lab.directory / "delegation-tokens-made").unlink()
-    new = UserScramCredentialUpsertion("alice", ScramCredentialInfo(security.SHA_256, 8192), security.passwords(spec)["alice"].encode())
+    new = UserScramCredentialUpsertion(
+        "alice", ScramCredentialInfo(security.SHA_256, 8192), security.passwords(spec)["alice"].encode()
+    )
     client = admin(spec)
     for future in client.alter_user_scram_credentials([new]).values():
         future.result()

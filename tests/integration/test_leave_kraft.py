@@ -43,7 +43,9 @@ def own_lab(dual_write: Lab) -> Lab:
     return dual_write
 
 
-def leave(lab: Lab, zookeeper: KazooClient, *, just_before=None, plan: FencePlan | None = None, tell=print) -> Departure:
+def leave(
+    lab: Lab, zookeeper: KazooClient, *, just_before=None, plan: FencePlan | None = None, tell=print
+) -> Departure:
     since = json.loads(zookeeper.get("/migration")[0])["kraft_metadata_offset"]
     plan = plan or fence_plan(observe(lab.spec, secrets=lab.secrets))
     return leave_kraft(lab.spec, plan, proven_since=since, secrets=lab.secrets, tell=tell, just_before=just_before)
@@ -55,17 +57,27 @@ def create(lab: Lab, topics: list[str]) -> None:
 
 
 def dual_write_goes_on(lab: Lab) -> None:
-    by_hand.wait_until("all controllers are back", lambda: len(describe_quorum(lab.spec, secrets=lab.secrets).voters) == len(lab.spec.controllers))
+    by_hand.wait_until(
+        "all controllers are back",
+        lambda: len(describe_quorum(lab.spec, secrets=lab.secrets).voters) == len(lab.spec.controllers),
+    )
     by_hand.await_dual_write(lab.spec, secrets=lab.secrets)
 
 
 def test_the_threads_of_every_broker_in_migration_mode_are_seen_on_its_host(dual_write: Lab) -> None:
     hosts = gather_host_facts(dual_write.spec)
-    assert {i: len(hosts[i].controller_threads) for i in (*dual_write.spec.broker_ids, 101)} == {1: 4, 2: 4, 3: 4, 101: 0}
+    assert {i: len(hosts[i].controller_threads) for i in (*dual_write.spec.broker_ids, 101)} == {
+        1: 4,
+        2: 4,
+        3: 4,
+        101: 0,
+    }
     assert cut_off(observe(dual_write.spec, secrets=dual_write.secrets), hosts) == {}
 
 
-def test_a_controller_whose_file_lost_the_flag_is_named_before_any_is_stopped(dual_write: Lab, zookeeper: KazooClient) -> None:
+def test_a_controller_whose_file_lost_the_flag_is_named_before_any_is_stopped(
+    dual_write: Lab, zookeeper: KazooClient
+) -> None:
     """Lifting the fence starts controllers: one without the flag would finalize the migration as soon as it led."""
     controller = dual_write.spec.controllers[1]
     file = Path(controller.config_file)
@@ -99,7 +111,9 @@ def test_without_the_right_to_delete_no_controller_is_stopped(dual_write: Lab, z
     acls, _ = zookeeper.get_acls("/")
     zookeeper.set_acls("/", [ACL(Permissions.ALL & ~Permissions.DELETE, Id("world", "anyone"))])
     try:
-        with pytest.raises(Refused, match=r"NoAuth: no DELETE on their parent, whose ACL is world:anyone=crwa\); nothing was stopped"):
+        with pytest.raises(
+            Refused, match=r"NoAuth: no DELETE on their parent, whose ACL is world:anyone=crwa\); nothing was stopped"
+        ):
             leave(dual_write, zookeeper)
     finally:
         zookeeper.set_acls("/", acls)
@@ -118,7 +132,9 @@ def test_where_the_right_is_taken_away_meanwhile_every_controller_is_started_aga
             leave(
                 dual_write,
                 zookeeper,
-                just_before=lambda: zookeeper.set_acls("/", [ACL(Permissions.ALL & ~Permissions.DELETE, Id("world", "anyone"))]),
+                just_before=lambda: zookeeper.set_acls(
+                    "/", [ACL(Permissions.ALL & ~Permissions.DELETE, Id("world", "anyone"))]
+                ),
             )
     finally:
         zookeeper.set_acls("/", acls)
@@ -128,7 +144,9 @@ def test_where_the_right_is_taken_away_meanwhile_every_controller_is_started_aga
     assert [after[c.service] - before[c.service] for c in dual_write.spec.controllers] == [1, 1, 1]
 
 
-def test_a_controller_that_cannot_be_stopped_lifts_the_fence(dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_controller_that_cannot_be_stopped_lifts_the_fence(
+    dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its lock can't be taken: what stands at the lock file's place is a directory, until the failure is known."""
     plan = fence_plan(observe(dual_write.spec, secrets=dual_write.secrets))
     other, stuck = (dual_write.spec.controller(each) for each in plan.fenced)
@@ -184,7 +202,9 @@ def test_where_this_tool_loses_zookeeper_inside_the_fence_every_controller_is_st
     monkeypatch.setattr(departure, "ZookeeperReader", lambda asked, **how: reader(asked.model_copy(update=via), **how))
     before, held = starts(dual_write.spec), json.loads(zookeeper.get("/controller")[0])
     try:
-        with pytest.raises(StepFailed, match=r"the drain could not be proven: ZooKeeper at .* could not be read") as failed:
+        with pytest.raises(
+            StepFailed, match=r"the drain could not be proven: ZooKeeper at .* could not be read"
+        ) as failed:
             leave(dual_write, zookeeper, just_before=lambda: proxy.cut([os.getpid()]))
     finally:
         proxy.close()
@@ -196,7 +216,9 @@ def test_where_this_tool_loses_zookeeper_inside_the_fence_every_controller_is_st
     assert sum(after[c.service] - before[c.service] for c in dual_write.spec.controllers) == 2
 
 
-def test_a_state_znode_that_lies_behind_and_may_not_be_written_is_named_before_any_controller_is_stopped(dual_write: Lab, zookeeper: KazooClient) -> None:
+def test_a_state_znode_that_lies_behind_and_may_not_be_written_is_named_before_any_controller_is_stopped(
+    dual_write: Lab, zookeeper: KazooClient
+) -> None:
     path = "/brokers/topics/orders/partitions/0/state"
     by_hand.make_state_anew(zookeeper, "orders", 0)
     zookeeper.set_acls(path, [make_acl("world", "anyone", read=True, admin=True)])
@@ -215,9 +237,17 @@ def test_a_touched_key_that_differs_in_zookeeper_lifts_the_fence(dual_write: Lab
 
     def touch_and_plant() -> None:
         entry = ConfigEntry("retention.ms", "777000", incremental_operation=Op.SET)
-        answered(admin.incremental_alter_configs([ConfigResource(ConfigResource.Type.TOPIC, "customers", incremental_configs=[entry])]))
-        by_hand.wait_until("the change reaches ZooKeeper", lambda: b"777000" in zookeeper.get("/config/topics/customers")[0])
-        zookeeper.set("/config/topics/customers", zookeeper.get("/config/topics/customers")[0].replace(b"777000", b"666000"))
+        answered(
+            admin.incremental_alter_configs(
+                [ConfigResource(ConfigResource.Type.TOPIC, "customers", incremental_configs=[entry])]
+            )
+        )
+        by_hand.wait_until(
+            "the change reaches ZooKeeper", lambda: b"777000" in zookeeper.get("/config/topics/customers")[0]
+        )
+        zookeeper.set(
+            "/config/topics/customers", zookeeper.get("/config/topics/customers")[0].replace(b"777000", b"666000")
+        )
 
     before = zookeeper.get("/controller")[0]
     with pytest.raises(StepFailed, match="keys touched since the full parity") as failed:
@@ -226,10 +256,14 @@ def test_a_touched_key_that_differs_in_zookeeper_lifts_the_fence(dual_write: Lab
     assert zookeeper.get("/controller")[0] == before
     assert zookeeper.exists("/migration")
     dual_write_goes_on(dual_write)
-    zookeeper.set("/config/topics/customers", zookeeper.get("/config/topics/customers")[0].replace(b"666000", b"777000"))
+    zookeeper.set(
+        "/config/topics/customers", zookeeper.get("/config/topics/customers")[0].replace(b"666000", b"777000")
+    )
 
 
-def test_what_is_not_drained_in_time_lifts_the_fence(dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_drained_in_time_lifts_the_fence(
+    dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A real drain is too quick to be caught behind: the offset is read as one that lags by a record."""
     read = departure._offset
     monkeypatch.setattr(departure, "_offset", lambda reader: (read(reader) or 0) - 1)
@@ -244,7 +278,9 @@ def test_what_is_not_drained_in_time_lifts_the_fence(dual_write: Lab, zookeeper:
     assert sum(after[c.service] - before[c.service] for c in dual_write.spec.controllers) == 2
 
 
-def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(dual_write: Lab, zookeeper: KazooClient) -> None:
+def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(
+    dual_write: Lab, zookeeper: KazooClient
+) -> None:
     zookeeper.create("/admin/reassign_partitions", b'{"version":1,"partitions":[]}')
     for topic, partition in BEHIND:
         by_hand.change_leader(dual_write.spec, topic, partition, replicas_of(zookeeper, topic, partition)[::-1])
@@ -262,8 +298,12 @@ def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(
     now = fence_plan(observe(dual_write.spec, secrets=dual_write.secrets))
     stale = now.led_by(now.fenced[0])  # as if another had been elected since the plan was made
     told: list[str] = []
-    left = leave(dual_write, zookeeper, plan=stale, tell=told.append, just_before=create_and_fall_behind_once_all_was_looked_at)
-    assert f"controller {now.active} was elected before the fence; nothing was stopped: beginning again around it" in told
+    left = leave(
+        dual_write, zookeeper, plan=stale, tell=told.append, just_before=create_and_fall_behind_once_all_was_looked_at
+    )
+    assert (
+        f"controller {now.active} was elected before the fence; nothing was stopped: beginning again around it" in told
+    )
     ours = [f"{topic}-{partition}" for topic, partition in BEHIND]
     mended = [each.split(" ")[0] for each in left.raised]  # a burst or a start may leave others behind as well
     assert [name for name in mended if name in ours] == ours
@@ -282,20 +322,31 @@ def test_the_logs_of_the_stopped_controllers_hold_the_end_of_the_copy(dual_write
     logs = read_logs(dual_write.spec, stop=True, tell=print)
     assert [log.states for log in logs] == [frozenset({1, 2})] * 3
     assert all(log.end > 100 and log.open_since is None for log in logs)
-    assert why_not_proven(logs, dual_write.spec.controller_ids) == "the log of controller 101, 102, 103 holds the end of the copy"
+    assert (
+        why_not_proven(logs, dual_write.spec.controller_ids)
+        == "the log of controller 101, 102, 103 holds the end of the copy"
+    )
 
 
-def test_a_partition_whose_state_znode_was_made_anew_takes_records_after_a_follower_has_restarted(dual_write: Lab, zookeeper: KazooClient) -> None:
+def test_a_partition_whose_state_znode_was_made_anew_takes_records_after_a_follower_has_restarted(
+    dual_write: Lab, zookeeper: KazooClient
+) -> None:
     """Left behind, its leader would skip all that the ZooKeeper controller says, and its restarted follower's fetches with it."""
     spec = dual_write.spec
-    leaders = {json.loads(zookeeper.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0])["leader"] for topic, partition in BEHIND}
+    leaders = {
+        json.loads(zookeeper.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0])["leader"]
+        for topic, partition in BEHIND
+    }
     follower = next(b for b in spec.brokers if b.id not in leaders)
     before = zookeeper.exists(f"/brokers/ids/{follower.id}").czxid
     by_hand.restart(follower, spec)
 
     def in_every_isr_again() -> bool:
         here = zookeeper.exists(f"/brokers/ids/{follower.id}")
-        states = [json.loads(zookeeper.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0]) for topic, partition in BEHIND]
+        states = [
+            json.loads(zookeeper.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0])
+            for topic, partition in BEHIND
+        ]
         return here is not None and here.czxid > before and all(follower.id in state["isr"] for state in states)
 
     by_hand.wait_until(f"broker {follower.id} is in sync", in_every_isr_again, within=60)

@@ -12,7 +12,13 @@ from whole_image import every_row
 from kraft_runbook.cluster.observation import ControllerMode, ZkMigrationState
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.metadata_log_reader import LogTruncated, MetadataLogReader, Position
-from kraft_runbook.io.kafka.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum, quorum_cluster_id, read_cluster_records
+from kraft_runbook.io.kafka.metadata_quorum import (
+    broker_is_kraft,
+    controller_mode,
+    describe_quorum,
+    quorum_cluster_id,
+    read_cluster_records,
+)
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
 from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.parity.log_follower import LogFollower
@@ -50,7 +56,11 @@ def state(found: LogReplay) -> set[str]:
 
 def declared(found: LogReplay) -> set[str]:
     """What only a person changes: a busy machine may shrink an ISR while the controllers are restarted."""
-    return {str(row) for row in every_row(found.image) if row.kind in (Kind.TOPIC, Kind.ASSIGNMENT, Kind.TOPIC_CONFIG, Kind.ACL)}
+    return {
+        str(row)
+        for row in every_row(found.image)
+        if row.kind in (Kind.TOPIC, Kind.ASSIGNMENT, Kind.TOPIC_CONFIG, Kind.ACL)
+    }
 
 
 def last_offset(lab: Lab) -> int:
@@ -113,5 +123,7 @@ def test_snapshots_and_the_whole_log_give_the_same_state_and_a_truncated_log_say
     from_the_oldest = replay(dual_write, oldest + 1, end)
     assert state(from_the_oldest) == state(replay(dual_write, newest + 1, end))
     assert declared(from_the_oldest) == declared(before)
-    after = read_cluster_records(dual_write.spec, secrets=dual_write.secrets, since=read)  # our position may be gone: read anew
+    after = read_cluster_records(
+        dual_write.spec, secrets=dual_write.secrets, since=read
+    )  # our position may be gone: read anew
     assert after.registrations.keys() == read.registrations.keys()

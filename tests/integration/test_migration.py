@@ -31,7 +31,10 @@ def everything(lab: Lab) -> dict[str, object]:
     """Every host file that the runbook may write, every process start, every znode with its version of data and children."""
     nodes = (*lab.spec.brokers, *lab.spec.controllers)
     files = {n.config_file: Path(n.config_file) for n in nodes} | {"secrets": Path(lab.spec.secrets_file or "")}
-    seen: dict[str, object] = {name: (f.stat().st_mtime_ns, hashlib.sha256(f.read_bytes()).hexdigest()) if f.exists() else None for name, f in files.items()}
+    seen: dict[str, object] = {
+        name: (f.stat().st_mtime_ns, hashlib.sha256(f.read_bytes()).hexdigest()) if f.exists() else None
+        for name, f in files.items()
+    }
     seen |= {c.log_dir: Path(c.log_dir).exists() for c in lab.spec.controllers}
     seen["starts"] = starts(lab.spec)
     zookeeper = KazooClient(lab.spec.zookeeper.connect)
@@ -59,7 +62,9 @@ def test_a_dry_run_plays_every_step_and_changes_nothing(stage: Stage) -> None:
     assert stage.run_to_its_end(MIGRATION, run_id) == "success", stage.failures(MIGRATION, run_id)
     assert everything(stage.lab) == before
     assert {t["state"] for t in stage.client.tasks(MIGRATION, run_id)} == {"success"}
-    assert "+zookeeper.metadata.migration.enable=true" in stage.log(MIGRATION, run_id, "roll_brokers_to_hybrid.broker_1.restart")
+    assert "+zookeeper.metadata.migration.enable=true" in stage.log(
+        MIGRATION, run_id, "roll_brokers_to_hybrid.broker_1.restart"
+    )
     assert "+process.roles=broker" in stage.log(MIGRATION, run_id, "roll_brokers_to_kraft.broker_1.restart")
 
 
@@ -91,9 +96,13 @@ def test_the_cluster_leaves_zookeeper_with_no_acknowledged_record_lost(stage: St
     assert account["acknowledged"] > 0
     assert (account["lost"], account["duplicated"]) == (0, 0)
     counted = starts(stage.lab.spec)
-    assert {b.id: counted[b.service] for b in stage.lab.spec.brokers if b.id != 3} == {1: 3, 2: 3}, "each broker is restarted exactly twice"
+    assert {b.id: counted[b.service] for b in stage.lab.spec.brokers if b.id != 3} == {1: 3, 2: 3}, (
+        "each broker is restarted exactly twice"
+    )
     assert counted["broker-3"] >= 4, "and broker 3 in vain, besides"
-    assert {c.id: counted[c.service] for c in stage.lab.spec.controllers} == {101: 2, 102: 2, 103: 2}, "each controller is started exactly twice"
+    assert {c.id: counted[c.service] for c in stage.lab.spec.controllers} == {101: 2, 102: 2, 103: 2}, (
+        "each controller is started exactly twice"
+    )
     every_parity_run_matched_and_every_gate_was_signed(stage, run_id)
 
 
@@ -168,7 +177,11 @@ def test_the_command_line_says_where_a_finalized_cluster_stands(stage: Stage) ->
 
 
 def test_no_secret_reached_a_log_an_xcom_or_an_artifact(stage: Stage) -> None:
-    secrets = [v.encode() for k, v in stage.lab.environment.items() if k in {"KRB_LAB_PASSWORD_ENCODER_SECRET", "KRB_LAB_TOKEN_SECRET"}]
+    secrets = [
+        v.encode()
+        for k, v in stage.lab.environment.items()
+        if k in {"KRB_LAB_PASSWORD_ENCODER_SECRET", "KRB_LAB_TOKEN_SECRET"}
+    ]
     assert len(secrets) == 2
     leaks = [str(f) for f in stage.airflow.home.rglob("*") if f.is_file() and any(s in f.read_bytes() for s in secrets)]
     assert leaks == []

@@ -32,7 +32,10 @@ def test_a_zookeeper_cluster_is_seen_whole(own_lab: Lab) -> None:
     assert seen.brokers_in(BrokerMode.ZOOKEEPER) == (1, 2, 3)
     assert was_read(seen.zookeeper) and was_read(seen.zookeeper.tree) and was_read(seen.topics)
     assert {b.software_version for b in seen.brokers.values()} == {own_lab.spec.kafka.version}
-    assert {b.advertised_cluster_id for b in seen.brokers.values()} == {seen.zookeeper.cluster_id, seen.topics.cluster_id}
+    assert {b.advertised_cluster_id for b in seen.brokers.values()} == {
+        seen.zookeeper.cluster_id,
+        seen.topics.cluster_id,
+    }
     assert seen.zookeeper.tree.topics == seen.zookeeper.topic_count == seen.topics.topic_count
     assert seen.zookeeper.tree.partitions == seen.topics.partition_count
     assert seen.zookeeper.tree.assigned_broker_ids == {1, 2, 3}
@@ -72,7 +75,11 @@ def test_a_missing_state_znode_and_a_client_of_zookeeper_are_found(own_lab: Lab)
         client.close()
     assert was_read(seen.zookeeper) and was_read(seen.zookeeper.tree)
     assert seen.zookeeper.tree.partitions_without_state == (f"{topic}-0",)
-    assert [r.code for r in CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").results if r.verdict is Verdict.FAIL] == [
+    assert [
+        r.code
+        for r in CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").results
+        if r.verdict is Verdict.FAIL
+    ] == [
         "KRB-PRE-014",
         "KRB-PRE-034",
     ]
@@ -86,18 +93,26 @@ def test_a_quota_and_a_password_that_would_end_every_controller_block_preflight_
         client.create(path, b'{"version":1,"config":{"consumer_byte_rate":"abc"}}')
         try:
             seen = observe(
-                own_lab.spec, secrets=lambda ref: "another" if ref.env == "KRB_LAB_PASSWORD_ENCODER_SECRET" else own_lab.secrets(ref), scope=Scope.FULL
+                own_lab.spec,
+                secrets=lambda ref: "another" if ref.env == "KRB_LAB_PASSWORD_ENCODER_SECRET" else own_lab.secrets(ref),
+                scope=Scope.FULL,
             )
         finally:
             client.delete(path)
     finally:
         client.stop()
         client.close()
-    told = {r.code: r.evidence for r in CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").blocking if r.verdict is Verdict.FAIL}
+    told = {
+        r.code: r.evidence
+        for r in CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").blocking
+        if r.verdict is Verdict.FAIL
+    }
     assert told.keys() == {"KRB-PRE-027", "KRB-PRE-060", "KRB-PRE-061", "KRB-PRE-062"}
     assert told["KRB-PRE-060"] == f"every controller ends in the copy: 1: {path} (consumer_byte_rate is not a number)"
     assert told["KRB-PRE-061"] == f"a broker would not come up: 1: {path} (consumer_byte_rate is not a number)"
-    assert told["KRB-PRE-062"].startswith("1: /config/brokers/1 listener.name.sasl.scram-sha-256.sasl.jaas.config: password.encoder.secret does not decode it")
+    assert told["KRB-PRE-062"].startswith(
+        "1: /config/brokers/1 listener.name.sasl.scram-sha-256.sasl.jaas.config: password.encoder.secret does not decode it"
+    )
 
 
 def test_a_broker_whose_listener_died_blocks_preflight_with_the_way_out(own_lab: Lab) -> None:
@@ -109,7 +124,9 @@ def test_a_broker_whose_listener_died_blocks_preflight_with_the_way_out(own_lab:
 
 
 def answer_064(lab: Lab) -> tuple[bool, str, str]:
-    (found,) = [r for r in CHECKS.run(look(lab, with_hosts=True), lab.spec, Phase.ZOOKEEPER).results if r.code == "KRB-PRE-064"]
+    (found,) = [
+        r for r in CHECKS.run(look(lab, with_hosts=True), lab.spec, Phase.ZOOKEEPER).results if r.code == "KRB-PRE-064"
+    ]
     return found.passed, found.evidence, found.fix
 
 

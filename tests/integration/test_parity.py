@@ -125,10 +125,16 @@ def respelt(data: bytes) -> bytes:
 def test_dual_write_matches_in_every_kind_and_shows_no_secret(dual_write: Lab, spark: SparkSession) -> None:
     report = compare(dual_write, spark)
     assert report.verdict is Verdict.MATCH, report.render_text()
-    assert {each.kind for each in report.counts} == {kind.value for kind in Kind if kind not in (Kind.UNREADABLE, Kind.WHOLE_TOPIC, Kind.MANY_EPOCHS)}
+    assert {each.kind for each in report.counts} == {
+        kind.value for kind in Kind if kind not in (Kind.UNREADABLE, Kind.WHOLE_TOPIC, Kind.MANY_EPOCHS)
+    }
     assert 0 < report.migration_offset <= report.end_offset
     shown = json.dumps(report.to_dict()) + report.render_text() + report.render_markdown()
-    assert not [name for name, value in dual_write.environment.items() if name.startswith("KRB_LAB_") and "SECRET" in name and value in shown]
+    assert not [
+        name
+        for name, value in dual_write.environment.items()
+        if name.startswith("KRB_LAB_") and "SECRET" in name and value in shown
+    ]
 
 
 def test_harmless_differences_are_none(dual_write: Lab, zookeeper: KazooClient, spark: SparkSession) -> None:
@@ -152,14 +158,21 @@ def test_a_state_znode_that_was_made_anew_is_no_difference_and_is_told_until_its
 ) -> None:
     state = "/brokers/topics/orders/partitions/5/state"
     epoch = by_hand.make_state_anew(zookeeper, "orders", 5)
-    zookeeper.set("/brokers/topics/orders/partitions/4/state", zookeeper.get("/brokers/topics/orders/partitions/4/state")[0])  # ahead: nothing to tell
+    zookeeper.set(
+        "/brokers/topics/orders/partitions/4/state", zookeeper.get("/brokers/topics/orders/partitions/4/state")[0]
+    )  # ahead: nothing to tell
     told = compare(dual_write, spark)
     assert (told.verdict, told.behind) == (Verdict.MATCH, 1), told.render_text()
-    assert [(s.kind, s.key, s.zookeeper, s.kraft) for s in told.samples] == [("partition epoch", f"orders-5 ({state})", "0", str(epoch))]
+    assert [(s.kind, s.key, s.zookeeper, s.kraft) for s in told.samples] == [
+        ("partition epoch", f"orders-5 ({state})", "0", str(epoch))
+    ]
     assert "forbids leaving" in told.summary
     looked = what_lies_behind(dual_write.spec, secrets=dual_write.secrets)
     partitions = next(each.both + each.differ for each in told.counts if each.kind == "partition epoch")
-    assert looked == f"1 of {partitions} state znodes have a version behind their partition epoch: orders-5 (version 0, epoch {epoch})"
+    assert (
+        looked
+        == f"1 of {partitions} state znodes have a version behind their partition epoch: orders-5 (version 0, epoch {epoch})"
+    )
     for _ in range(epoch):
         zookeeper.set(state, zookeeper.get(state)[0])
     assert compare(dual_write, spark).behind == 0
@@ -167,7 +180,9 @@ def test_a_state_znode_that_was_made_anew_is_no_difference_and_is_told_until_its
 
 
 @pytest.mark.usefixtures("caught_up")
-def test_a_planted_difference_of_every_kind_is_found_and_named(dual_write: Lab, zookeeper: KazooClient, spark: SparkSession) -> None:
+def test_a_planted_difference_of_every_kind_is_found_and_named(
+    dual_write: Lab, zookeeper: KazooClient, spark: SparkSession
+) -> None:
     token = zookeeper.get_children("/delegation_token/tokens")[0]
     orders = "/brokers/topics/orders/partitions"
     edits: dict[str, Edit] = {
@@ -179,7 +194,9 @@ def test_a_planted_difference_of_every_kind_is_found_and_named(dual_write: Lab, 
         "/config/topics/payments": field("config", "retention.ms", to="1"),
         "/config/brokers/<default>": field("config", "log.cleaner.threads", to="7"),
         "/config/clients/<default>": field("config", "consumer_byte_rate", to="1"),
-        "/config/users/carol": field("config", "SCRAM-SHA-512", to=lambda text: text.replace("iterations=4096", "iterations=8192")),
+        "/config/users/carol": field(
+            "config", "SCRAM-SHA-512", to=lambda text: text.replace("iterations=4096", "iterations=8192")
+        ),
         "/kafka-acl/Group/billing": field("acls", to=lambda acls: [acls[0] | {"permissionType": "Deny"}]),
         f"/delegation_token/tokens/{token}": field("renewers", to=["User%3Amallory"]),
         "/latest_producer_id_block": field("block_start", to="77000"),
@@ -204,7 +221,11 @@ def test_a_planted_difference_of_every_kind_is_found_and_named(dual_write: Lab, 
         ("SCRAM credential", "user carol, SCRAM-SHA-512", "differ"),
         ("ACL", "DENY READ on LITERAL GROUP 'billing' to User:alice from *", "only in ZooKeeper"),
         ("ACL", "ALLOW READ on LITERAL GROUP 'billing' to User:alice from *", "only in KRaft"),
-        ("delegation token", next(s.key for s in report.samples if s.kind == "delegation token").split(" (")[0], "differ"),
+        (
+            "delegation token",
+            next(s.key for s in report.samples if s.kind == "delegation token").split(" (")[0],
+            "differ",
+        ),
         ("producer id block", "/latest_producer_id_block", "differ"),
         ("cluster id", "/cluster/id and the controllers' meta.properties", "differ"),
         ("hybrid broker", "broker 2", "differ"),
@@ -216,7 +237,9 @@ def test_a_planted_difference_of_every_kind_is_found_and_named(dual_write: Lab, 
     assert restored.verdict is Verdict.MATCH, restored.render_text()
 
 
-def test_what_stands_under_another_spelling_of_a_name_is_read_where_it_was_seen(dual_write: Lab, zookeeper: KazooClient, spark: SparkSession) -> None:
+def test_what_stands_under_another_spelling_of_a_name_is_read_where_it_was_seen(
+    dual_write: Lab, zookeeper: KazooClient, spark: SparkSession
+) -> None:
     """Kafka reads + as a space in these names, and writes %20 itself: a path made from the name would miss both."""
     quota = json.dumps({"version": 1, "config": {"producer_byte_rate": "1024"}}).encode()
     with added(zookeeper, {"/config/users/CN%3Dx%2C+O%3Dy": quota, "/config/clients/a+b": quota}):
@@ -245,14 +268,22 @@ ALICE = (
 )
 
 
-def test_every_znode_below_the_root_is_compared_or_listed_as_not_compared(dual_write: Lab, zookeeper: KazooClient) -> None:
+def test_every_znode_below_the_root_is_compared_or_listed_as_not_compared(
+    dual_write: Lab, zookeeper: KazooClient
+) -> None:
     known = {path.split("/")[1] for path in coverage.ZNODES}
     assert {name for name in zookeeper.get_children("/") if name != "zookeeper"} <= known
 
 
-def test_a_version_that_does_not_cover_the_brokers_protocol_is_a_difference(dual_write: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_that_does_not_cover_the_brokers_protocol_is_a_difference(
+    dual_write: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(metadata_version.LEVELS, "3.9-IV0", 22)
-    replay = LogReplay(describe_quorum(dual_write.spec, secrets=dual_write.secrets).high_watermark - 1, Fingerprints(b""), dual_write.spec.kafka.ibp)
+    replay = LogReplay(
+        describe_quorum(dual_write.spec, secrets=dual_write.secrets).high_watermark - 1,
+        Fingerprints(b""),
+        dual_write.spec.kafka.ibp,
+    )
     with LogFollower(dual_write.spec, replay, secrets=dual_write.secrets) as log:
         log.read_to(replay.start)
     versions = [v for v in replay.versions_beside_topics() if v.kind is Kind.METADATA_VERSION]
@@ -297,7 +328,9 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
     admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
     entry = ConfigEntry("retention.ms", "123456", incremental_operation=Op.SET)
     changed = ConfigResource(ConfigResource.Type.TOPIC, "clicks", incremental_configs=[entry])
-    answered(admin.create_topics([NewTopic("since-1", 3, 3), NewTopic("since-2", 3, 3, config={"retention.ms": "654321"})]))
+    answered(
+        admin.create_topics([NewTopic("since-1", 3, 3), NewTopic("since-2", 3, 3, config={"retention.ms": "654321"})])
+    )
     answered(admin.incremental_alter_configs([changed]))
     answered(admin.delete_topics(["since-2"]))
     until_written(dual_write)
@@ -313,11 +346,15 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
     with added(zookeeper, {"/config/topics/since-2": b"{ not json"}):
         found = recheck(spec, proven, secrets=secrets)
     assert found.verdict is Verdict.MISMATCH, found.render_text()
-    assert [sample.key for sample in found.samples] == ["/config/topics/since-2"], "what can't be read is not absent, though the log deleted it"
+    assert [sample.key for sample in found.samples] == ["/config/topics/since-2"], (
+        "what can't be read is not absent, though the log deleted it"
+    )
     assert recheck(spec, proven, secrets=secrets).verdict is Verdict.MATCH
 
 
-def test_a_proof_that_is_too_old_is_not_built_on(dual_write: Lab, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proof_that_is_too_old_is_not_built_on(
+    dual_write: Lab, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     save_proven(tmp_path / "proven", dual_write.spec, compare(dual_write, spark), secrets=dual_write.secrets)
     monkeypatch.setattr("kraft_runbook.parity.recheck.FULL_AFTER", timedelta(0))
     report = recheck(dual_write.spec, tmp_path / "proven", secrets=dual_write.secrets)
@@ -327,7 +364,9 @@ def test_a_proof_that_is_too_old_is_not_built_on(dual_write: Lab, spark: SparkSe
         recheck(dual_write.spec, tmp_path / "none", secrets=dual_write.secrets)
 
 
-def test_without_the_encoders_secret_it_is_inconclusive_and_says_what_to_do(dual_write: Lab, spark: SparkSession) -> None:
+def test_without_the_encoders_secret_it_is_inconclusive_and_says_what_to_do(
+    dual_write: Lab, spark: SparkSession
+) -> None:
     def without(ref: SecretRef) -> str:
         raise SecretMissing(f"{ref} is not set", way_out="export it")
 
@@ -337,7 +376,9 @@ def test_without_the_encoders_secret_it_is_inconclusive_and_says_what_to_do(dual
     assert "password.encoder.secret" in report.obstacles[0].way_out
 
 
-def test_after_finalization_it_compares_with_the_last_proven_state(dual_write: Lab, spark: SparkSession, baseline: Path, tmp_path: Path) -> None:
+def test_after_finalization_it_compares_with_the_last_proven_state(
+    dual_write: Lab, spark: SparkSession, baseline: Path, tmp_path: Path
+) -> None:
     spec, secrets = dual_write.spec, dual_write.secrets
     by_hand.roll_brokers(spec, BrokerMode.KRAFT, secrets=secrets)
     between = compare(dual_write, spark)
@@ -357,7 +398,9 @@ def test_after_finalization_it_compares_with_the_last_proven_state(dual_write: L
 
     lines = gzip.decompress(baseline.read_bytes()).decode().splitlines()
     payments = canonical_rows.whole_topic("payments", "").key
-    changed = [json.dumps([*json.loads(line)[:2], '"8 1 0123"']) if json.dumps(payments) in line else line for line in lines]
+    changed = [
+        json.dumps([*json.loads(line)[:2], '"8 1 0123"']) if json.dumps(payments) in line else line for line in lines
+    ]
     assert changed != lines
     (tmp_path / "changed").write_bytes(gzip.compress(("\n".join(changed) + "\n").encode()))
     refuted = compare(dual_write, spark, baseline=tmp_path / "changed")

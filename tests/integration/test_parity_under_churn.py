@@ -22,7 +22,9 @@ def own_lab(dual_write: Lab) -> Lab:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_a_hundred_runs_under_churn_give_no_false_mismatch_and_find_every_plant(dual_write: Lab, zookeeper: KazooClient, spark: SparkSession) -> None:
+def test_a_hundred_runs_under_churn_give_no_false_mismatch_and_find_every_plant(
+    dual_write: Lab, zookeeper: KazooClient, spark: SparkSession
+) -> None:
     planted = "/config/topics/customers"
     verdicts: list[tuple[int, Verdict, str]] = []
     with churning(dual_write) as churn:
@@ -36,6 +38,12 @@ def test_a_hundred_runs_under_churn_give_no_false_mismatch_and_find_every_plant(
                 zookeeper.set(planted, before)
             verdicts.append((number, report.verdict, report.render_text()))
     assert min(churn.changes.values()) > RUNS, churn
-    wrong = [(n, text) for n, verdict, text in verdicts if verdict is not (Verdict.MISMATCH if n % PLANT_EVERY == PLANT_EVERY - 1 else Verdict.MATCH)]
+    wrong = [
+        (n, text)
+        for n, verdict, text in verdicts
+        if verdict is not (Verdict.MISMATCH if n % PLANT_EVERY == PLANT_EVERY - 1 else Verdict.MATCH)
+    ]
     assert wrong == [], wrong[0][1]
-    print(f"{RUNS} runs, {RUNS // PLANT_EVERY} plants found, changes meanwhile: {churn.changes}, refused {churn.refused}")
+    print(
+        f"{RUNS} runs, {RUNS // PLANT_EVERY} plants found, changes meanwhile: {churn.changes}, refused {churn.refused}"
+    )

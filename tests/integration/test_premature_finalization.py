@@ -44,12 +44,17 @@ def test_a_file_changed_by_hand_stops_the_next_restart_before_anything_is_touche
 
     with pytest.raises(Refused) as refused:
         restart_broker(spec, 1, BrokerMode.KRAFT, secrets=secrets)
-    assert f"controller 102 would not start in migration mode: in {controller.config_file} {MIGRATION_FLAG} is missing" in refused.value.problem
+    assert (
+        f"controller 102 would not start in migration mode: in {controller.config_file} {MIGRATION_FLAG} is missing"
+        in refused.value.problem
+    )
     assert Path(broker.config_file).read_text() == before
     assert registered(dual_write, 1) == incarnation, "the broker was not restarted"
     found = check(dual_write, "KRB-PRE-047", with_hosts=True)
     assert found.verdict is Verdict.FAIL and found.blocks and controller.config_file in found.evidence
-    assert CHECKS["KRB-PRE-048"].run(observe(spec, secrets=secrets), spec).passed, "the process still runs with the flag"
+    assert CHECKS["KRB-PRE-048"].run(observe(spec, secrets=secrets), spec).passed, (
+        "the process still runs with the flag"
+    )
 
     Path(controller.config_file).write_text(text)
     assert check(dual_write, "KRB-PRE-047", with_hosts=True).passed
@@ -67,7 +72,10 @@ def test_once_controllers_without_the_flag_led_the_alarm_sounds_and_kraft_mode_i
     first = describe_quorum(spec, secrets=secrets).leader_id
     unflag(dual_write, first)
     by_hand.restart(spec.controller(first), spec)
-    by_hand.wait_until("it runs without the flag", lambda: controller_mode(spec, spec.controller(first), secrets=secrets) is ControllerMode.KRAFT)
+    by_hand.wait_until(
+        "it runs without the flag",
+        lambda: controller_mode(spec, spec.controller(first), secrets=secrets) is ControllerMode.KRAFT,
+    )
     seen = observe(spec, secrets=secrets)
     assert CHECKS["KRB-PRE-048"].run(seen, spec).evidence == f"controller {first} runs without the migration flag"
     with pytest.raises(Refused, match=f"controller {first} runs without the migration flag"):
@@ -85,10 +93,14 @@ def test_once_controllers_without_the_flag_led_the_alarm_sounds_and_kraft_mode_i
     admin.create_topics([NewTopic("after-the-end", num_partitions=1, replication_factor=3)])["after-the-end"].result()
     time.sleep(2)
     with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
-        assert zookeeper.get("/brokers/topics/after-the-end") is None, "the alarm tells the truth: nothing new reaches ZooKeeper"
+        assert zookeeper.get("/brokers/topics/after-the-end") is None, (
+            "the alarm tells the truth: nothing new reaches ZooKeeper"
+        )
 
     restart_broker(spec, 1, BrokerMode.KRAFT, secrets=secrets, finalized=True)
-    by_hand.wait_until("broker 1 registers in KRaft mode", lambda: observe(spec, secrets=secrets).brokers[1].mode is BrokerMode.KRAFT)
+    by_hand.wait_until(
+        "broker 1 registers in KRaft mode", lambda: observe(spec, secrets=secrets).brokers[1].mode is BrokerMode.KRAFT
+    )
     after = CHECKS["KRB-GATE-007"].run(observe(spec, secrets=secrets), spec)
     assert "broker 1 is" not in after.evidence and "broker 2 is in hybrid mode" in after.evidence
     putting_the_flag_back_changes_nothing(dual_write)
@@ -104,7 +116,10 @@ def putting_the_flag_back_changes_nothing(lab: Lab) -> None:
             without = [line for line in file.read_text().splitlines() if not line.startswith(MIGRATION_FLAG)]
             file.write_text("\n".join([*without, f"{MIGRATION_FLAG}=true", ""]))
             by_hand.restart(controller, spec)
-        flagged = lambda: all(controller_mode(spec, c, secrets=secrets) is ControllerMode.MIGRATION for c in spec.controllers)  # noqa: E731
+
+        def flagged() -> bool:
+            return all(controller_mode(spec, c, secrets=secrets) is ControllerMode.MIGRATION for c in spec.controllers)
+
         by_hand.wait_until("every controller runs with the flag", flagged)
         by_hand.wait_until("they have a leader", lambda: describe_quorum(spec, secrets=secrets).leader_id > 0)
         time.sleep(2)
@@ -126,5 +141,7 @@ def finalize_by_elections(lab: Lab, first: int) -> ClusterObservation:
         by_hand.wait_until("a leader", lambda: describe_quorum(spec, secrets=secrets).leader_id > 0)
         if detect_phase(observe(spec, secrets=secrets)).phase is Phase.FINALIZED:
             break
-    by_hand.wait_until("the migration is final", lambda: detect_phase(observe(spec, secrets=secrets)).phase is Phase.FINALIZED)
+    by_hand.wait_until(
+        "the migration is final", lambda: detect_phase(observe(spec, secrets=secrets)).phase is Phase.FINALIZED
+    )
     return observe(spec, secrets=secrets)

@@ -154,7 +154,9 @@ def test_the_runbook_begins_the_migration_anew_and_goes_back_from_its_roll_into_
 @pytest.mark.long
 def test_from_controllers_half_provisioned(stage: Stage) -> None:
     lab = stage.lab
-    by_hand.provision_controllers(lab.spec, by_hand.cluster_id(lab.spec, secrets=lab.secrets), secrets=lab.secrets, only=(101,))
+    by_hand.provision_controllers(
+        lab.spec, by_hand.cluster_id(lab.spec, secrets=lab.secrets), secrets=lab.secrets, only=(101,)
+    )
     before = starts(lab.spec)
     roll_back(stage)
     after = starts(lab.spec)
@@ -174,7 +176,9 @@ def test_from_hybrid_and_from_every_broker_in_kraft_mode_to_hybrid_alone(stage: 
     is_back_and_holds(lab, topics)
 
 
-def test_forward_again_and_final_no_acknowledged_record_was_lost_and_there_is_no_way_back(stage: Stage, account: Path) -> None:
+def test_forward_again_and_final_no_acknowledged_record_was_lost_and_there_is_no_way_back(
+    stage: Stage, account: Path
+) -> None:
     lab = stage.lab
     replicas = {Phase.ZOOKEEPER: topic_without_a_factor(lab, "made-on-zookeeper")}
     by_hand.provision_controllers(lab.spec, by_hand.cluster_id(lab.spec, secrets=lab.secrets), secrets=lab.secrets)

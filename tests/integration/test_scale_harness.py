@@ -22,18 +22,34 @@ def written(shape: Shape) -> Facts:
         facts.ids[name], facts.configs[name] = topic_id(topic), topic_config(topic)
         for number in range(shape.a_topic):
             each = partition_facts(shape, topic, number)
-            facts.partition(name, number, (each.replicas, (), (), each.leader, each.leader_epoch, tuple(sorted(each.isr)), 0))
+            facts.partition(
+                name, number, (each.replicas, (), (), each.leader, each.leader_epoch, tuple(sorted(each.isr)), 0)
+            )
     return facts
 
 
 def test_real_controllers_copy_the_tree_that_was_written(tmp_path: Path) -> None:
-    plan = Plan(tmp_path / "scale", 1000, brokers=4, network=describe_new_lab().network, controller_heap="512m", zookeeper_heap="512m")
+    plan = Plan(
+        tmp_path / "scale",
+        1000,
+        brokers=4,
+        network=describe_new_lab().network,
+        controller_heap="512m",
+        zookeeper_heap="512m",
+    )
     try:
         figures = measure.up(plan, patience=120)
         told = summary_of_facts(written(plan.shape), plan.shape.topics)
         assert peers.dump_log(plan).summary == told
         assert peers.generic_decoder(plan).summary == told
-        for read in (kazoo_peers.loop, kazoo_peers.windowed, kazoo_peers.loop_in_two, kazoo_peers.windowed_in_two, ours.zookeeper, ours.zookeeper_in_two):
+        for read in (
+            kazoo_peers.loop,
+            kazoo_peers.windowed,
+            kazoo_peers.loop_in_two,
+            kazoo_peers.windowed_in_two,
+            ours.zookeeper,
+            ours.zookeeper_in_two,
+        ):
             assert read(plan).summary == told, f"{read.__name__}: nor has the sync back changed ZooKeeper"
         assert peers.dict_diff_gate_in_two(plan).note.startswith("0 differences")
         assert figures.records >= 1300, "a topic, ten partitions and two configs, a hundred times"

@@ -70,7 +70,9 @@ def test_it_is_finalized_and_whole(alone: Alone) -> None:
         assert seen.zookeeper == NO_ZOOKEEPER
     status, text = alone.command("explain")
     assert (status, "lab is in FINALIZED." in text) == (0, True), text
-    assert "The migration is final, and the cluster file names no ZooKeeper any more. There is nothing to migrate." in text
+    assert (
+        "The migration is final, and the cluster file names no ZooKeeper any more. There is nothing to migrate." in text
+    )
     assert "3 of 3 controllers run; 3 of 3 brokers are registered and not fenced" in text
     assert "It waits for: nothing." in text and "Problems: none seen in a quick look." in text
     assert "Could not be read" not in text
@@ -80,7 +82,10 @@ def test_what_the_command_line_says_of_it_names_no_zookeeper_that_was_looked_for
     status, text = alone.command("observe")
     assert (status, "lab is in FINALIZED" in text, "could not be read" in text) == (0, True, False), text
     status, text = alone.command("observe", "--json")
-    assert (status, json.loads(text)["observation"]["zookeeper"]["reason"]) == (0, "the cluster file names no ZooKeeper")
+    assert (status, json.loads(text)["observation"]["zookeeper"]["reason"]) == (
+        0,
+        "the cluster file names no ZooKeeper",
+    )
     status, text = alone.command("plan")
     assert status == 0 and "Nothing is left to do: the migration is final." in text, text
 
@@ -89,7 +94,9 @@ def test_the_migrations_preflight_is_refused_by_checks(alone: Alone) -> None:
     status, text = alone.command("preflight", "--json")
     found = json.loads(text)
     assert (status, found["verdict"], found["phase"]) == (1, "FAIL", "FINALIZED"), text
-    assert [each["code"] for each in found["results"] if each["verdict"] != "PASS" and each["severity"] == "BLOCKING"] == ["KRB-PRE-002", "KRB-PRE-080"]
+    assert [
+        each["code"] for each in found["results"] if each["verdict"] != "PASS" and each["severity"] == "BLOCKING"
+    ] == ["KRB-PRE-002", "KRB-PRE-080"]
 
 
 def test_what_is_down_is_named_and_what_brings_it_back(alone: Alone) -> None:

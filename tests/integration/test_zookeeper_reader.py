@@ -57,7 +57,9 @@ def test_a_server_without_multi_read_is_read_one_by_one(tree: ZooKeeper, monkeyp
         assert reader.children_many(["/n/none"]) == [None]
 
 
-def test_the_right_to_delete_is_the_parents_and_needs_no_right_to_create(tree: ZooKeeper, zookeeper: KazooClient) -> None:
+def test_the_right_to_delete_is_the_parents_and_needs_no_right_to_create(
+    tree: ZooKeeper, zookeeper: KazooClient
+) -> None:
     anyone, kafka = Id("world", "anyone"), Id("digest", "kafka:Zm9vYmFyYmF6")
     zookeeper.create("/reader-test/brokers/ids", makepath=True)
     try:
@@ -65,7 +67,10 @@ def test_the_right_to_delete_is_the_parents_and_needs_no_right_to_create(tree: Z
             assert why_not_deletable(reader) is None
             zookeeper.set_acls("/reader-test", [ACL(Permissions.READ | Permissions.DELETE | Permissions.ADMIN, anyone)])
             assert why_not_deletable(reader) is None
-            zookeeper.set_acls("/reader-test", [ACL(Permissions.ALL, kafka), ACL(Permissions.READ | Permissions.CREATE | Permissions.ADMIN, anyone)])
+            zookeeper.set_acls(
+                "/reader-test",
+                [ACL(Permissions.ALL, kafka), ACL(Permissions.READ | Permissions.CREATE | Permissions.ADMIN, anyone)],
+            )
             said = why_not_deletable(reader) or ""
             assert "NoAuth: no DELETE on their parent, whose ACL is digest:kafka=cdrwa, world:anyone=cra" in said
             with pytest.raises(NothingDeleted, match="NoAuth"):
@@ -84,7 +89,9 @@ OFFICE = {
 
 
 @pytest.mark.parametrize("changed", OFFICE)
-def test_what_kraft_holds_is_deleted_only_at_the_versions_that_were_read_all_of_it_or_none(own_lab: Lab, zookeeper: KazooClient, changed: str) -> None:
+def test_what_kraft_holds_is_deleted_only_at_the_versions_that_were_read_all_of_it_or_none(
+    own_lab: Lab, zookeeper: KazooClient, changed: str
+) -> None:
     for path, data in OFFICE.items():
         zookeeper.create(f"/office{path}", data, makepath=True)
     here = ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/office")
@@ -112,14 +119,22 @@ def test_an_ensemble_that_does_not_answer_is_named_in_time() -> None:
     assert time.monotonic() - started < 5
 
 
-def test_znodes_of_every_kind_that_kafka_cannot_go_on_with_are_found_by_their_paths(own_lab: Lab, zookeeper: KazooClient) -> None:
+def test_znodes_of_every_kind_that_kafka_cannot_go_on_with_are_found_by_their_paths(
+    own_lab: Lab, zookeeper: KazooClient
+) -> None:
     """One planted znode of each path, in a tree of their own: the brokers of the lab do not see it."""
-    planted = {path: (data_of(content), expected) for path, content, expected in BAD if path != "/feature" and not path.endswith("/a/b")}
+    planted = {
+        path: (data_of(content), expected)
+        for path, content, expected in BAD
+        if path != "/feature" and not path.endswith("/a/b")
+    }
     zookeeper.create("/planted/brokers/topics/s", data_of(TOPIC), makepath=True)
     for path, (data, _) in planted.items():
         zookeeper.create(f"/planted{path}", data, makepath=True)
     zookeeper.create("/planted/config/changes/config_change_next", b"", makepath=True)
-    with ZookeeperReader(ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/planted"), secrets=environment_secrets({})) as reader:
+    with ZookeeperReader(
+        ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/planted"), secrets=environment_secrets({})
+    ) as reader:
         tree = read_tree(reader, Decoding(Fingerprints(b"salt")), PasswordSecrets())
     for consequence in Consequence:
         expected = {path for path, (_, said) in planted.items() if consequence in {each for each, _ in said}}

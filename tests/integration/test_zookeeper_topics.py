@@ -32,13 +32,21 @@ def rows_in(columns: TopicColumns) -> list[Row]:
     for at in range(len(of)):
         name, partition = names[of.topic[at]], int(of.partition[at])
         replicas, adding, removing, isr = (
-            [int(each) for each in lists.values[lists.offsets[at] : lists.offsets[at + 1]]] for lists in (of.replicas, of.adding, of.removing, of.isr)
+            [int(each) for each in lists.values[lists.offsets[at] : lists.offsets[at + 1]]]
+            for lists in (of.replicas, of.adding, of.removing, of.isr)
         )
         rows.append(canonical_rows.assignment(name, partition, replicas, adding, removing))
-        rows.append(canonical_rows.partition_state(name, partition, int(of.leader[at]), int(of.leader_epoch[at]), isr, int(of.recovery[at])))
+        rows.append(
+            canonical_rows.partition_state(
+                name, partition, int(of.leader[at]), int(of.leader_epoch[at]), isr, int(of.recovery[at])
+            )
+        )
         rows.append(canonical_rows.partition_epoch(name, partition, int(of.epoch[at])))
     configs = columns.configs
-    rows += [canonical_rows.topic_config(names[topic], name, value) for topic, name, value in zip(configs.topic, configs.name, configs.value, strict=True)]
+    rows += [
+        canonical_rows.topic_config(names[topic], name, value)
+        for topic, name, value in zip(configs.topic, configs.name, configs.value, strict=True)
+    ]
     return sorted(rows, key=repr)
 
 
@@ -56,7 +64,10 @@ def tree(own_lab: Lab, zookeeper: KazooClient) -> ZooKeeper:
     def create(name: str, count: int, *, states: int | None = None, topic_id: str = '"AAAAAAAAAAAAAAAAAAAAAA"') -> None:
         above = f"/columns-test/brokers/topics/{name}"
         partitions = ",".join(f'"{number}":[{number % 7},{number % 7 + 1}]' for number in reversed(range(count)))
-        zookeeper.create(above, f'{{"removing_replicas":{{}},"partitions":{{{partitions}}},"topic_id":{topic_id},"adding_replicas":{{}},"version":3}}'.encode())
+        zookeeper.create(
+            above,
+            f'{{"removing_replicas":{{}},"partitions":{{{partitions}}},"topic_id":{topic_id},"adding_replicas":{{}},"version":3}}'.encode(),
+        )
         zookeeper.create(f"{above}/partitions")
         for first in range(0, count if states is None else states, 100):
             transaction = zookeeper.transaction()
@@ -68,7 +79,9 @@ def tree(own_lab: Lab, zookeeper: KazooClient) -> ZooKeeper:
     for number, name in enumerate(PLAIN):
         create(name, 1 + number * 7 % 120)
         if number % 2:
-            zookeeper.create(f"/columns-test/config/topics/{name}", b'{"version":1,"config":{"retention.ms":"%d"}}' % (number % 5))
+            zookeeper.create(
+                f"/columns-test/config/topics/{name}", b'{"version":1,"config":{"retention.ms":"%d"}}' % (number % 5)
+            )
     create("large", 3000)
     create("no-id", 2, topic_id="null")
     create("stray", 2, states=3)

@@ -26,7 +26,9 @@ class Watched:
 
     def states(self) -> set[ZkMigrationState | None]:
         """Every ZkMigrationState that a controller showed."""
-        return {c.metrics.zk_migration_state for seen in self.raw for c in seen.controllers.values() if was_read(c.metrics)}
+        return {
+            c.metrics.zk_migration_state for seen in self.raw for c in seen.controllers.values() if was_read(c.metrics)
+        }
 
     def phases(self) -> list[Phase]:
         """The settled phases in their order, each once."""
@@ -37,7 +39,9 @@ class Watched:
         """What a step would have been refused for though nothing is wrong: UNKNOWN when settled, or without being marked as a moment's."""
         raw = [detect_phase(seen) for seen in self.raw]
         settled = [detect_phase(seen) for seen in self.settled]
-        return [r for r in raw if r.phase is Phase.UNKNOWN and not r.transient] + [r for r in settled if r.phase is Phase.UNKNOWN]
+        return [r for r in raw if r.phase is Phase.UNKNOWN and not r.transient] + [
+            r for r in settled if r.phase is Phase.UNKNOWN
+        ]
 
 
 @contextmanager

@@ -90,7 +90,9 @@ class Node:
         secrets.write_text(render_secrets({key: given(ref) for key, ref in self.spec.secrets.items()}))
         file = Path(broker.config_file)
         file.parent.mkdir()
-        file.write_text(render_properties(broker_properties(self.spec, broker, mode), header="Broker 1 of cluster standin"))
+        file.write_text(
+            render_properties(broker_properties(self.spec, broker, mode), header="Broker 1 of cluster standin")
+        )
         self.control("start", "broker-1")
         deadline = time.monotonic() + 20
         while not is_open(("127.0.0.1", self.ports["broker"])):
@@ -105,10 +107,17 @@ class Node:
     def starts(self, name: str = "broker-1") -> list[str]:
         """One entry a start: whether the configuration that it read had the migration flag."""
         log = self.directory / "starts.log"
-        return [line.split()[1] for line in log.read_text().splitlines() if line.startswith(name)] if log.exists() else []
+        return (
+            [line.split()[1] for line in log.read_text().splitlines() if line.startswith(name)] if log.exists() else []
+        )
 
     def control(self, *words: str) -> str:
-        command = [str(Path(sys.executable).parent / "supervisorctl"), "-s", str(self.spec.service_manager.socket), *words]
+        command = [
+            str(Path(sys.executable).parent / "supervisorctl"),
+            "-s",
+            str(self.spec.service_manager.socket),
+            *words,
+        ]
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout
 
     def pid(self, name: str = "broker-1") -> int:
@@ -198,10 +207,12 @@ def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     )
     (directory / "supervisord.conf").write_text(
         f"[unix_http_server]\nfile={directory}/s.sock\nchmod=0700\n[supervisord]\nlogfile={directory}/supervisord.log\npidfile={directory}/supervisord.pid\n"
-        "[rpcinterface:supervisor]\nsupervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface\n" + programs
+        "[rpcinterface:supervisor]\nsupervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface\n"
+        + programs
     )
     supervisord = subprocess.Popen(
-        [str(Path(sys.executable).parent / "supervisord"), "-n", "-c", str(directory / "supervisord.conf")], stdout=subprocess.DEVNULL
+        [str(Path(sys.executable).parent / "supervisord"), "-n", "-c", str(directory / "supervisord.conf")],
+        stdout=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 20
     while not (directory / "s.sock").exists():

@@ -11,7 +11,13 @@ from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.playbooks import finalize_controller, forget_zookeeper_secrets, gather_host_facts, provision_controller, run_playbook
+from kraft_runbook.io.hosts.playbooks import (
+    finalize_controller,
+    forget_zookeeper_secrets,
+    gather_host_facts,
+    provision_controller,
+    run_playbook,
+)
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.controller_files import settled_size
 from kraft_runbook.migration.copy_tuning import LARGE, TUNED_PROPERTIES
@@ -28,15 +34,31 @@ FORMAT, STOP, START = (
 
 def test_a_controller_is_provisioned_once_and_finalized_once(node: Node) -> None:
     before = node.files()
-    assert provision_controller(node.spec, 101, CLUSTER_ID, secrets=environment_secrets(), check=True).changed == (SECRETS, CONFIGURATION, FORMAT, START)
+    assert provision_controller(node.spec, 101, CLUSTER_ID, secrets=environment_secrets(), check=True).changed == (
+        SECRETS,
+        CONFIGURATION,
+        FORMAT,
+        START,
+    )
     assert node.files() == before
-    assert provision_controller(node.spec, 101, CLUSTER_ID, secrets=environment_secrets()).changed == (SECRETS, CONFIGURATION, FORMAT, START)
+    assert provision_controller(node.spec, 101, CLUSTER_ID, secrets=environment_secrets()).changed == (
+        SECRETS,
+        CONFIGURATION,
+        FORMAT,
+        START,
+    )
     # The id begins with a dash, as one in 64 does.
     assert f"cluster.id={CLUSTER_ID}\n" in (node.directory / "data-101" / "meta.properties").read_text()
     assert provision_controller(node.spec, 101, CLUSTER_ID, secrets=environment_secrets()).changed == ()
-    assert finalize_controller(node.spec, 101, secrets=environment_secrets(), check=True).changed == (CONFIGURATION, STOP, START)
+    assert finalize_controller(node.spec, 101, secrets=environment_secrets(), check=True).changed == (
+        CONFIGURATION,
+        STOP,
+        START,
+    )
     assert finalize_controller(node.spec, 101, secrets=environment_secrets()).changed == (CONFIGURATION, STOP, START)
-    assert "password.encoder.secret" in Path(node.spec.secrets_file or "").read_text(), "until all are finalized one of them may need it"
+    assert "password.encoder.secret" in Path(node.spec.secrets_file or "").read_text(), (
+        "until all are finalized one of them may need it"
+    )
     assert forget_zookeeper_secrets(node.spec) != ()
     assert parse_properties(Path(node.spec.secrets_file or "").read_text()) == {}
     assert forget_zookeeper_secrets(node.spec) == ()
@@ -53,15 +75,26 @@ def large(node: Node) -> tuple[Node, Path]:
     """The node as a large cluster's, whose file names the controller's loggers."""
     file = node.directory / "controller-101" / "log4j.properties"
     controllers = tuple(c.model_copy(update={"log4j_file": str(file)}) for c in node.spec.controllers)
-    return replace(node, spec=node.spec.model_copy(update={"controllers": controllers, "controller_log4j": LOG4J})), file
+    return replace(
+        node, spec=node.spec.model_copy(update={"controllers": controllers, "controller_log4j": LOG4J})
+    ), file
 
 
 def test_what_shortens_the_copy_is_written_once_read_back_and_gone_after_finalization(node: Node) -> None:
     node, loggers = large(node)
     file, secrets = Path(node.spec.controller(101).config_file), environment_secrets()
-    assert provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=secrets).changed == (SECRETS, CONFIGURATION, LOGGERS, FORMAT, START)
+    assert provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=secrets).changed == (
+        SECRETS,
+        CONFIGURATION,
+        LOGGERS,
+        FORMAT,
+        START,
+    )
     assert dict(LARGE.properties).items() <= parse_properties(file.read_text()).items()
-    assert parse_properties(loggers.read_text()) == {**LOG4J, **{f"log4j.logger.{name}": level for name, level in LARGE.loggers.items()}}
+    assert parse_properties(loggers.read_text()) == {
+        **LOG4J,
+        **{f"log4j.logger.{name}": level for name, level in LARGE.loggers.items()},
+    }
     on_host = gather_host_facts(node.spec, [101])[101].config
     assert isinstance(on_host, dict)
     size = settled_size(node.spec, {101: on_host})
@@ -78,7 +111,11 @@ def test_loggers_that_changed_alone_restart_the_controller(node: Node) -> None:
     node, loggers = large(node)
     provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=environment_secrets())
     loggers.write_text("log4j.rootLogger=DEBUG, stdout\n")
-    assert provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=environment_secrets()).changed == (LOGGERS, STOP, START)
+    assert provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=environment_secrets()).changed == (
+        LOGGERS,
+        STOP,
+        START,
+    )
 
 
 def test_a_controller_set_aside_leaves_nothing_of_the_copys_tuning(node: Node) -> None:
@@ -86,7 +123,9 @@ def test_a_controller_set_aside_leaves_nothing_of_the_copys_tuning(node: Node) -
     provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=environment_secrets())
     set_controller_aside(node.spec, 101)
     assert not loggers.exists() and not Path(node.spec.controller(101).config_file).exists()
-    assert [path.name.partition(".set-aside-")[0] for path in loggers.parent.glob("log4j.properties*")] == ["log4j.properties"]
+    assert [path.name.partition(".set-aside-")[0] for path in loggers.parent.glob("log4j.properties*")] == [
+        "log4j.properties"
+    ]
     assert set_controller_aside(node.spec, 101).changed == ()
 
 
@@ -111,7 +150,9 @@ def test_a_directory_that_is_another_s_is_never_formatted(node: Node, found: str
 
 
 def test_a_format_that_fails_is_shown_and_nothing_is_started(node: Node) -> None:
-    Path(node.directory / "kafka" / "bin" / "kafka-storage.sh").write_text("#!/bin/sh\necho the disk is full >&2; exit 1\n")
+    Path(node.directory / "kafka" / "bin" / "kafka-storage.sh").write_text(
+        "#!/bin/sh\necho the disk is full >&2; exit 1\n"
+    )
     with pytest.raises(StepFailed, match=r"(?s)kafka-storage.sh format .*exit code 1:.*the disk is full"):
         provision_controller(node.spec, 101, CLUSTER_ID, secrets=environment_secrets())
     assert node.starts("controller-101") == []

@@ -27,8 +27,14 @@ def on_the_host() -> Iterator[SimpleNamespace]:
     before = dict(sys.modules)
     loaded: dict[str, ModuleType] = {}
     for directory, prefix in (("module_utils", "ansible.module_utils."), ("library", "")):
-        for name in ("kafka_host", "kafka_user", "properties_text", "service_manager") if prefix else ("kafka_file", "kafka_set_aside"):
-            spec = importlib.util.spec_from_file_location(f"{prefix}{name}", playbook_directory() / directory / f"{name}.py")
+        for name in (
+            ("kafka_host", "kafka_user", "properties_text", "service_manager")
+            if prefix
+            else ("kafka_file", "kafka_set_aside")
+        ):
+            spec = importlib.util.spec_from_file_location(
+                f"{prefix}{name}", playbook_directory() / directory / f"{name}.py"
+            )
             assert spec and spec.loader
             loaded[name] = sys.modules[f"{prefix}{name}"] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(loaded[name])
@@ -63,10 +69,24 @@ class Service:
 def write(on_the_host: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Write a file as kafka_file does, for a service of Kafka's user."""
 
-    def apply(path: Path, content: str, *, user: tuple[str, str] | None = (str(KAFKA), str(KAFKA)), check: bool = False, **changes: Any) -> dict[str, Any]:
+    def apply(
+        path: Path,
+        content: str,
+        *,
+        user: tuple[str, str] | None = (str(KAFKA), str(KAFKA)),
+        check: bool = False,
+        **changes: Any,
+    ) -> dict[str, Any]:
         monkeypatch.setattr(on_the_host.kafka_file, "service_manager", lambda *_: Service(user))
         monkeypatch.setattr(on_the_host.kafka_user, "_ids", lambda user, group: (int(user), int(group)))
-        asked = {"path": str(path), "content": content, "private": False, "header": "# ours", "unread": [], "log_dir": str(tmp_path)}
+        asked = {
+            "path": str(path),
+            "content": content,
+            "private": False,
+            "header": "# ours",
+            "unread": [],
+            "log_dir": str(tmp_path),
+        }
         asked |= {"name": "x", "manager": "systemd", "socket": None}
         found: dict[str, Any] = on_the_host.kafka_file.apply({**asked, **changes}, check=check)
         return found
@@ -83,7 +103,9 @@ def test_a_new_file_is_kafkas_though_its_directory_is_roots(write: Any, tmp_path
 
 
 @needs_root
-def test_a_secrets_file_that_root_alone_can_read_is_given_to_kafka_without_a_restart(write: Any, on_the_host: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_secrets_file_that_root_alone_can_read_is_given_to_kafka_without_a_restart(
+    write: Any, on_the_host: SimpleNamespace, tmp_path: Path
+) -> None:
     file = tmp_path / "secrets.properties"
     file.write_text("a=1\n")
     file.chmod(0o600)
@@ -117,11 +139,18 @@ def test_a_link_is_neither_read_nor_written_through(write: Any, on_the_host: Sim
     target.write_text("root:hunter2\n")
     link = tmp_path / "server.properties"
     link.symlink_to(target)
-    for ask in (lambda: write(link, "a=1\n"), lambda: on_the_host.kafka_host.read_text(str(link)), lambda: on_the_host.kafka_host.change(str(link), 0o666)):
+    for ask in (
+        lambda: write(link, "a=1\n"),
+        lambda: on_the_host.kafka_host.read_text(str(link)),
+        lambda: on_the_host.kafka_host.change(str(link), 0o666),
+    ):
         with pytest.raises(on_the_host.kafka_host.HostError, match="is a symbolic link"):
             ask()
     (tmp_path / ".x.properties.lock").symlink_to(target)
-    with pytest.raises(on_the_host.kafka_host.HostError, match="is a symbolic link"), on_the_host.kafka_host.host_lock(str(tmp_path / "x.properties"), 1):
+    with (
+        pytest.raises(on_the_host.kafka_host.HostError, match="is a symbolic link"),
+        on_the_host.kafka_host.host_lock(str(tmp_path / "x.properties"), 1),
+    ):
         pass
     assert (target.read_text(), target.stat().st_mode & 0o777, link.is_symlink()) == ("root:hunter2\n", 0o644, True)
 
@@ -146,7 +175,11 @@ def test_the_kept_old_configuration_is_its_owners_alone_also_one_kept_before(wri
     file.write_text("ssl.key.password=by-hand\n")
     file.chmod(0o644)
     write(file, "# ours\na=1\n")
-    assert (kept.read_text(), kept.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == ("ssl.key.password=by-hand\n", 0o600, 0o644)
+    assert (kept.read_text(), kept.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (
+        "ssl.key.password=by-hand\n",
+        0o600,
+        0o644,
+    )
     kept.chmod(0o644)
     file.write_text("by another hand\n")
     write(file, "# ours\na=2\n")
@@ -171,10 +204,15 @@ def test_kraft_mode_neither_takes_zookeepers_secrets_away_nor_brings_them_back(w
     assert parse_properties(file.read_text()) == SECRETS
 
 
-def test_a_configuration_set_aside_is_its_owners_alone_and_a_directory_keeps_its_mode(on_the_host: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_configuration_set_aside_is_its_owners_alone_and_a_directory_keeps_its_mode(
+    on_the_host: SimpleNamespace, tmp_path: Path
+) -> None:
     (tmp_path / "controller.properties").write_text("x.password=1\n")
     (tmp_path / "controller.properties").chmod(0o644)
     (tmp_path / "data").mkdir(0o750)
-    moved = [Path(on_the_host.kafka_set_aside.set_aside(str(tmp_path / name), "set-aside-1")) for name in ("controller.properties", "data")]
+    moved = [
+        Path(on_the_host.kafka_set_aside.set_aside(str(tmp_path / name), "set-aside-1"))
+        for name in ("controller.properties", "data")
+    ]
     assert [path.stat().st_mode & 0o777 for path in moved] == [0o600, 0o750]
     assert not (tmp_path / "data").exists()

@@ -13,7 +13,15 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Controller, Reach
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.hosts import playbooks
-from kraft_runbook.io.hosts.playbooks import Guard, PlaybookResult, guarded_controllers, playbook_directory, provision_controller, restart_broker, run_playbook
+from kraft_runbook.io.hosts.playbooks import (
+    Guard,
+    PlaybookResult,
+    guarded_controllers,
+    playbook_directory,
+    provision_controller,
+    restart_broker,
+    run_playbook,
+)
 from kraft_runbook.io.secrets import environment_secrets
 from tests.playbooks.conftest import CLUSTER_ID, Node
 
@@ -30,7 +38,9 @@ def refused(node: Node, mode: BrokerMode = BrokerMode.HYBRID) -> Refused:
     with pytest.raises(Refused) as caught:
         to(node, mode)
     assert node.files() == before and node.starts() == []
-    assert "was refused before anything was touched: " in caught.value.problem and "controller 101" in caught.value.problem
+    assert (
+        "was refused before anything was touched: " in caught.value.problem and "controller 101" in caught.value.problem
+    )
     assert caught.value.way_out
     return caught.value
 
@@ -51,7 +61,10 @@ def shows(monkeypatch: pytest.MonkeyPatch, mode: ControllerMode | None) -> None:
     ("changes", "said"),
     [
         ({"zookeeper__metadata__migration__enable": None}, f"{FLAG} is missing, not true"),
-        ({"zookeeper__metadata__migration__enable": "false", "zookeeper__connect": None}, f"{FLAG} is false, not true; zookeeper.connect is missing"),
+        (
+            {"zookeeper__metadata__migration__enable": "false", "zookeeper__connect": None},
+            f"{FLAG} is false, not true; zookeeper.connect is missing",
+        ),
         ({"process__roles": "broker,controller"}, "process.roles is broker,controller, not controller"),
     ],
 )
@@ -65,7 +78,9 @@ def test_a_broker_is_not_touched_while_a_controller_would_not_start_in_migration
     assert f"put that back into {file}" in told.way_out and told.way_out.endswith("then run this step again")
 
 
-def test_the_step_goes_on_once_the_file_is_put_back_though_the_process_is_older_than_it(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_step_goes_on_once_the_file_is_put_back_though_the_process_is_older_than_it(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node.configure_controller()
     node.control("start", "controller-101")
     file = node.configure_controller(zookeeper__metadata__migration__enable=None)
@@ -77,7 +92,9 @@ def test_the_step_goes_on_once_the_file_is_put_back_though_the_process_is_older_
     assert f"controllers-101: controller 101 is in migration mode ({file} says so, and its process shows it)" in lines
 
 
-def test_a_process_that_is_older_than_its_file_and_does_not_show_its_mode_proves_nothing(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_is_older_than_its_file_and_does_not_show_its_mode_proves_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node.configure_controller()
     node.control("start", "controller-101")
     shows(monkeypatch, None)
@@ -85,10 +102,15 @@ def test_a_process_that_is_older_than_its_file_and_does_not_show_its_mode_proves
     to(node, check=True, on_event=lines.append)
     assert any(re.search(r"and process \d+ began with it", line) for line in lines)
     file = node.configure_controller()
-    assert f"began before {file} was last changed, and the process does not show its mode itself (it is deaf)" in refused(node).problem
+    assert (
+        f"began before {file} was last changed, and the process does not show its mode itself (it is deaf)"
+        in refused(node).problem
+    )
 
 
-def test_a_process_that_shows_no_flag_is_refused_though_its_file_holds_it(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_shows_no_flag_is_refused_though_its_file_holds_it(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node.configure_controller()
     shows(monkeypatch, ControllerMode.KRAFT)
     told = refused(node)
@@ -102,7 +124,9 @@ def test_what_can_not_be_read_is_refused(node: Node) -> None:
     assert "whether controller 101 is in migration mode could not be read (Is a directory" in refused(node).problem
 
 
-def test_on_the_way_back_one_that_lost_its_file_is_let_be_unless_it_runs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_the_way_back_one_that_lost_its_file_is_let_be_unless_it_runs(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not Path(node.spec.controller(101).config_file).exists()
     shows(monkeypatch, ControllerMode.MIGRATION)
     with pytest.raises(Refused, match="controller 101 has no file"):
@@ -147,7 +171,14 @@ def test_a_playbook_whose_first_play_proved_nothing_stops(node: Node, monkeypatc
 
     monkeypatch.setattr(playbooks, "run_ansible", without_the_group)
     with pytest.raises(StepFailed, match="were proven to be in migration mode"):
-        run_playbook(node.spec, "restart_broker", node_id=1, variables=given, secrets=environment_secrets(), guard=Guard.PROVISIONED)
+        run_playbook(
+            node.spec,
+            "restart_broker",
+            node_id=1,
+            variables=given,
+            secrets=environment_secrets(),
+            guard=Guard.PROVISIONED,
+        )
     assert node.starts() == []
 
 
@@ -157,7 +188,12 @@ def test_a_playbook_whose_first_play_proved_nothing_stops(node: Node, monkeypatc
 def with_two_controllers(node: Node) -> ClusterSpec:
     """A second controller, 102, of which nothing is there but the file and the directory that it would have."""
     first = node.spec.controller(101)
-    other = {"id": 102, "port": 1, "config_file": f"{node.directory}/controller-102/controller.properties", "log_dir": f"{node.directory}/data-102"}
+    other = {
+        "id": 102,
+        "port": 1,
+        "config_file": f"{node.directory}/controller-102/controller.properties",
+        "log_dir": f"{node.directory}/data-102",
+    }
     return node.spec.model_copy(update={"controllers": (first, first.model_copy(update=other))})
 
 
@@ -168,9 +204,13 @@ def test_provisioning_lets_the_others_be_unprovisioned_but_not_wrong(node: Node)
     data.mkdir()
     assert provision_controller(spec, 101, CLUSTER_ID, secrets=environment_secrets(), check=True).changed
     file.write_text("process.roles=controller\n")
-    assert provision_controller(spec, 101, CLUSTER_ID, secrets=environment_secrets(), check=True).changed  # not formatted: it can't start
+    assert provision_controller(
+        spec, 101, CLUSTER_ID, secrets=environment_secrets(), check=True
+    ).changed  # not formatted: it can't start
     (data / "meta.properties").write_text("version=1\n")
-    with pytest.raises(Refused, match=rf"controller 102 would not start in migration mode: in {file} {FLAG} is missing"):
+    with pytest.raises(
+        Refused, match=rf"controller 102 would not start in migration mode: in {file} {FLAG} is missing"
+    ):
         provision_controller(spec, 101, CLUSTER_ID, secrets=environment_secrets())
     assert node.starts("controller-101") == []
 
@@ -178,12 +218,26 @@ def test_provisioning_lets_the_others_be_unprovisioned_but_not_wrong(node: Node)
 def test_the_controller_that_is_provisioned_is_not_asked_for_what_it_is_about_to_get(node: Node) -> None:
     spec = with_two_controllers(node)
     assert set(guarded_controllers(spec, Guard.PROVISIONING, but=101, secrets=None, check=False)) == {"controllers-102"}
-    apart = spec.model_copy(update={"reach": Reach(kind="ssh"), "controllers": (spec.controllers[0], spec.controllers[1].model_copy(update={"host": "far"}))})
-    assert set(guarded_controllers(apart, Guard.PROVISIONED, but=1, secrets=None, check=False)) == {"controllers-101", "controllers-102"}
-    assert set(guarded_controllers(spec, Guard.PROVISIONED, but=1, secrets=None, check=False)) == {"controllers-101-102"}
+    apart = spec.model_copy(
+        update={
+            "reach": Reach(kind="ssh"),
+            "controllers": (spec.controllers[0], spec.controllers[1].model_copy(update={"host": "far"})),
+        }
+    )
+    assert set(guarded_controllers(apart, Guard.PROVISIONED, but=1, secrets=None, check=False)) == {
+        "controllers-101",
+        "controllers-102",
+    }
+    assert set(guarded_controllers(spec, Guard.PROVISIONED, but=1, secrets=None, check=False)) == {
+        "controllers-101-102"
+    }
 
 
 def test_every_playbook_that_relies_on_the_way_back_imports_the_proof() -> None:
     for name in ("restart_broker", "provision_controller"):
         text = (playbook_directory() / f"{name}.yml").read_text()
-        assert text.index("import_playbook: prove_migration_mode.yml") < text.index("hosts: all:!guarded") < text.index("tasks/proven.yml")
+        assert (
+            text.index("import_playbook: prove_migration_mode.yml")
+            < text.index("hosts: all:!guarded")
+            < text.index("tasks/proven.yml")
+        )

@@ -22,14 +22,23 @@ def test_all_nodes_are_read_in_one_run_and_nothing_changes(node: Node) -> None:
     broker, controller = hosts[1], hosts[101]
     assert broker.service_state == "running" and controller.service_state == "stopped"
     assert broker.service_defined is controller.service_defined is True
-    assert broker.ports_in_use == frozenset({node.ports["broker"]}) and controller.ports_in_use == frozenset({node.ports["controller_metrics"]})
+    assert broker.ports_in_use == frozenset({node.ports["broker"]}) and controller.ports_in_use == frozenset(
+        {node.ports["controller_metrics"]}
+    )
     assert isinstance(broker.config, dict)
-    assert broker.config["broker.id"] == "1" and broker.config["password.encoder.secret"] == "<set>" and broker.config["a.path"] == "C:\\temp"
+    assert (
+        broker.config["broker.id"] == "1"
+        and broker.config["password.encoder.secret"] == "<set>"
+        and broker.config["a.path"] == "C:\\temp"
+    )
     assert controller.config is None
     assert (broker.formatted_cluster_id, controller.formatted_cluster_id) == (None, "abc")
     assert (broker.has_metadata_log, controller.has_metadata_log) == (False, True)
     assert broker.controller_threads == controller.controller_threads == ()
-    assert controller.unreachable_addresses == (f"127.0.0.1:{node.ports['zookeeper']}",) and broker.unreachable_addresses == ()
+    assert (
+        controller.unreachable_addresses == (f"127.0.0.1:{node.ports['zookeeper']}",)
+        and broker.unreachable_addresses == ()
+    )
     assert isinstance(broker.java_version, str) and broker.java_version.startswith("17")
     assert broker.clock_skew_seconds == 0.0
     assert isinstance(broker.free_bytes, dict) and broker.free_bytes[f"{node.directory}/data-1"] > 0
@@ -48,7 +57,9 @@ def test_an_ipv6_address_is_reached_and_the_threads_of_listeners_are_seen(node: 
     restart_broker(node.spec, 1, BrokerMode.ZOOKEEPER, secrets=environment_secrets())
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
         servers = (f"[::1]:{server.getsockname()[1]}", "[::1]:1")
-        hosts = gather_host_facts(node.spec.model_copy(update={"zookeeper": node.spec.zookeeper.model_copy(update={"servers": servers})}))
+        hosts = gather_host_facts(
+            node.spec.model_copy(update={"zookeeper": node.spec.zookeeper.model_copy(update={"servers": servers})})
+        )
     assert hosts[101].unreachable_addresses == ("[::1]:1",)
     assert hosts[1].listener_threads == ("/config/changes",) and hosts[101].listener_threads == ()
 
@@ -57,7 +68,9 @@ def test_what_cannot_be_read_says_why_and_the_rest_is_read(node: Node) -> None:
     Path(node.spec.broker(1).config_file).mkdir(parents=True)
     manager = node.spec.service_manager.model_copy(update={"socket": "unix:///nowhere/s.sock"})
     host = gather_host_facts(node.spec.model_copy(update={"service_manager": manager}), [1])[1]
-    assert isinstance(host.service_state, Unread) and "supervisor at unix:///nowhere/s.sock" in host.service_state.reason
+    assert (
+        isinstance(host.service_state, Unread) and "supervisor at unix:///nowhere/s.sock" in host.service_state.reason
+    )
     assert isinstance(host.config, Unread) and "Is a directory" in host.config.reason
     assert host.ports_in_use == frozenset()
 

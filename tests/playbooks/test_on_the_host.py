@@ -76,7 +76,11 @@ def test_hidden_however_it_is_written() -> None:
 
 def test_the_lock_is_one_run_s_and_says_who_has_it(tmp_path: Path) -> None:
     config = str(tmp_path / "server.properties")
-    with host.host_lock(config, 1.0), pytest.raises(host.HostError, match=rf"another run \(process {os.getpid()}\) has held"), host.host_lock(config, 0.2):
+    with (
+        host.host_lock(config, 1.0),
+        pytest.raises(host.HostError, match=rf"another run \(process {os.getpid()}\) has held"),
+        host.host_lock(config, 0.2),
+    ):
         pytest.fail("two runs held the lock")
     with host.host_lock(config, 0.2):
         pass

@@ -24,7 +24,10 @@ from kraft_runbook.io.secrets import environment_secrets
 from tests.playbooks.conftest import SECRET, Node
 
 SECRETS = "Tell whether the secrets file changed"
-STOP, START = "Stop the service if its process is older than its files", "Start the service if it does not run, and wait for its port"
+STOP, START = (
+    "Stop the service if its process is older than its files",
+    "Start the service if it does not run, and wait for its port",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +43,9 @@ def to(node: Node, mode: BrokerMode = BrokerMode.HYBRID, **kwargs: object) -> Pl
 def test_a_broker_is_rendered_whole_and_started_and_a_second_run_changes_nothing(node: Node) -> None:
     first = to(node)
     assert first.changed == (SECRETS, "Write the configuration", START)
-    expected = render_properties(broker_properties(node.spec, node.spec.broker(1), BrokerMode.HYBRID), header="Broker 1 of cluster standin")
+    expected = render_properties(
+        broker_properties(node.spec, node.spec.broker(1), BrokerMode.HYBRID), header="Broker 1 of cluster standin"
+    )
     assert Path(node.spec.broker(1).config_file).read_text() == expected
     pid = node.pid()
     second = to(node)
@@ -116,7 +121,10 @@ def test_a_broker_that_exits_is_named_with_the_end_of_its_log(node: Node) -> Non
 def test_a_port_that_another_process_took_meanwhile_is_named_and_the_broker_not_started(node: Node) -> None:
     node.run_broker()
     node.control("stop", "broker-1")
-    with socket.create_server(("127.0.0.1", node.ports["broker"])), pytest.raises(StepFailed, match=rf"127.0.0.1:{node.ports['broker']} is in use"):
+    with (
+        socket.create_server(("127.0.0.1", node.ports["broker"])),
+        pytest.raises(StepFailed, match=rf"127.0.0.1:{node.ports['broker']} is in use"),
+    ):
         to(node)
     assert node.starts() == ["False"]
     assert to(node).changed == (START,)
@@ -141,7 +149,12 @@ def test_an_undefined_service_is_named(node: Node) -> None:
 def test_a_supervisor_that_does_not_answer_is_named(node: Node) -> None:
     manager = node.spec.service_manager.model_copy(update={"socket": "unix:///nowhere/s.sock"})
     with pytest.raises(StepFailed, match=r"supervisor at unix:///nowhere/s\.sock did not answer"):
-        restart_broker(node.spec.model_copy(update={"service_manager": manager}), 1, BrokerMode.ZOOKEEPER, secrets=environment_secrets())
+        restart_broker(
+            node.spec.model_copy(update={"service_manager": manager}),
+            1,
+            BrokerMode.ZOOKEEPER,
+            secrets=environment_secrets(),
+        )
 
 
 def until_started(node: Node, starts: int) -> None:
@@ -180,7 +193,12 @@ def run_elsewhere(node: Node) -> subprocess.Popen[str]:
         spec = parse_cluster(Path({str(node.directory / "cluster.yaml")!r}).read_text(), source="x", environment={{}})
         restart_broker(spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lambda line: print(line, flush=True))
     """)
-    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env={**os.environ, "KRB_PLANTED_SECRET": SECRET})
+    return subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "KRB_PLANTED_SECRET": SECRET},
+    )
 
 
 def descendants(pid: int) -> list[int]:
@@ -211,7 +229,9 @@ MOMENTS = [": wrote ", ": stop the service", ": stopped", ": start the service",
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("whole_tree", [False, True], ids=["orphaned", "all-killed"])
-def test_killed_at_any_moment_and_run_again_the_broker_is_restarted_once(node: Node, moment: str, whole_tree: bool) -> None:
+def test_killed_at_any_moment_and_run_again_the_broker_is_restarted_once(
+    node: Node, moment: str, whole_tree: bool
+) -> None:
     node.behave("stop=0.7 open=0.7")
     node.run_broker()
     run = run_elsewhere(node)
@@ -279,7 +299,11 @@ def test_progress_is_told_in_short_lines(node: Node) -> None:
     to(node, on_event=lines.append)
     assert f"broker 1: wrote {node.spec.broker(1).config_file}" in lines
     assert f"broker 1: {START[0].lower()}{START[1:]}" in lines
-    assert any(line.startswith("broker 1: started broker-1 (process ") and f"127.0.0.1:{node.ports['broker']} is open (" in line for line in lines)
+    assert any(
+        line.startswith("broker 1: started broker-1 (process ")
+        and f"127.0.0.1:{node.ports['broker']} is open (" in line
+        for line in lines
+    )
 
 
 def test_the_playbooks_are_found_beside_the_package() -> None:

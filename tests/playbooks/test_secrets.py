@@ -46,7 +46,10 @@ class Watch:
                 except OSError:
                     continue
                 self.read.add(path.name)
-                if any(each.encode() in content for each in (SECRET, ESCAPED, ESCAPED.replace("\\", "\\\\"), "planted-in-the-environment")):
+                if any(
+                    each.encode() in content
+                    for each in (SECRET, ESCAPED, ESCAPED.replace("\\", "\\\\"), "planted-in-the-environment")
+                ):
                     self.found.add(str(path))
 
 
@@ -56,17 +59,23 @@ def a_provisioned_controller(node: Node) -> None:
     node.configure_controller()
 
 
-def test_a_planted_secret_is_in_the_secrets_file_alone(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_secret_is_in_the_secrets_file_alone(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOME_TOKEN", "planted-in-the-environment")
     lines: list[str] = []
     with Watch(tmp_path) as watch:
-        result = restart_broker(node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lines.append, state_dir=tmp_path)
+        result = restart_broker(
+            node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lines.append, state_dir=tmp_path
+        )
     assert {"hosts.yml", "command", "cmdline"} <= watch.read
     assert watch.found == set()
     assert list(tmp_path.iterdir()) == []
     told = "\n".join([*lines, repr(result)])
     assert SECRET not in told and ESCAPED not in told
-    holding = [path for path in node.directory.rglob("*") if path.is_file() and ESCAPED in path.read_text(errors="replace")]
+    holding = [
+        path for path in node.directory.rglob("*") if path.is_file() and ESCAPED in path.read_text(errors="replace")
+    ]
     assert holding == [Path(node.spec.secrets_file or "")]
     assert holding[0].read_text() == render_secrets({"password.encoder.secret": SECRET})
     assert holding[0].stat().st_mode & 0o777 == 0o600
@@ -92,7 +101,9 @@ def test_a_missing_secret_is_named_before_anything_is_touched(node: Node, monkey
 def test_secrets_that_someone_wrote_into_the_file_by_hand_are_not_shown_and_the_file_is_kept(node: Node) -> None:
     config = Path(node.spec.broker(1).config_file)
     config.parent.mkdir()
-    config.write_text('broker.id=1\nssl.key.password=by-hand\nlistener.name.x.scram.sasl.jaas.config=a b \\\n   password="by-hand";\n')
+    config.write_text(
+        'broker.id=1\nssl.key.password=by-hand\nlistener.name.x.scram.sasl.jaas.config=a b \\\n   password="by-hand";\n'
+    )
     config.chmod(0o600)
     result = restart_broker(node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets())
     assert "by-hand" not in repr(result)
@@ -113,4 +124,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(node: Node, tmp_path: Pat
     with (held / ".alive").open("w") as alive:
         fcntl.flock(alive, fcntl.LOCK_EX)
         restart_broker(node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), check=True, state_dir=tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["kraft-runbook-run-being-made", "kraft-runbook-run-held"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "kraft-runbook-run-being-made",
+        "kraft-runbook-run-held",
+    ]

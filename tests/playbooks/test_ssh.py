@@ -32,7 +32,9 @@ def test_the_same_playbooks_run_over_ssh(node: Node, tmp_path: Path, monkeypatch
     ssh.write_text(SSH.format(directory=tmp_path))
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    spec = node.spec.model_copy(update={"reach": Reach(kind="ssh", user="kafka-admin", port=2222, private_key_file="/keys/one")})
+    spec = node.spec.model_copy(
+        update={"reach": Reach(kind="ssh", user="kafka-admin", port=2222, private_key_file="/keys/one")}
+    )
     restart_broker(spec, 1, BrokerMode.HYBRID, secrets=environment_secrets())
     assert restart_broker(spec, 1, BrokerMode.HYBRID, secrets=environment_secrets()).changed == ()
     assert node.starts() == ["True"]

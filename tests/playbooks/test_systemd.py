@@ -51,7 +51,13 @@ def unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     monkeypatch.setenv("KRB_PLANTED_SECRET", SECRET)
     tools = tmp_path / "tools"
     tools.mkdir()
-    command = [sys.executable, f"{tmp_path}/stand_in.py", "broker-1", f"127.0.0.1:{node.ports['broker']}", node.spec.broker(1).config_file]
+    command = [
+        sys.executable,
+        f"{tmp_path}/stand_in.py",
+        "broker-1",
+        f"127.0.0.1:{node.ports['broker']}",
+        node.spec.broker(1).config_file,
+    ]
     (tools / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable, directory=str(tmp_path), command=command))
     (tools / "journalctl").write_text("#!/bin/sh\necho the journal says no\n")
     for tool in tools.iterdir():

@@ -26,7 +26,16 @@ def test_a_baseline_reads_back_and_only_its_owner_may_read_it(tmp_path: Path) ->
 
 
 def test_a_baseline_of_the_first_format_is_still_of_use(tmp_path: Path) -> None:
-    head = {"format": 1, "cluster": "c", "cluster_id": "i", "migration_offset": 5, "end_offset": 9, "migration_epoch": 1, "digest": "d", "salt": "00"}
+    head = {
+        "format": 1,
+        "cluster": "c",
+        "cluster_id": "i",
+        "migration_offset": 5,
+        "end_offset": 9,
+        "migration_epoch": 1,
+        "digest": "d",
+        "salt": "00",
+    }
     with gzip.open(tmp_path / "old", "wt") as file:
         file.write("\n".join([json.dumps(head), json.dumps(["ACL", '["b"]', "{}"]), json.dumps({"end": True})]))
     assert read_head(tmp_path / "old").last_offset == 9

@@ -33,7 +33,9 @@ def test_what_make_leaves_is_used_by_a_session(tmp_path: Path) -> None:
     """``make test`` makes it: Spark's classes come from it and not from the jars."""
     loaded = tmp_path / "loaded"
     options = driver_options(CLASS_ARCHIVE).replace("-Xlog:disable", f"-Xlog:class+load:file={loaded}")
-    script = f"from kraft_runbook.parity.spark.session import session\nwith session(None, driver={options!r}):\n    pass"
+    script = (
+        f"from kraft_runbook.parity.spark.session import session\nwith session(None, driver={options!r}):\n    pass"
+    )
     subprocess.run([sys.executable, "-c", script], check=True)
     (context,) = (line for line in loaded.read_text().splitlines() if " org.apache.spark.SparkContext source" in line)
     assert "shared objects file" in context

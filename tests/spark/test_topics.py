@@ -13,7 +13,9 @@ def test_topics_are_compared_by_fingerprint_and_every_other_one_is_in_question(s
     def side(**topics: str) -> DataFrame:
         return rows_frame(spark, [whole_topic(name, value) for name, value in topics.items()])
 
-    zookeeper = side(a="3 2 aa", b="4 0 bb", c="3 2 cc", differs="1 0 dd", odd="odd", only_zookeeper="1 1 ff", touched="1 0 ee")
+    zookeeper = side(
+        a="3 2 aa", b="4 0 bb", c="3 2 cc", differs="1 0 dd", odd="odd", only_zookeeper="1 1 ff", touched="1 0 ee"
+    )
     log = side(a="3 2 aa", b="4 0 bb", c="3 2 cc", differs="1 0 00", odd="1 0 ee", only_log="1 0 ff", touched="touched")
     found = compare_topics(zookeeper, log)
     assert found.in_question == ("differs", "odd", "only_log", "only_zookeeper", "touched")
@@ -22,4 +24,8 @@ def test_topics_are_compared_by_fingerprint_and_every_other_one_is_in_question(s
 
 def test_of_an_empty_side_every_topic_is_in_question(spark: SparkSession) -> None:
     topics = rows_frame(spark, [whole_topic("a", "1 0 aa")])
-    assert compare_topics(topics, rows_frame(spark, [])).in_question == compare_topics(rows_frame(spark, []), topics).in_question == ("a",)
+    assert (
+        compare_topics(topics, rows_frame(spark, [])).in_question
+        == compare_topics(rows_frame(spark, []), topics).in_question
+        == ("a",)
+    )

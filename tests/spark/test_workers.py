@@ -28,7 +28,9 @@ def spec() -> ClusterSpec:
             "name": "none",
             "kafka": {"version": "3.9.2", "home": "/k"},
             "zookeeper": {"servers": ["127.0.0.1:1"]},
-            "brokers": [node | {"id": 1, "listeners": [{"name": "PLAINTEXT", "port": 2}], "log_dirs": ["/d"], "metrics_port": 3}],
+            "brokers": [
+                node | {"id": 1, "listeners": [{"name": "PLAINTEXT", "port": 2}], "log_dirs": ["/d"], "metrics_port": 3}
+            ],
             "controllers": [node | {"id": 101, "port": 4, "log_dir": "/d", "metrics_port": 5}],
             "reach": {"kind": "local"},
             "service_manager": {"kind": "systemd"},
@@ -51,7 +53,10 @@ def test_rows_come_in_batches_and_a_failure_comes_last() -> None:
     first, second = row_batches_of_a_worker(rows())
     assert (first.num_rows, second.num_rows) == (BATCH, 6)
     last = second.to_pylist()[-1]
-    assert (last["kind"], json.loads(last["value"])) == (FAILED, {"problem": "ZooKeeper went away", "way_out": "bring it back"})
+    assert (last["kind"], json.loads(last["value"])) == (
+        FAILED,
+        {"problem": "ZooKeeper went away", "way_out": "bring it back"},
+    )
 
 
 @pytest.mark.parametrize("letter", ["x", "ü", "日"])
@@ -59,7 +64,9 @@ def test_rows_come_as_they_are_and_pandas_is_not_needed(letter: str) -> None:
     rows = [Row(Kind.TOPIC, f'["{letter}{n}"]', letter * n, f"/{letter}" * (n % 3)) for n in range(20)]
     (batch,) = row_batches_of_a_worker(rows)
     batch.validate(full=True)
-    assert batch.to_pylist() == [{"kind": "topic", "key": row.key, "value": row.value, "path": row.path} for row in rows]
+    assert batch.to_pylist() == [
+        {"kind": "topic", "key": row.key, "value": row.value, "path": row.path} for row in rows
+    ]
     script = (
         "import sys; from kraft_runbook.parity.spark.arrow_rows import *; from kraft_runbook.metadata.canonical_rows import *;"
         "list(row_batches_of_a_worker([acl('a', 'b', 'c', 'd', 'e', 'f', 'g')])); sys.exit('pandas' in sys.modules)"
@@ -93,7 +100,12 @@ def test_a_connection_secret_that_does_not_resolve_is_an_error() -> None:
     secured = ZooKeeper.model_validate(
         {
             "servers": ["127.0.0.1:1"],
-            "security": {"protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "username": "u", "password": {"env": "ZK_PASSWORD"}},
+            "security": {
+                "protocol": "SASL_PLAINTEXT",
+                "sasl_mechanism": "PLAIN",
+                "username": "u",
+                "password": {"env": "ZK_PASSWORD"},
+            },
         }
     )
     with pytest.raises(SecretMissing, match="ZK_PASSWORD"):

@@ -7,9 +7,21 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import Consequence
 
-COPY, SYNC, START, DIFFERS, NOTED = Consequence.COPY_FAILS, Consequence.SYNC_FAILS, Consequence.BROKER_STAYS_DOWN, Consequence.KRAFT_DIFFERS, Consequence.NOTED
+COPY, SYNC, START, DIFFERS, NOTED = (
+    Consequence.COPY_FAILS,
+    Consequence.SYNC_FAILS,
+    Consequence.BROKER_STAYS_DOWN,
+    Consequence.KRAFT_DIFFERS,
+    Consequence.NOTED,
+)
 
-TOPIC = {"version": 3, "topic_id": "AAAAAAAAAAAAAAAAAAAAAA", "partitions": {"0": [1, 2]}, "adding_replicas": {}, "removing_replicas": {}}
+TOPIC = {
+    "version": 3,
+    "topic_id": "AAAAAAAAAAAAAAAAAAAAAA",
+    "partitions": {"0": [1, 2]},
+    "adding_replicas": {},
+    "removing_replicas": {},
+}
 STATE = {"version": 1, "leader": 1, "leader_epoch": 0, "controller_epoch": 1, "isr": [1, 2]}
 ENTRY = {"principal": "User:a", "host": "*", "operation": "Read", "permissionType": "Allow"}
 SCRAM = "salt=c2FsdA==,stored_key=a2V5,server_key=a2V5,iterations=4096"
@@ -48,7 +60,13 @@ def _respelt(name: str) -> set[tuple[Consequence, str]]:
 
 
 def _ipv6(name: str) -> set[tuple[Consequence, str]]:
-    return {*_respelt(name), (START, f"it is an IPv6 address: after the copy Kafka writes it as {name}, which no broker that starts can resolve")}
+    return {
+        *_respelt(name),
+        (
+            START,
+            f"it is an IPv6 address: after the copy Kafka writes it as {name}, which no broker that starts can resolve",
+        ),
+    }
 
 
 def _topic(**changes: object) -> dict[str, object]:
@@ -78,7 +96,11 @@ BAD: tuple[Bad, ...] = (
     (_T, _topic(partitions={"0": [1, "2"]}), {(COPY, f"partitions {_LISTS}")}),
     (_T, _topic(adding_replicas=None), {(COPY, "adding_replicas is not an object")}),
     (_T, _topic(removing_replicas={"0": None}), {(COPY, f"removing_replicas {_LISTS}")}),
-    (_S, b"nonsense", {(DIFFERS, "not JSON: the copy takes every replica for in sync, and begins with leader epoch 0 again")}),
+    (
+        _S,
+        b"nonsense",
+        {(DIFFERS, "not JSON: the copy takes every replica for in sync, and begins with leader epoch 0 again")},
+    ),
     (_S, b"", {(COPY, "it is empty")}),
     (_S, _state(leader="1"), {(COPY, f"leader is {_WHOLE}")}),
     (_S, _state(leader_epoch=2**31), {(COPY, f"leader_epoch is {_WHOLE}")}),
@@ -86,14 +108,30 @@ BAD: tuple[Bad, ...] = (
     (_S, _state(isr=[1.0]), {(COPY, "isr is not a list of broker ids")}),
     (_S, _state(leader_recovery_state=2), {(COPY, "leader_recovery_state is neither 0 nor 1")}),
     ("/config/topics/t", b"not json", {(DIFFERS, "it is not a JSON object: Kafka takes it as empty")}),
-    ("/config/topics/t", {"version": 1, "config": []}, {(DIFFERS, "config is not a JSON object: Kafka takes it as empty")}),
+    (
+        "/config/topics/t",
+        {"version": 1, "config": []},
+        {(DIFFERS, "config is not a JSON object: Kafka takes it as empty")},
+    ),
     ("/config/topics/t", config(retention__ms=1000), _both("retention.ms is not a text in quotes")),
     ("/config/topics/t", config(retention__ms=None), _both("retention.ms is not a text in quotes")),
     ("/config/topics/t", config(retention__ms="abc"), {(START, "retention.ms is not a whole number of 64 bits")}),
     ("/config/topics/t", config(segment__bytes="13"), {(START, "segment.bytes is below 14")}),
-    ("/config/topics/t", config(cleanup__policy="compact,remove"), {(START, "cleanup.policy is not made of compact and delete")}),
-    ("/config/topics/t", config(message__format__version="3.99"), {(START, "message.format.version names no version of Kafka")}),
-    ("/config/topics/t", config(remote__log__copy__disable="true"), {(START, "remote.log.copy.disable can't be true in ZooKeeper mode")}),
+    (
+        "/config/topics/t",
+        config(cleanup__policy="compact,remove"),
+        {(START, "cleanup.policy is not made of compact and delete")},
+    ),
+    (
+        "/config/topics/t",
+        config(message__format__version="3.99"),
+        {(START, "message.format.version names no version of Kafka")},
+    ),
+    (
+        "/config/topics/t",
+        config(remote__log__copy__disable="true"),
+        {(START, "remote.log.copy.disable can't be true in ZooKeeper mode")},
+    ),
     (
         "/config/topics/t",
         config(leader__replication__throttled__replicas="0:1,,1:2"),
@@ -102,11 +140,20 @@ BAD: tuple[Bad, ...] = (
     (
         "/config/topics/t",
         config(made__up="1"),
-        {(NOTED, "made.up is no topic config of Kafka 3.9: once in KRaft mode, no config of this topic can be changed before it is deleted")},
+        {
+            (
+                NOTED,
+                "made.up is no topic config of Kafka 3.9: once in KRaft mode, no config of this topic can be changed before it is deleted",
+            )
+        },
     ),
     ("/config/brokers/first", config(), _both("its name is no broker's id")),
     ("/config/brokers/1", config(max__connections=5), _both("max.connections is not a text in quotes")),
-    ("/config/brokers/1", config(leader__replication__throttled__rate=" 5"), {(START, "leader.replication.throttled.rate has blanks around it")}),
+    (
+        "/config/brokers/1",
+        config(leader__replication__throttled__rate=" 5"),
+        {(START, "leader.replication.throttled.rate has blanks around it")},
+    ),
     (
         "/config/brokers/<default>",
         config(leader__replication__throttled__rate="-5"),
@@ -114,13 +161,21 @@ BAD: tuple[Bad, ...] = (
     ),
     ("/config/clients/x", config(consumer_byte_rate="abc"), _both("consumer_byte_rate is not a number")),
     ("/config/clients/x", config(consumer_byte_rate="1_000"), _both("consumer_byte_rate is not a number")),
-    ("/config/clients/x", config(consumer_byte_rate="1.5"), {(START, "consumer_byte_rate is not a whole number of 64 bits")}),
+    (
+        "/config/clients/x",
+        config(consumer_byte_rate="1.5"),
+        {(START, "consumer_byte_rate is not a whole number of 64 bits")},
+    ),
     ("/config/clients/x", config(made_up="abc"), {(COPY, "made_up is not a number")}),
     ("/config/clients/x", config(made_up="1"), {(SYNC, "made_up is no quota of Kafka 3.9")}),
     ("/config/clients/a%zz", config(), _both("its name holds a % that is no escape")),
     ("/config/users/a%", config(), _both("its name holds a % that is no escape")),
     ("/config/users/a", config(**{"SCRAM-SHA-256": "salt=x"}), _both("the SCRAM-SHA-256 credential is malformed")),
-    ("/config/users/a", config(**{"SCRAM-SHA-256": SCRAM.replace("4096", "4096 ")}), _both("the SCRAM-SHA-256 credential is malformed")),
+    (
+        "/config/users/a",
+        config(**{"SCRAM-SHA-256": SCRAM.replace("4096", "4096 ")}),
+        _both("the SCRAM-SHA-256 credential is malformed"),
+    ),
     ("/config/users/a", config(**{"SCRAM-SHA-1": SCRAM}), {(COPY, "SCRAM-SHA-1 is not a number")}),
     ("/config/users/a/clients/c", config(**{"SCRAM-SHA-256": SCRAM}), {(COPY, "SCRAM-SHA-256 is not a number")}),
     (
@@ -131,14 +186,31 @@ BAD: tuple[Bad, ...] = (
     (
         "/config/clients/c",
         config(**{"SCRAM-SHA-512": SCRAM}),
-        {(DIFFERS, "a SCRAM-SHA-512 credential stands here, which brokers ignore; the copy makes it one of the user 'c'")},
+        {
+            (
+                DIFFERS,
+                "a SCRAM-SHA-512 credential stands here, which brokers ignore; the copy makes it one of the user 'c'",
+            )
+        },
     ),
-    ("/config/ips/192.0.2.1", config(connection_creation_rate="1e3"), {(START, f"connection_creation_rate is {_WHOLE}")}),
+    (
+        "/config/ips/192.0.2.1",
+        config(connection_creation_rate="1e3"),
+        {(START, f"connection_creation_rate is {_WHOLE}")},
+    ),
     ("/config/ips/::g", config(), {(START, "its name is neither an address nor a host's name")}),
-    ("/config/ips/host.example", config(), {(NOTED, "it is a host's name: a broker that can't resolve it when it starts does not come up")}),
+    (
+        "/config/ips/host.example",
+        config(),
+        {(NOTED, "it is a host's name: a broker that can't resolve it when it starts does not come up")},
+    ),
     ("/config/ips/2001:db8::1", config(connection_creation_rate="20"), _ipv6("2001%3Adb8%3A%3A1")),
     ("/config/ips/[::1]", config(connection_creation_rate="20"), _ipv6("%5B%3A%3A1%5D")),
-    ("/config/ips/2001%3Adb8%3A%3A1", config(connection_creation_rate="20"), {(START, "its name is neither an address nor a host's name")}),
+    (
+        "/config/ips/2001%3Adb8%3A%3A1",
+        config(connection_creation_rate="20"),
+        {(START, "its name is neither an address nor a host's name")},
+    ),
     ("/config/users/x%2cy", config(producer_byte_rate="1"), _respelt("x%2Cy")),
     ("/config/users/x%2cy", config(**{"SCRAM-SHA-256": SCRAM}), _respelt("x%2Cy")),
     ("/config/users/%61", config(producer_byte_rate="1"), _respelt("a")),
@@ -148,7 +220,12 @@ BAD: tuple[Bad, ...] = (
     (
         "/config/clients/%E9",
         config(request_percentage="1"),
-        {(DIFFERS, "its escapes are not what Kafka writes: after the copy it writes the entity once more, under another name")},
+        {
+            (
+                DIFFERS,
+                "its escapes are not what Kafka writes: after the copy it writes the entity once more, under another name",
+            )
+        },
     ),
     (_ACL, b"\xff", {(DIFFERS, "not JSON: Kafka takes it as empty")}),
     (_ACL, [], _both("it is not a JSON object")),
@@ -157,9 +234,17 @@ BAD: tuple[Bad, ...] = (
     (_ACL, acl(host=None), _both("an entry lacks a principal, host, operation or permissionType")),
     (_ACL, acl(principal="a"), _both("an entry's principal is not type:name")),
     (_ACL, acl(operation="any"), _both("an entry says ANY, which only a search may")),
-    (_ACL, acl(operation="Juggle"), {(DIFFERS, "an entry's operation or permission is unknown to Kafka 3.9, which then matches nothing")}),
+    (
+        _ACL,
+        acl(operation="Juggle"),
+        {(DIFFERS, "an entry's operation or permission is unknown to Kafka 3.9, which then matches nothing")},
+    ),
     ("/kafka-acl/TOPIC/t", acl(), {(DIFFERS, "TOPIC is no resource type: Kafka does not see what lies here")}),
-    ("/kafka-acl-extended/prefixed/Any/t", acl(), {(COPY, "Any is no resource type: Kafka does not see what lies here")}),
+    (
+        "/kafka-acl-extended/prefixed/Any/t",
+        acl(),
+        {(COPY, "Any is no resource type: Kafka does not see what lies here")},
+    ),
     ("/kafka-acl/Topic/a/b", acl(), {(DIFFERS, "it lies too deep: Kafka does not see it")}),
     (_TOK, b"?", {(DIFFERS, "not JSON: Kafka takes it as no token")}),
     (_TOK, {**TOKEN, "version": 4}, {(COPY, "version is none of 1, 2, 3")}),
@@ -186,12 +271,27 @@ GOOD: tuple[tuple[str, object], ...] = (
     ("/config/topics/t", {"version": 1}),
     (
         "/config/topics/t",
-        config(retention__ms=" -1 ", cleanup__policy="compact, delete", min__cleanable__dirty__ratio="0x1p-1", message__format__version="2.8-IV1"),
+        config(
+            retention__ms=" -1 ",
+            cleanup__policy="compact, delete",
+            min__cleanable__dirty__ratio="0x1p-1",
+            message__format__version="2.8-IV1",
+        ),
     ),
-    ("/config/topics/t", config(leader__replication__throttled__replicas="*", follower__replication__throttled__replicas="0:1,1:2,", compression__type="zstd")),
+    (
+        "/config/topics/t",
+        config(
+            leader__replication__throttled__replicas="*",
+            follower__replication__throttled__replicas="0:1,1:2,",
+            compression__type="zstd",
+        ),
+    ),
     ("/config/brokers/1", config(max__connections="nonsense", leader__replication__throttled__rate="5")),
     ("/config/brokers/<default>", b""),
-    ("/config/users/bob%40x%20y", config(producer_byte_rate="3000000", request_percentage=" 1.5e1 ", **{"SCRAM-SHA-512": SCRAM})),
+    (
+        "/config/users/bob%40x%20y",
+        config(producer_byte_rate="3000000", request_percentage=" 1.5e1 ", **{"SCRAM-SHA-512": SCRAM}),
+    ),
     ("/config/users/<default>/clients/<default>", config(consumer_byte_rate="+5", controller_mutation_rate="NaN")),
     ("/config/clients/a%20b", config(request_percentage="1d")),
     ("/config/clients/Az09.-_%7E%2A%2C%3Cdefault%3E%C3%A9", config(request_percentage="1")),

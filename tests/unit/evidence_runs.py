@@ -19,11 +19,21 @@ from kraft_runbook.parity import parity_report
 from kraft_runbook.parity.parity_report import KindCount, Obstacle, ParityReport
 
 START = datetime(2026, 3, 4, 9, 58, 12, tzinfo=UTC)
-STOP, GO = "Stop the service if its process is older than its files", "Start the service if it does not run, and wait for its port"
-CHECKS = tuple(
-    CheckResult(f"KRB-PRE-0{n:02}", f"Check number {n} holds", Severity.BLOCKING, Verdict.PASS, f"seen: {n} of {n}", "do this") for n in range(1, 13)
+STOP, GO = (
+    "Stop the service if its process is older than its files",
+    "Start the service if it does not run, and wait for its port",
 )
-COUNTS = tuple(KindCount(kind.value, 3 * n + 501 * (kind is Kind.PARTITION_STATE)) for n, kind in enumerate(Kind, 1) if kind is not Kind.UNREADABLE)
+CHECKS = tuple(
+    CheckResult(
+        f"KRB-PRE-0{n:02}", f"Check number {n} holds", Severity.BLOCKING, Verdict.PASS, f"seen: {n} of {n}", "do this"
+    )
+    for n in range(1, 13)
+)
+COUNTS = tuple(
+    KindCount(kind.value, 3 * n + 501 * (kind is Kind.PARTITION_STATE))
+    for n, kind in enumerate(Kind, 1)
+    if kind is not Kind.UNREADABLE
+)
 
 
 class Run:
@@ -37,12 +47,26 @@ class Run:
     def write(self, task: str, outcome: str, what: Mapping[str, Any], *, after: float = 1.0) -> None:
         """One record, ``after`` seconds after the last."""
         self.clock += timedelta(seconds=after)
-        body = {"cluster": "lab", "dag": self.dag, "run": "manual__2026-03-04T09:58:12+00:00", "task": task, "outcome": outcome, **what}
+        body = {
+            "cluster": "lab",
+            "dag": self.dag,
+            "run": "manual__2026-03-04T09:58:12+00:00",
+            "task": task,
+            "outcome": outcome,
+            **what,
+        }
         self.records.append(make_record(self.records[-1] if self.records else None, body, at=self.clock))
 
     def play(self, task: str, step: str, node: int, phase: Phase, changed: list[str], seconds: float) -> None:
         began = self.clock + timedelta(seconds=1)
-        what = {"phase": phase.value, "step": step, "node_id": node, "changed": changed, "restarted": STOP in changed, "seconds": seconds}
+        what = {
+            "phase": phase.value,
+            "step": step,
+            "node_id": node,
+            "changed": changed,
+            "restarted": STOP in changed,
+            "seconds": seconds,
+        }
         what |= {"began_at": began, "ended_at": began + timedelta(seconds=seconds)}
         self.write(task, "played", what, after=seconds + 1.2)
 
@@ -50,24 +74,63 @@ class Run:
         what = {"condition": condition, "node_id": node, "began_at": self.clock, "seconds": seconds, "error": ""}
         self.write(task, "reached", what, after=seconds)
 
-    def compare(self, task: str, phase: Phase, offset: int, verdict: parity_report.Verdict = parity_report.Verdict.MATCH) -> ParityReport:
+    def compare(
+        self, task: str, phase: Phase, offset: int, verdict: parity_report.Verdict = parity_report.Verdict.MATCH
+    ) -> ParityReport:
         began = self.clock + timedelta(seconds=4)
-        obstacles = () if verdict is parity_report.Verdict.MATCH else (Obstacle("the log does not reach back to offset 7", "run it again"),)
-        fields = {"counts": COUNTS, "samples": (), "obstacles": obstacles, "against": "ZooKeeper", "migration_epoch": 3, "leader_id": 102, "leader_epoch": 3}
+        obstacles = (
+            ()
+            if verdict is parity_report.Verdict.MATCH
+            else (Obstacle("the log does not reach back to offset 7", "run it again"),)
+        )
+        fields = {
+            "counts": COUNTS,
+            "samples": (),
+            "obstacles": obstacles,
+            "against": "ZooKeeper",
+            "migration_epoch": 3,
+            "leader_id": 102,
+            "leader_epoch": 3,
+        }
         times = {"started_at": began, "finished_at": began + timedelta(seconds=6)}
-        report = ParityReport(cluster="lab", verdict=verdict, migration_offset=offset, end_offset=offset + 9, rounds=1, **fields, **times)
-        what = {"verdict": verdict.value, "digest": report.digest, "offset": offset, "report": f"{task}.json", "phase": phase.value}
+        report = ParityReport(
+            cluster="lab", verdict=verdict, migration_offset=offset, end_offset=offset + 9, rounds=1, **fields, **times
+        )
+        what = {
+            "verdict": verdict.value,
+            "digest": report.digest,
+            "offset": offset,
+            "report": f"{task}.json",
+            "phase": phase.value,
+        }
         self.write(task, "compared", {**report.to_dict(), **what}, after=12)
         return report
 
     def gate(self, gate: Gate, phase: Phase, parity: ParityReport | None, *, thinks: float, by: str) -> None:
-        summary = ParitySummary(parity.verdict, parity.digest, parity.offset, parity.finished_at.isoformat(), "| kind |") if parity else None
+        summary = (
+            ParitySummary(parity.verdict, parity.digest, parity.offset, parity.finished_at.isoformat(), "| kind |")
+            if parity
+            else None
+        )
         seen = observation(phase)
-        proof = make_proof(gate, seen, SPEC, checks=CHECKS, parity=summary, rollback=rollback_plan(phase), made_at=self.clock)
-        what = {"gate": gate.value, "digest": proof.digest, "phase": phase.value, "parity": parity.digest if parity else None, "proof": proof.to_dict()}
+        proof = make_proof(
+            gate, seen, SPEC, checks=CHECKS, parity=summary, rollback=rollback_plan(phase), made_at=self.clock
+        )
+        what = {
+            "gate": gate.value,
+            "digest": proof.digest,
+            "phase": phase.value,
+            "parity": parity.digest if parity else None,
+            "proof": proof.to_dict(),
+        }
         self.write(f"gate_{gate.value}.prove", "proven", what, after=4)
         answered = self.clock + timedelta(seconds=thinks)
-        bound = {"gate": gate.value, "digest": proof.digest, "task_instance": f"instance-{len(self.records)}", "try_number": 1}
+        bound = {
+            "gate": gate.value,
+            "digest": proof.digest,
+            "task_instance": f"instance-{len(self.records)}",
+            "try_number": 1,
+        }
         signed = {"by": by, "by_id": "17", "answered_at": answered, "task_instance": bound["task_instance"]}
         self.write(f"gate_{gate.value}.approve", "asked", {**bound, "number": 1, "needed": 1}, after=0)
         self.write(f"gate_{gate.value}.approve", "approved", {**bound, **signed}, after=thinks + 1)
@@ -83,17 +146,38 @@ def forward() -> Run:
     run.gate(Gate.START, Phase.ZOOKEEPER, None, thinks=95, by="maria")
     for node in (101, 102, 103):
         changed = ["Write the configuration", "Format the log directory with the cluster's id", GO]
-        run.play(f"provision_controllers.controller_{node}.provision", "provision_controllers", node, Phase.ZOOKEEPER, changed, 6.2)
+        run.play(
+            f"provision_controllers.controller_{node}.provision",
+            "provision_controllers",
+            node,
+            Phase.ZOOKEEPER,
+            changed,
+            6.2,
+        )
     run.wait("provision_controllers.quorum_ready", "quorum_ready", None, 1.7)
     for node in (1, 2, 3):
         task = f"roll_brokers_to_hybrid.broker_{node}"
         if node == 3:
             run.write(
-                f"{task}.restart", "failed", {"error": "broker-3 does not stay up:\n    bad cluster.id\n  What to do: correct what the log names"}, after=9
+                f"{task}.restart",
+                "failed",
+                {"error": "broker-3 does not stay up:\n    bad cluster.id\n  What to do: correct what the log names"},
+                after=9,
             )
-            run.write("closing_report", "closed", {"phase": "PRE_MIGRATION", "succeeded": False, "failed": [f"{task}.restart"], "brokers_in_kraft": 0})
+            run.write(
+                "closing_report",
+                "closed",
+                {"phase": "PRE_MIGRATION", "succeeded": False, "failed": [f"{task}.restart"], "brokers_in_kraft": 0},
+            )
             run.clock += timedelta(seconds=60)
-        run.play(f"{task}.restart", "roll_brokers_to_hybrid", node, Phase.PRE_MIGRATION, ["Write the configuration", STOP, GO], 6.9)
+        run.play(
+            f"{task}.restart",
+            "roll_brokers_to_hybrid",
+            node,
+            Phase.PRE_MIGRATION,
+            ["Write the configuration", STOP, GO],
+            6.9,
+        )
         run.wait(f"{task}.in_sync", "broker_registered_as_migrating", node, 1.7)
         run.wait(f"{task}.in_sync", "broker_in_sync", node, 2.5)
     run.wait("await_metadata_copy", "metadata_copied", None, 5.1)
@@ -111,9 +195,25 @@ def forward() -> Run:
     run.gate(Gate.FINALIZE, Phase.DUAL_WRITE, soaked, thinks=70, by="jon")
     run.compare("gate_finalize.parity_again", Phase.DUAL_WRITE, 1260)
     for node in (101, 103, 102):
-        run.play(f"finalize_controllers.controller_{node}.restart", "finalize_controllers", node, Phase.DUAL_WRITE, ["Write the configuration", STOP, GO], 7.1)
-    run.write("closing_report", "closed", {"phase": "FINALIZED", "succeeded": True, "failed": [], "brokers_in_kraft": 3})
-    account = {"acknowledged": 20123, "read_back": 20123, "lost": 0, "duplicated": 0, "longest_producer_stall_seconds": 2.31, "problems": []}
+        run.play(
+            f"finalize_controllers.controller_{node}.restart",
+            "finalize_controllers",
+            node,
+            Phase.DUAL_WRITE,
+            ["Write the configuration", STOP, GO],
+            7.1,
+        )
+    run.write(
+        "closing_report", "closed", {"phase": "FINALIZED", "succeeded": True, "failed": [], "brokers_in_kraft": 3}
+    )
+    account = {
+        "acknowledged": 20123,
+        "read_back": 20123,
+        "lost": 0,
+        "duplicated": 0,
+        "longest_producer_stall_seconds": 2.31,
+        "problems": [],
+    }
     run.write("workload", "workload", account)
     return run
 

@@ -51,7 +51,10 @@ def _value(field: Field, version: int, value: Any) -> bytes:
     if field.type.startswith("[]"):
         if value is None and field.nullable:
             return uvarint(0)
-        items = [_struct(field.fields, version, each) if field.fields else _primitive(field.type[2:], each) for each in value or ()]
+        items = [
+            _struct(field.fields, version, each) if field.fields else _primitive(field.type[2:], each)
+            for each in value or ()
+        ]
         return uvarint(len(items) + 1) + b"".join(items)
     return _primitive(field.type, value)
 
@@ -90,7 +93,9 @@ def batch(base_offset: int, *values: bytes, epoch: int = 1, control: bool = Fals
         rows += varint(len(inner)) + inner
     attributes = codec | (0x20 if control else 0)
     rows = compress(codec, rows) if codec else rows
-    after_length = struct.pack(">ibIhiqqqhii", epoch, 2, 0, attributes, len(values) - 1, 0, 0, -1, -1, -1, len(values)) + rows
+    after_length = (
+        struct.pack(">ibIhiqqqhii", epoch, 2, 0, attributes, len(values) - 1, 0, 0, -1, -1, -1, len(values)) + rows
+    )
     return struct.pack(">qi", base_offset, len(after_length)) + after_length
 
 
@@ -103,9 +108,23 @@ def topic(name: str = "a", topic_id: UUID = TOPIC_A) -> bytes:
     return record(RecordType.TOPIC, name=name, topic_id=topic_id)
 
 
-def partition(number: int = 0, topic_id: UUID = TOPIC_A, leader: int = 1, replicas: Sequence[int] = (1, 2, 3), isr: Sequence[int] = (1, 2, 3)) -> bytes:
+def partition(
+    number: int = 0,
+    topic_id: UUID = TOPIC_A,
+    leader: int = 1,
+    replicas: Sequence[int] = (1, 2, 3),
+    isr: Sequence[int] = (1, 2, 3),
+) -> bytes:
     """A new partition, as a controller makes it: leader epoch and partition epoch 0."""
-    values = {"topic_id": topic_id, "partition_id": number, "replicas": replicas, "isr": isr, "leader": leader, "leader_epoch": 0, "partition_epoch": 0}
+    values = {
+        "topic_id": topic_id,
+        "partition_id": number,
+        "replicas": replicas,
+        "isr": isr,
+        "leader": leader,
+        "leader_epoch": 0,
+        "partition_epoch": 0,
+    }
     return record(RecordType.PARTITION, **values)
 
 

@@ -85,10 +85,18 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
         classpath_ok=True,
         has_metadata_log=isinstance(mode, ControllerMode),
         unreachable_addresses=(),
-        secrets_keys=tuple(key for key in spec.secrets if mode not in (BrokerMode.KRAFT, ControllerMode.KRAFT) or not of_zookeeper_alone(key)),
+        secrets_keys=tuple(
+            key
+            for key in spec.secrets
+            if mode not in (BrokerMode.KRAFT, ControllerMode.KRAFT) or not of_zookeeper_alone(key)
+        ),
         secrets_readable="",
-        listener_threads=("/config/changes", "/kafka-acl-chan", "/kafka-acl-exte", "/delegation_tok") if isinstance(mode, BrokerMode) else (),
-        controller_threads=(f"zk-broker-{node_id}-lif", *(f"zk-broker-{node_id}-to-",) * 3) if mode is BrokerMode.HYBRID else (),
+        listener_threads=("/config/changes", "/kafka-acl-chan", "/kafka-acl-exte", "/delegation_tok")
+        if isinstance(mode, BrokerMode)
+        else (),
+        controller_threads=(f"zk-broker-{node_id}-lif", *(f"zk-broker-{node_id}-to-",) * 3)
+        if mode is BrokerMode.HYBRID
+        else (),
     )
 
 
@@ -111,8 +119,17 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
     }
     mode, state = modes[phase], states.get(phase)
     copied = phase in (Phase.HYBRID, Phase.DUAL_WRITE)
-    controllers = {i: controller(i, state, mode, active=i == 101, topics=9 if phase is not Phase.PRE_MIGRATION else 0) for i in spec.controller_ids}
-    file_of_controllers = None if state is None else ControllerMode.KRAFT if phase in (Phase.FINALIZED, Phase.KRAFT) else ControllerMode.MIGRATION
+    controllers = {
+        i: controller(i, state, mode, active=i == 101, topics=9 if phase is not Phase.PRE_MIGRATION else 0)
+        for i in spec.controller_ids
+    }
+    file_of_controllers = (
+        None
+        if state is None
+        else ControllerMode.KRAFT
+        if phase in (Phase.FINALIZED, Phase.KRAFT)
+        else ControllerMode.MIGRATION
+    )
     return ClusterObservation(
         cluster=spec.name,
         observed_at=NOW,
@@ -121,7 +138,9 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
         if phase is Phase.KRAFT
         else ZookeeperState(
             cluster_id=CLUSTER_ID,
-            brokers={} if mode is BrokerMode.KRAFT else {b.id: BrokerZnode(b.id, endpoints(spec, b.id), b.rack) for b in spec.brokers},
+            brokers={}
+            if mode is BrokerMode.KRAFT
+            else {b.id: BrokerZnode(b.id, endpoints(spec, b.id), b.rack) for b in spec.brokers},
             controller=ControllerZnode(101, 4) if copied else ControllerZnode(2, -1),
             controller_epoch=3,
             migration=MigrationZnode(999, 101, 4, 4) if copied else None,
@@ -137,10 +156,22 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
         quorum=WHY if state is None else quorum(spec, mode, state),
         brokers={i: BrokerState(i, True, mode, BrokerMetrics(0, 0, 0), "3.9.2", CLUSTER_ID) for i in spec.broker_ids},
         topics=TopicsState(
-            CLUSTER_ID, 2, frozenset(spec.broker_ids), 9, 44, (), 0, (), 0, {}, dict.fromkeys(spec.broker_ids, 9), dict.fromkeys(spec.broker_ids, frozenset())
+            CLUSTER_ID,
+            2,
+            frozenset(spec.broker_ids),
+            9,
+            44,
+            (),
+            0,
+            (),
+            0,
+            {},
+            dict.fromkeys(spec.broker_ids, 9),
+            dict.fromkeys(spec.broker_ids, frozenset()),
         ),
         topics_apart=apart() if copied else Unread("ZooKeeper is not written by a KRaft controller"),
-        hosts={i: host(spec, i, mode) for i in spec.broker_ids} | {i: host(spec, i, file_of_controllers) for i in spec.controller_ids},
+        hosts={i: host(spec, i, mode) for i in spec.broker_ids}
+        | {i: host(spec, i, file_of_controllers) for i in spec.controller_ids},
     )
 
 
@@ -155,13 +186,20 @@ def endpoints(spec: ClusterSpec, broker_id: int) -> tuple[str, ...]:
     return tuple(f"{each.name}://{broker.host}:{each.port}" for each in broker.listeners)
 
 
-def controller(node_id: int, state: ZkMigrationState | None, mode: BrokerMode, *, active: bool, topics: int) -> ControllerState:
+def controller(
+    node_id: int, state: ZkMigrationState | None, mode: BrokerMode, *, active: bool, topics: int
+) -> ControllerState:
     """A controller showing this state; None: it does not run."""
     if state is None:
         return ControllerState(node_id, False, WHY, WHY)
     migrating = 3 if mode is BrokerMode.HYBRID else 0
     metrics = ControllerMetrics(state, active, migrating, 0, 3, 0, topics, 44, 0, 0, 999, 999)
-    return ControllerState(node_id, True, ControllerMode.KRAFT if state is ZkMigrationState.POST_MIGRATION else ControllerMode.MIGRATION, metrics)
+    return ControllerState(
+        node_id,
+        True,
+        ControllerMode.KRAFT if state is ZkMigrationState.POST_MIGRATION else ControllerMode.MIGRATION,
+        metrics,
+    )
 
 
 def quorum(spec: ClusterSpec, mode: BrokerMode, state: ZkMigrationState) -> QuorumState:
@@ -201,7 +239,9 @@ def broker(node_id: int, **changes: Any) -> Spoil:
 
 
 def a_controller(node_id: int, **changes: Any) -> Spoil:
-    return lambda seen: replace(seen, controllers={**seen.controllers, node_id: replace(seen.controllers[node_id], **changes)})
+    return lambda seen: replace(
+        seen, controllers={**seen.controllers, node_id: replace(seen.controllers[node_id], **changes)}
+    )
 
 
 def gauges(node_id: int, **changes: Any) -> Spoil:
@@ -251,10 +291,20 @@ def later(seen: ClusterObservation, seconds: float) -> ClusterObservation:
 
 def dual_writing(seen: ClusterObservation, seconds: float, *, dead: bool = False) -> ClusterObservation:
     """So many seconds later: two records a second were committed, and ZooKeeper was written up to the last of them; ``dead``: it was not."""
-    assert not isinstance(seen.quorum, Unread) and not isinstance(seen.zookeeper, Unread) and seen.zookeeper.migration is not None
+    assert (
+        not isinstance(seen.quorum, Unread)
+        and not isinstance(seen.zookeeper, Unread)
+        and seen.zookeeper.migration is not None
+    )
     more = int(2 * seconds)
     voters = tuple(replace(each, log_end_offset=each.log_end_offset + more) for each in seen.quorum.voters)
     on = with_quorum(high_watermark=seen.quorum.high_watermark + more, voters=voters)(later(seen, seconds))
     return (
-        on if dead else zookeeper(migration=replace(seen.zookeeper.migration, kraft_metadata_offset=seen.zookeeper.migration.kraft_metadata_offset + more))(on)
+        on
+        if dead
+        else zookeeper(
+            migration=replace(
+                seen.zookeeper.migration, kraft_metadata_offset=seen.zookeeper.migration.kraft_metadata_offset + more
+            )
+        )(on)
     )

@@ -17,11 +17,18 @@ OF_BROKERS = {
     SecurityProtocol.SASL_PLAINTEXT: SASL,
     SecurityProtocol.SASL_SSL: {**SASL, **TRUST, **KEYS, "ssl.client.auth": "required"},
 }
-OF_CONTROLLERS = {SecurityProtocol.PLAINTEXT: {}, SecurityProtocol.SSL: TRUST | KEYS, SecurityProtocol.SASL_PLAINTEXT: {}, SecurityProtocol.SASL_SSL: TRUST}
+OF_CONTROLLERS = {
+    SecurityProtocol.PLAINTEXT: {},
+    SecurityProtocol.SSL: TRUST | KEYS,
+    SecurityProtocol.SASL_PLAINTEXT: {},
+    SecurityProtocol.SASL_SSL: TRUST,
+}
 """What the cluster file must say of the controllers besides."""
 
 
-def secured(protocol: SecurityProtocol, controllers: dict[str, str] | None = None, brokers: dict[str, str] | None = None) -> ClusterSpec:
+def secured(
+    protocol: SecurityProtocol, controllers: dict[str, str] | None = None, brokers: dict[str, str] | None = None
+) -> ClusterSpec:
     """The lab with one listener INTERNAL by this protocol. ``controllers``, ``brokers``: their properties, else all that are needed."""
     of_brokers = OF_BROKERS[protocol] if brokers is None else brokers
     of_controllers = OF_CONTROLLERS[protocol] if controllers is None else controllers

@@ -33,9 +33,16 @@ def parse(text: str) -> ClusterSpec:
 def test_every_address_is_written_as_kafka_writes_it() -> None:
     spec = parse(TEXT)
     broker, controller = spec.brokers[0], spec.controllers[0]
-    hybrid, migrating = broker_properties(spec, broker, BrokerMode.HYBRID), controller_properties(spec, controller, ControllerMode.MIGRATION)
+    hybrid, migrating = (
+        broker_properties(spec, broker, BrokerMode.HYBRID),
+        controller_properties(spec, controller, ControllerMode.MIGRATION),
+    )
     assert spec.bootstrap_servers[0] == "[2001:db8::11]:9092" and spec.bootstrap_servers[1] == "127.10.0.12:9092"
-    assert hybrid["listeners"] == hybrid["advertised.listeners"] == "PLAINTEXT://[2001:db8::11]:9092,SASL://[2001:db8::11]:9094"
+    assert (
+        hybrid["listeners"]
+        == hybrid["advertised.listeners"]
+        == "PLAINTEXT://[2001:db8::11]:9092,SASL://[2001:db8::11]:9094"
+    )
     assert migrating["listeners"] == "CONTROLLER://[2001:db8::101]:9093"
     assert hybrid["controller.quorum.voters"].startswith("101@[2001:db8::101]:9093,102@127.10.0.102:9093,")
     assert hybrid["zookeeper.connect"] == migrating["zookeeper.connect"] == "[2001:db8::1]:2181,zoo-2:2181"
@@ -44,15 +51,24 @@ def test_every_address_is_written_as_kafka_writes_it() -> None:
 def test_a_live_endpoint_is_compared_as_kafka_registers_it() -> None:
     spec = parse(TEXT.replace("SASL, port: 9094", "CLIENT_SASL, port: 9094"))
     seen = observation(Phase.ZOOKEEPER, spec)
-    brokers = {b.id: BrokerZnode(b.id, tuple(f"{each.name}://{b.advertised(each)}" for each in b.listeners), b.rack) for b in spec.brokers}
+    brokers = {
+        b.id: BrokerZnode(b.id, tuple(f"{each.name}://{b.advertised(each)}" for each in b.listeners), b.rack)
+        for b in spec.brokers
+    }
     seen = replace(seen, zookeeper=replace(seen.zookeeper, brokers=brokers))  # type: ignore[type-var]
     (result,) = [each for each in CHECKS.run(seen, spec, Phase.ZOOKEEPER).results if each.code == "KRB-PRE-008"]
     assert result.passed, result.evidence
 
 
-@pytest.mark.parametrize("host", ["[2001:db8::11]", "2001:db8::11:9092:1:2:3:4:5", "fe80::1%eth0", "kafka-1:9092", "2001:db8:::11", "%", "a]"])
+@pytest.mark.parametrize(
+    "host",
+    ["[2001:db8::11]", "2001:db8::11:9092:1:2:3:4:5", "fe80::1%eth0", "kafka-1:9092", "2001:db8:::11", "%", "a]"],
+)
 def test_other_spellings_of_a_host_are_refused_with_the_right_one(host: str) -> None:
-    with pytest.raises(ClusterFileError, match=r"brokers\.0\.host: .*(stands alone, without brackets, port and zone|means something on one machine only)"):
+    with pytest.raises(
+        ClusterFileError,
+        match=r"brokers\.0\.host: .*(stands alone, without brackets, port and zone|means something on one machine only)",
+    ):
         parse(TEXT.replace('"2001:db8::11"', f'"{host}"'))
 
 

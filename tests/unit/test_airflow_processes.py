@@ -43,13 +43,19 @@ def until(done: object) -> None:
         time.sleep(0.05)
 
 
-def test_stop_ends_a_killed_airflow_s_processes_and_those_of_its_playbooks_and_no_other(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+def test_stop_ends_a_killed_airflow_s_processes_and_those_of_its_playbooks_and_no_other(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
     home = tmp_path / "home"
     home.mkdir()
     environment = {**os.environ, "AIRFLOW_HOME": str(home)}
-    airflow = subprocess.Popen([sys.executable, str(called_airflow(tmp_path)), "scheduler"], env=environment, start_new_session=True)
+    airflow = subprocess.Popen(
+        [sys.executable, str(called_airflow(tmp_path)), "scheduler"], env=environment, start_new_session=True
+    )
     shell = subprocess.Popen(["sleep", "300"], env=environment)  # a person's, who looks at that Airflow
-    another = subprocess.Popen([sys.executable, str(called_airflow(tmp_path)), "scheduler"], env={**os.environ, "AIRFLOW_HOME": f"{home}-2"})
+    another = subprocess.Popen(
+        [sys.executable, str(called_airflow(tmp_path)), "scheduler"], env={**os.environ, "AIRFLOW_HOME": f"{home}-2"}
+    )
     started += [airflow, shell, another]
     until(lambda: len(processes_of(home, None, TITLE)) == 2)
     both = {each.pid for each in processes_of(home, None, TITLE)}
@@ -61,7 +67,9 @@ def test_stop_ends_a_killed_airflow_s_processes_and_those_of_its_playbooks_and_n
     assert (shell.poll(), another.poll()) == (None, None)
 
 
-def test_a_process_group_that_got_the_number_of_a_former_airflow_is_left_alone(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+def test_a_process_group_that_got_the_number_of_a_former_airflow_is_left_alone(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
     stranger = subprocess.Popen(["sleep", "300"], start_new_session=True)
     started.append(stranger)
     (tmp_path / "standalone.pid").write_text(str(stranger.pid))
@@ -70,15 +78,29 @@ def test_a_process_group_that_got_the_number_of_a_former_airflow_is_left_alone(t
     assert not (tmp_path / "standalone.pid").exists()
 
 
-def test_why_nobody_will_answer_is_said_with_the_last_error(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+def test_why_nobody_will_answer_is_said_with_the_last_error(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
     airflow = Airflow(tmp_path, "127.0.0.1", 1)
-    (tmp_path / "standalone.log").write_text("api-server | [error    ] first\napi-server | sqlite3.OperationalError: disk I/O error\napi-server | Bye\n")
-    assert airflow.gone() == f"no API server of it runs; the last error in {tmp_path}/standalone.log: api-server | sqlite3.OperationalError: disk I/O error"
-    started.append(subprocess.Popen([sys.executable, str(called_airflow(tmp_path)), "api-server"], env={**os.environ, "AIRFLOW_HOME": str(tmp_path)}))
+    (tmp_path / "standalone.log").write_text(
+        "api-server | [error    ] first\napi-server | sqlite3.OperationalError: disk I/O error\napi-server | Bye\n"
+    )
+    assert (
+        airflow.gone()
+        == f"no API server of it runs; the last error in {tmp_path}/standalone.log: api-server | sqlite3.OperationalError: disk I/O error"
+    )
+    started.append(
+        subprocess.Popen(
+            [sys.executable, str(called_airflow(tmp_path)), "api-server"],
+            env={**os.environ, "AIRFLOW_HOME": str(tmp_path)},
+        )
+    )
     until(lambda: airflow.gone() is None)
 
 
-def test_an_api_server_that_was_started_anew_by_hand_is_known_by_its_title(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+def test_an_api_server_that_was_started_anew_by_hand_is_known_by_its_title(
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
+) -> None:
     airflow = Airflow(tmp_path, "127.0.0.1", 64999)
     program = "import setproctitle, time; setproctitle.setproctitle('airflow api_server -- host:127.0.0.1 port:64999' + ' ' * 20); time.sleep(300)"
     assert airflow.gone() is not None
@@ -86,9 +108,14 @@ def test_an_api_server_that_was_started_anew_by_hand_is_known_by_its_title(tmp_p
     until(lambda: airflow.gone() is None)
 
 
-def test_the_workload_of_a_demo_that_was_killed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]) -> None:
+def test_the_workload_of_a_demo_that_was_killed_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
+) -> None:
     monkeypatch.setattr(demo, "BUILD", tmp_path)
     (tmp_path / "lab.py").write_text("import time; time.sleep(300)")
     words = ["-m", "lab", "workload", "--report"]
-    started += [subprocess.Popen([sys.executable, *words, str(tmp_path / name)], cwd=tmp_path) for name in ("workload.json", "another.json")]
+    started += [
+        subprocess.Popen([sys.executable, *words, str(tmp_path / name)], cwd=tmp_path)
+        for name in ("workload.json", "another.json")
+    ]
     until(lambda: demo._workloads() == [started[0].pid])

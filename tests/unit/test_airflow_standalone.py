@@ -34,6 +34,8 @@ INSTANCE = "01a20854-04bf-763e-90a7-05ff8b13a231"
         ([PARKED.replace("state=awaiting_input", "state=success")], INSTANCE, 1, False),
     ],
 )
-def test_a_gate_is_parked_once_the_scheduler_has_read_so(tmp_path: Path, log: list[str], instance: str, number: int, seen: bool) -> None:
+def test_a_gate_is_parked_once_the_scheduler_has_read_so(
+    tmp_path: Path, log: list[str], instance: str, number: int, seen: bool
+) -> None:
     (tmp_path / "standalone.log").write_text("\n".join(["standalone | starting", *log, ""]))
     assert Airflow(tmp_path, "127.0.0.1", 8080).saw_it_parked(instance, number) is seen

@@ -51,14 +51,26 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def leave(active: int | None, still_mine: Any) -> None:
     since = None if active is None else 5
-    leave_kraft(SPEC, FencePlan(active, (102, 103)), proven_since=since, secrets=environment_secrets({}), tell=print, still_mine=still_mine)
+    leave_kraft(
+        SPEC,
+        FencePlan(active, (102, 103)),
+        proven_since=since,
+        secrets=environment_secrets({}),
+        tell=print,
+        still_mine=still_mine,
+    )
 
 
 @pytest.mark.parametrize(
     ("active", "order"),
-    [(101, ["raise_epochs", "ready", "await_brokers", "renewed", "high_watermark", "raise_it"]), (None, ["ready", "renewed", "raise_it"])],
+    [
+        (101, ["raise_epochs", "ready", "await_brokers", "renewed", "high_watermark", "raise_it"]),
+        (None, ["ready", "renewed", "raise_it"]),
+    ],
 )
-def test_the_claim_is_renewed_right_before_the_fence_is_raised(done: list[str], active: int | None, order: list[str]) -> None:
+def test_the_claim_is_renewed_right_before_the_fence_is_raised(
+    done: list[str], active: int | None, order: list[str]
+) -> None:
     with pytest.raises(Fenced):
         leave(active, lambda: done.append("renewed"))
     assert done == order

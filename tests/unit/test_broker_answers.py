@@ -36,7 +36,9 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
 
         monkeypatch.setattr(broker_answers, "KafkaConnection", connection)
         monkeypatch.setattr(broker_answers, "POLL", 0.001)
-        found = ask_until(SPEC, SPEC.brokers[0], question, secrets=None, deadline=time.monotonic() + within, apart=0.001)
+        found = ask_until(
+            SPEC, SPEC.brokers[0], question, secrets=None, deadline=time.monotonic() + within, apart=0.001
+        )
         return found, len(connected)
 
     return go

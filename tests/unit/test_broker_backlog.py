@@ -20,7 +20,9 @@ TOLD = {"a": {0: 4, 1: 0}, "gone": {}}
         ({"a": {0: 4, 1: 0}, "gone": {0: 0}}, False),
     ],
 )
-def test_a_broker_knows_it_when_each_leader_epoch_is_there_or_a_later_one_and_what_was_deleted_is_gone(answer: LeaderEpochs, knows: bool) -> None:
+def test_a_broker_knows_it_when_each_leader_epoch_is_there_or_a_later_one_and_what_was_deleted_is_gone(
+    answer: LeaderEpochs, knows: bool
+) -> None:
     assert taken_in(TOLD, answer) is knows
 
 

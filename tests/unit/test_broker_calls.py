@@ -22,7 +22,11 @@ ENABLED = "listener.name.internal.sasl.enabled.mechanisms"
 def said(spec: ClusterSpec) -> dict[str, str]:
     """The two checks that do not pass, with their evidence."""
     report = CHECKS.run(observation(Phase.ZOOKEEPER, spec), spec, Phase.ZOOKEEPER, gate="start")
-    return {r.code: r.evidence for r in report.results if r.verdict is not Verdict.PASS and r.code in ("KRB-PRE-078", "KRB-PRE-079")}
+    return {
+        r.code: r.evidence
+        for r in report.results
+        if r.verdict is not Verdict.PASS and r.code in ("KRB-PRE-078", "KRB-PRE-079")
+    }
 
 
 def rendered(spec: ClusterSpec, mode: ControllerMode = ControllerMode.MIGRATION) -> dict[str, str]:
@@ -83,10 +87,22 @@ def test_controllers_that_could_not_log_in_block_before_the_copy(spec: ClusterSp
 @pytest.mark.parametrize(
     ("spec", "evidence"),
     [
-        (secured(SASL_PLAINTEXT).model_copy(update={"secrets": SPEC.secrets}), "the login comes from the JVM's java.security.auth.login.config"),
-        (secured(SASL_SSL, {}, SASL), "ssl.truststore.location is not set, as on the brokers: the JVM's own truststore counts"),
-        (secured(SSL, TRUST, {**TRUST, **KEYS, "ssl.client.auth": "requested"}), "the controller calls as User:ANONYMOUS"),
-        (secured(SSL, None, {**OF_BROKERS[SSL], "ssl.endpoint.identification.algorithm": ""}), "the controller verifies their host names"),
+        (
+            secured(SASL_PLAINTEXT).model_copy(update={"secrets": SPEC.secrets}),
+            "the login comes from the JVM's java.security.auth.login.config",
+        ),
+        (
+            secured(SASL_SSL, {}, SASL),
+            "ssl.truststore.location is not set, as on the brokers: the JVM's own truststore counts",
+        ),
+        (
+            secured(SSL, TRUST, {**TRUST, **KEYS, "ssl.client.auth": "requested"}),
+            "the controller calls as User:ANONYMOUS",
+        ),
+        (
+            secured(SSL, None, {**OF_BROKERS[SSL], "ssl.endpoint.identification.algorithm": ""}),
+            "the controller verifies their host names",
+        ),
     ],
 )
 def test_what_only_the_jvm_decides_warns(spec: ClusterSpec, evidence: str) -> None:
@@ -96,5 +112,8 @@ def test_what_only_the_jvm_decides_warns(spec: ClusterSpec, evidence: str) -> No
 
 
 def test_pem_texts_and_a_listeners_own_stores_count() -> None:
-    own = {"listener.name.internal.ssl.truststore.certificates": "${dir:/run/pem:certificates}", "listener.name.internal.ssl.keystore.location": "/k.pem"}
+    own = {
+        "listener.name.internal.ssl.truststore.certificates": "${dir:/run/pem:certificates}",
+        "listener.name.internal.ssl.keystore.location": "/k.pem",
+    }
     assert said(secured(SSL, own)) == {}

@@ -75,12 +75,16 @@ WITHOUT_ZOOKEEPER = spec_with(zookeeper=None)
 KAFKA_4 = spec_with(zookeeper=None, kafka=SPEC.kafka.model_copy(update={"version": "4.1.1"}))
 WITHOUT_AUTHORIZER = spec_with(authorizer=False)
 CONTROL_PLANE = spec_with(broker_properties={**SPEC.broker_properties, "control.plane.listener.name": "SASL"})
-FOREIGN_CLASS = spec_with(broker_properties={**SPEC.broker_properties, "create.topic.policy.class.name": "com.example.Policy"})
+FOREIGN_CLASS = spec_with(
+    broker_properties={**SPEC.broker_properties, "create.topic.policy.class.name": "com.example.Policy"}
+)
 OTHER_ID = spec_with(cluster_id="another-cluster-id-00")
 OLD_IBP = spec_with(kafka=SPEC.kafka.model_copy(update={"inter_broker_protocol_version": "3.6"}))
 HASTY = spec_with(deadlines=SPEC.deadlines.model_copy(update={"metadata_copy": 0.001}))
 SMALL_HEAP = spec_with(controller_heap="64m")
-JBOD = spec_with(kafka=OLD_IBP.kafka, brokers=tuple(b.model_copy(update={"log_dirs": ("/a", "/b")}) for b in SPEC.brokers))
+JBOD = spec_with(
+    kafka=OLD_IBP.kafka, brokers=tuple(b.model_copy(update={"log_dirs": ("/a", "/b")}) for b in SPEC.brokers)
+)
 
 BORN_IN_KRAFT = both(
     zookeeper(brokers={}),
@@ -95,7 +99,9 @@ def faults(consequence: Consequence, told: str) -> Spoil:
 
 
 def min_isr(own: int | None, replicas: int) -> Spoil:
-    return tree(min_isr_groups=(MinIsrGroup(own, replicas, Found(7, ("t",))), MinIsrGroup(None, 4, Found(1, ("fine",)))))
+    return tree(
+        min_isr_groups=(MinIsrGroup(own, replicas, Found(7, ("t",))), MinIsrGroup(None, 4, Found(1, ("fine",))))
+    )
 
 
 Case = tuple[Phase, str | None, Spoil, str]
@@ -108,18 +114,39 @@ FAILS: dict[str, list[Case]] = {
         (Z, None, broker(2, advertised_cluster_id="other"), f"broker 2 says other, ZooKeeper {CLUSTER_ID}"),
         (Z, None, zookeeper(cluster_id=None), "holds no /cluster/id"),
     ],
-    "KRB-PRE-004": [(Z, None, broker(2, running=False, mode=WHY), "broker 2 does not run (127.10.0.12:9092 refuses connections)")],
+    "KRB-PRE-004": [
+        (Z, None, broker(2, running=False, mode=WHY), "broker 2 does not run (127.10.0.12:9092 refuses connections)")
+    ],
     "KRB-PRE-005": [
         (Z, None, part(undeclared_brokers=frozenset({9})), "broker 9 is live and not in the cluster file"),
-        (H, None, part(undeclared_controllers=frozenset({109})), "controller 109 is a voter and not in the cluster file"),
+        (
+            H,
+            None,
+            part(undeclared_controllers=frozenset({109})),
+            "controller 109 is a voter and not in the cluster file",
+        ),
     ],
-    "KRB-PRE-006": [(H, None, a_controller(103, running=False), "controller 103 does not run (127.10.0.103:9093 refuses connections)")],
-    "KRB-PRE-007": [(Z, None, zookeeper(brokers={102: BrokerZnode(102, ())}), "id 102 is used by a broker and a controller")],
+    "KRB-PRE-006": [
+        (
+            H,
+            None,
+            a_controller(103, running=False),
+            "controller 103 does not run (127.10.0.103:9093 refuses connections)",
+        )
+    ],
+    "KRB-PRE-007": [
+        (Z, None, zookeeper(brokers={102: BrokerZnode(102, ())}), "id 102 is used by a broker and a controller")
+    ],
     "KRB-PRE-008": [
         (
             Z,
             None,
-            zookeeper(brokers={**observation(Z).zookeeper.brokers, 2: BrokerZnode(2, ("PLAINTEXT://localhost:9092",), "rack-b")}),
+            zookeeper(
+                brokers={
+                    **observation(Z).zookeeper.brokers,
+                    2: BrokerZnode(2, ("PLAINTEXT://localhost:9092",), "rack-b"),
+                }
+            ),
             "broker 2 listener PLAINTEXT: live localhost:9092, declared 127.10.0.12:9092",
         ),  # type: ignore[union-attr]
     ],
@@ -128,13 +155,26 @@ FAILS: dict[str, list[Case]] = {
         (Z, None, broker(2, software_version="4.0.0"), "broker 2 runs Kafka 4.0.0"),
     ],
     "KRB-PRE-011": [(Z, None, broker(2, software_version="3.9.1"), "broker 2 runs Kafka 3.9.1")],
-    "KRB-PRE-012": [(Z, None, broker(2, software_version="3.9.1"), "broker 2 runs Kafka 3.9.1, the cluster file says 3.9.2")],
+    "KRB-PRE-012": [
+        (Z, None, broker(2, software_version="3.9.1"), "broker 2 runs Kafka 3.9.1, the cluster file says 3.9.2")
+    ],
     "KRB-PRE-013": [(Z, None, config(2, inter__broker__protocol__version="3.6"), "broker 2 has 3.6")],
-    "KRB-PRE-014": [(H, None, tree(partitions_without_state=("a-0",), partitions_without_state_count=7), "partitions without a state znode: 7: a-0, …")],
-    "KRB-PRE-015": [(Z, None, on_host(101, java_version="1.8.0_402"), "node 101 has Java 1.8.0_402; 11 or later is needed")],
+    "KRB-PRE-014": [
+        (
+            H,
+            None,
+            tree(partitions_without_state=("a-0",), partitions_without_state_count=7),
+            "partitions without a state znode: 7: a-0, …",
+        )
+    ],
+    "KRB-PRE-015": [
+        (Z, None, on_host(101, java_version="1.8.0_402"), "node 101 has Java 1.8.0_402; 11 or later is needed")
+    ],
     "KRB-PRE-016": [(Z, None, on_host(101, java_version="11.0.2"), "node 101 has Java 11.0.2; 17 or later is needed")],
     "KRB-PRE-018": [(Z, None, on_host(101, classpath_ok=False), "node 101 has no Kafka 3.9.2 at ")],
-    "KRB-PRE-019": [(P, None, with_quorum(metadata_version=22), "metadata.version is level 22; brokers of 3.9 speak up to 21")],
+    "KRB-PRE-019": [
+        (P, None, with_quorum(metadata_version=22), "metadata.version is level 22; brokers of 3.9 speak up to 21")
+    ],
     "KRB-PRE-020": [(Z, None, zookeeper(preferred_election_znode=True), "/admin/preferred_replica_election exists")],
     "KRB-PRE-021": [
         (Z, None, zookeeper(migration=STALE), "/migration says that controller 101 wrote up to offset 207"),
@@ -142,47 +182,138 @@ FAILS: dict[str, list[Case]] = {
     ],
     "KRB-PRE-022": [
         (Z, None, zookeeper(controller=None), "/controller does not exist"),
-        (Z, None, zookeeper(controller=ControllerZnode(101, 4)), "/controller is held by KRaft controller 101, which does not lead a quorum that can be read"),
+        (
+            Z,
+            None,
+            zookeeper(controller=ControllerZnode(101, 4)),
+            "/controller is held by KRaft controller 101, which does not lead a quorum that can be read",
+        ),
         (Z, None, zookeeper(controller=ControllerZnode(8, -1)), "/controller names broker 8, which is not live"),
     ],
     "KRB-PRE-023": [(Z, None, zookeeper(pending_topic_deletions=("dx",)), "pending deletions: 1: dx")],
     "KRB-PRE-024": [(H, None, zookeeper(reassignment_znode=True), "/admin/reassign_partitions exists")],
     "KRB-PRE-025": [(Z, None, tree(reassigning=("rz",)), "topics being reassigned: 1: rz")],
     "KRB-PRE-026": [(Z, None, tree(topics_without_id=("old",)), "topics without topic_id: 1: old")],
-    "KRB-PRE-027": [(Z, None, tree(unreadable=("/config/topics/x",), unreadable_count=7), "unreadable znodes: 7: /config/topics/x, …")],
-    "KRB-PRE-028": [(Z, None, tree(assigned_broker_ids=frozenset({1, 2, 3, 7})), "partitions are assigned to broker 7, which the cluster file does not know")],
+    "KRB-PRE-027": [
+        (
+            Z,
+            None,
+            tree(unreadable=("/config/topics/x",), unreadable_count=7),
+            "unreadable znodes: 7: /config/topics/x, …",
+        )
+    ],
+    "KRB-PRE-028": [
+        (
+            Z,
+            None,
+            tree(assigned_broker_ids=frozenset({1, 2, 3, 7})),
+            "partitions are assigned to broker 7, which the cluster file does not know",
+        )
+    ],
     "KRB-PRE-029": [
         (Z, None, topics(under_replicated=("a-1",), under_replicated_count=1), "under-replicated: 1: a-1"),
         (Z, None, topics(offline=("a-1",), offline_count=1), "offline: 1: a-1"),
         (D, "soak", broker(3, metrics=BrokerMetrics(4, 0, 0)), "broker 3 leads 4 under-replicated partitions"),
         (D, None, broker(3, metrics=BrokerMetrics(0, 1, 0)), "broker 3 has 1 offline log directories"),
     ],
-    "KRB-PRE-032": [(Z, None, tree(config_entity_types=frozenset({"topics", "client-metrics"})), "configs below /config/client-metrics")],
-    "KRB-PRE-033": [(Z, None, tree(live_zookeeper_consumers=("old-group",)), "consumer groups with live members in ZooKeeper: 1: old-group")],
-    "KRB-PRE-034": [(Z, None, zookeeper(connections=12), "12 connections; brokers, controllers and this tool explain up to 7")],
+    "KRB-PRE-032": [
+        (
+            Z,
+            None,
+            tree(config_entity_types=frozenset({"topics", "client-metrics"})),
+            "configs below /config/client-metrics",
+        )
+    ],
+    "KRB-PRE-033": [
+        (
+            Z,
+            None,
+            tree(live_zookeeper_consumers=("old-group",)),
+            "consumer groups with live members in ZooKeeper: 1: old-group",
+        )
+    ],
+    "KRB-PRE-034": [
+        (Z, None, zookeeper(connections=12), "12 connections; brokers, controllers and this tool explain up to 7")
+    ],
     "KRB-PRE-035": [
-        (Z, None, tree(znode_acl_restricted=True), "Kafka's znodes carry ACLs, and the cluster file does not declare it"),
-        (Z, None, config(2, zookeeper__set__acl="true"), "broker 2 has zookeeper.set.acl=true, and the cluster file does not declare it"),
+        (
+            Z,
+            None,
+            tree(znode_acl_restricted=True),
+            "Kafka's znodes carry ACLs, and the cluster file does not declare it",
+        ),
+        (
+            Z,
+            None,
+            config(2, zookeeper__set__acl="true"),
+            "broker 2 has zookeeper.set.acl=true, and the cluster file does not declare it",
+        ),
     ],
     "KRB-PRE-070": [
-        (Z, None, config(3, default__replication__factor="2"), "default.replication.factor (broker 1, 2: 3; broker 3: 2)"),
+        (
+            Z,
+            None,
+            config(3, default__replication__factor="2"),
+            "default.replication.factor (broker 1, 2: 3; broker 3: 2)",
+        ),
         (H, None, config(2, delete__topic__enable="false"), "delete.topic.enable (broker 1, 3: true; broker 2: false)"),
-        (Z, None, config(1, password__encoder__secret=None), "password.encoder.secret (broker 1: not set; broker 2, 3: value 2, not shown)"),
-        (Z, None, config(1, delegation__token__master__key="hunter2"), "delegation.token.master.key (broker 1: value 1, not shown; broker 2, 3: not set)"),
+        (
+            Z,
+            None,
+            config(1, password__encoder__secret=None),
+            "password.encoder.secret (broker 1: not set; broker 2, 3: value 2, not shown)",
+        ),
+        (
+            Z,
+            None,
+            config(1, delegation__token__master__key="hunter2"),
+            "delegation.token.master.key (broker 1: value 1, not shown; broker 2, 3: not set)",
+        ),
     ],
     "KRB-PRE-071": [
         (P, None, config(102, password__encoder__secret=None), "broker 1, 2, 3 has password.encoder.secret; "),
-        (P, None, config(102, password__encoder__secret=None), "controller-102/controller.properties of controller 102 lacks it"),
+        (
+            P,
+            None,
+            config(102, password__encoder__secret=None),
+            "controller-102/controller.properties of controller 102 lacks it",
+        ),
     ],
-    "KRB-PRE-072": [(Z, None, config(2, zookeeper__set__acl="true"), "broker 2 has zookeeper.set.acl; controller 101 would not get it")],
-    "KRB-PRE-074": [(Z, None, config(2, authorizer__zookeeper__url="acls:2181"), "broker 2 has authorizer.zookeeper.url=acls:2181")],
-    "KRB-PRE-076": [(Z, None, on_host(2, secrets_readable="/x belongs to root (0600), Kafka runs as kafka"), "node 2: /x belongs to root")],
+    "KRB-PRE-072": [
+        (
+            Z,
+            None,
+            config(2, zookeeper__set__acl="true"),
+            "broker 2 has zookeeper.set.acl; controller 101 would not get it",
+        )
+    ],
+    "KRB-PRE-074": [
+        (Z, None, config(2, authorizer__zookeeper__url="acls:2181"), "broker 2 has authorizer.zookeeper.url=acls:2181")
+    ],
+    "KRB-PRE-076": [
+        (
+            Z,
+            None,
+            on_host(2, secrets_readable="/x belongs to root (0600), Kafka runs as kafka"),
+            "node 2: /x belongs to root",
+        )
+    ],
     "KRB-PRE-077": [
-        (F, None, on_host(2, secrets_keys=("a", "password.encoder.secret", "zookeeper.ssl.keystore.password")), "node 2: password.encoder.secret, zoo")
+        (
+            F,
+            None,
+            on_host(2, secrets_keys=("a", "password.encoder.secret", "zookeeper.ssl.keystore.password")),
+            "node 2: password.encoder.secret, zoo",
+        )
     ],
     "KRB-PRE-040": [(Z, None, on_host(102, clock_skew_seconds=-7.25), "node 102 is off by -7.2 s")],
     "KRB-PRE-041": [
-        (Z, None, on_host(101, ports_in_use=frozenset({9093})), "port 9093 on 127.10.0.101, declared for controller 101, is in use by something else"),
+        (
+            Z,
+            None,
+            on_host(101, ports_in_use=frozenset({9093})),
+            "port 9093 on 127.10.0.101, declared for controller 101, is in use by something else",
+        ),
         (
             Z,
             None,
@@ -191,7 +322,14 @@ FAILS: dict[str, list[Case]] = {
         ),
     ],
     "KRB-PRE-042": [(Z, None, on_host(1, free_bytes={"/data": 2**20}), "node 1 has 1 MiB free at /data")],
-    "KRB-PRE-043": [(Z, None, on_host(103, formatted_cluster_id="foreign"), f"of controller 103 belongs to cluster foreign, this is {CLUSTER_ID}")],
+    "KRB-PRE-043": [
+        (
+            Z,
+            None,
+            on_host(103, formatted_cluster_id="foreign"),
+            f"of controller 103 belongs to cluster foreign, this is {CLUSTER_ID}",
+        )
+    ],
     "KRB-PRE-044": [(Z, None, on_host(103, has_metadata_log=True), "of controller 103 holds a metadata log")],
     "KRB-PRE-045": [(Z, None, on_host(3, service_defined=False), "node 3 has no service broker-3")],
     "KRB-PRE-046": [
@@ -201,7 +339,12 @@ FAILS: dict[str, list[Case]] = {
             config(1, num__io__threads="16", log__retention__ms="1"),
             "broker 1 (zookeeper): log.retention.ms (only in the file), num.io.threads (file: 16, rendered: 4)",
         ),
-        (H, None, config(1, zookeeper__metadata__migration__enable=None), "zookeeper.metadata.migration.enable (not in the file)"),
+        (
+            H,
+            None,
+            config(1, zookeeper__metadata__migration__enable=None),
+            "zookeeper.metadata.migration.enable (not in the file)",
+        ),
         (Z, None, on_host(1, config=None), "broker 1 has no file "),
     ],
     "KRB-PRE-047": [
@@ -211,10 +354,25 @@ FAILS: dict[str, list[Case]] = {
             config(102, zookeeper__metadata__migration__enable=None),
             "controller-102/controller.properties: zookeeper.metadata.migration.enable is missing, not true",
         ),
-        (D, "finalize", config(102, zookeeper__metadata__migration__enable="false"), "zookeeper.metadata.migration.enable is false, not true"),
+        (
+            D,
+            "finalize",
+            config(102, zookeeper__metadata__migration__enable="false"),
+            "zookeeper.metadata.migration.enable is false, not true",
+        ),
         (H, "dual_write", config(102, zookeeper__connect=None), "zookeeper.connect is missing"),
-        (H, None, config(102, zookeeper__connect="elsewhere:2181"), "zookeeper.connect is elsewhere:2181, the cluster file's is "),
-        (P, None, config(103, process__roles="broker,controller"), "process.roles is broker,controller, not controller"),
+        (
+            H,
+            None,
+            config(102, zookeeper__connect="elsewhere:2181"),
+            "zookeeper.connect is elsewhere:2181, the cluster file's is ",
+        ),
+        (
+            P,
+            None,
+            config(103, process__roles="broker,controller"),
+            "process.roles is broker,controller, not controller",
+        ),
         (H, None, on_host(103, config=None), "controller 103 has no file "),
         (P, None, on_host(103, config=None), "controller 103 has no file "),
         (P, None, both(on_host(103, config=None), a_controller(103, running=WHY)), "controller 103 has no file "),
@@ -223,7 +381,9 @@ FAILS: dict[str, list[Case]] = {
         (
             H,
             None,
-            config(102, controller__quorum__voters="9@x:1", password__encoder__secret=None, ssl__key__password="hunter2"),
+            config(
+                102, controller__quorum__voters="9@x:1", password__encoder__secret=None, ssl__key__password="hunter2"
+            ),
             "controller 102: controller.quorum.voters (file: 9@x:1, rendered: ",
         ),
     ],
@@ -231,7 +391,14 @@ FAILS: dict[str, list[Case]] = {
         (phase, gate, a_controller(102, mode=ControllerMode.KRAFT), "controller 102 runs without the migration flag")
         for phase, gate in ((P, None), (H, None), (H, "dual_write"), (D, "finalize"), (D, "soak"))
     ],
-    "KRB-PRE-049": [(Z, None, config(1, authorizer__class__name="com.example.Mine"), "broker 1 has com.example.Mine, which this runbook can't carry over")],
+    "KRB-PRE-049": [
+        (
+            Z,
+            None,
+            config(1, authorizer__class__name="com.example.Mine"),
+            "broker 1 has com.example.Mine, which this runbook can't carry over",
+        )
+    ],
     "KRB-PRE-050": [
         (
             Z,
@@ -240,20 +407,57 @@ FAILS: dict[str, list[Case]] = {
             "broker 1 has create.topic.policy.class.name=com.example.Policy, controller 101, 102, 103 does not",
         )
     ],
-    "KRB-PRE-051": [(Z, None, on_host(101, unreachable_addresses=("127.10.0.12:9092",)), "controller 101's host does not reach 127.10.0.12:9092")],
-    "KRB-PRE-057": [(H, None, on_host(2, controller_threads=("zk-broker-2-lif", "zk-broker-2-to-", "zk-broker-2-to-")), "broker 2 lacks 1 of them")],
+    "KRB-PRE-051": [
+        (
+            Z,
+            None,
+            on_host(101, unreachable_addresses=("127.10.0.12:9092",)),
+            "controller 101's host does not reach 127.10.0.12:9092",
+        )
+    ],
+    "KRB-PRE-057": [
+        (
+            H,
+            None,
+            on_host(2, controller_threads=("zk-broker-2-lif", "zk-broker-2-to-", "zk-broker-2-to-")),
+            "broker 2 lacks 1 of them",
+        )
+    ],
     "KRB-PRE-052": [(Z, None, broker(1, mode=BrokerMode.HYBRID), "broker 1 is not in ZooKeeper mode")],
     "KRB-PRE-060": [
-        (Z, None, faults(Consequence.COPY_FAILS, "/config/clients/x (a is not a number)"), "every controller ends in the copy: 7: /config/clients/x (a is not"),
-        (P, None, faults(Consequence.SYNC_FAILS, "/config/clients/x (b)"), "dual write never begins after the copy: 7: /config/clients/x (b), …"),
-        (Z, "start", faults(Consequence.KRAFT_DIFFERS, "/config/topics/t (c)"), "ZooKeeper and KRaft would not hold the same: 7: /config/topics/t (c), …"),
-        (Z, None, tree(shared_topic_ids=Found(1, ("b has the id of a",))), "topics that share an id, of which KRaft would keep one: 1: b has the id of a"),
+        (
+            Z,
+            None,
+            faults(Consequence.COPY_FAILS, "/config/clients/x (a is not a number)"),
+            "every controller ends in the copy: 7: /config/clients/x (a is not",
+        ),
+        (
+            P,
+            None,
+            faults(Consequence.SYNC_FAILS, "/config/clients/x (b)"),
+            "dual write never begins after the copy: 7: /config/clients/x (b), …",
+        ),
+        (
+            Z,
+            "start",
+            faults(Consequence.KRAFT_DIFFERS, "/config/topics/t (c)"),
+            "ZooKeeper and KRaft would not hold the same: 7: /config/topics/t (c), …",
+        ),
+        (
+            Z,
+            None,
+            tree(shared_topic_ids=Found(1, ("b has the id of a",))),
+            "topics that share an id, of which KRaft would keep one: 1: b has the id of a",
+        ),
     ],
     "KRB-PRE-061": [
         (phase, None, spoil, evidence)
         for phase in (Z, H, D)
         for spoil, evidence in (
-            (faults(Consequence.BROKER_STAYS_DOWN, "/config/topics/t (d)"), "a broker would not come up: 7: /config/topics/t (d), …"),
+            (
+                faults(Consequence.BROKER_STAYS_DOWN, "/config/topics/t (d)"),
+                "a broker would not come up: 7: /config/topics/t (d), …",
+            ),
             (
                 tree(tiered_topics=Found(7, ("cold",))),
                 "broker 1, 2, 3 would not come up: topics with remote.storage.enable=true, but no remote.log.storage.system.enable=true in its file: 7: cold, …",
@@ -261,7 +465,12 @@ FAILS: dict[str, list[Case]] = {
         )
     ],
     "KRB-PRE-062": [
-        (Z, None, tree(stored_passwords=(StoredPassword("/config/brokers/1", "a.password", CIPHER, "no"),)), "1: /config/brokers/1 a.password: no"),
+        (
+            Z,
+            None,
+            tree(stored_passwords=(StoredPassword("/config/brokers/1", "a.password", CIPHER, "no"),)),
+            "1: /config/brokers/1 a.password: no",
+        ),
         (
             Z,
             None,
@@ -271,7 +480,12 @@ FAILS: dict[str, list[Case]] = {
     ],
     "KRB-PRE-063": [(Z, None, faults(Consequence.NOTED, "/config/topics/t (e)"), "7: /config/topics/t (e), …")],
     "KRB-PRE-064": [
-        (Z, None, on_host(2, listener_threads=("/kafka-acl-chan", "/kafka-acl-exte", "/delegation_tok")), "broker 2 hears of no change at /config/changes"),
+        (
+            Z,
+            None,
+            on_host(2, listener_threads=("/kafka-acl-chan", "/kafka-acl-exte", "/delegation_tok")),
+            "broker 2 hears of no change at /config/changes",
+        ),
         (
             H,
             None,
@@ -282,15 +496,39 @@ FAILS: dict[str, list[Case]] = {
     "KRB-PRE-065": [
         (Z, None, min_isr(2, 2), "min.insync.replicas 2 of 2 replicas: 7: t, …"),
         (D, None, min_isr(None, 2), "min.insync.replicas 2 (the brokers') of 2 replicas: 7: t, …"),
-        (H, None, both(min_isr(None, 3), tree(min_isr_of_brokers={"<default>": 3})), "min.insync.replicas 3 (the brokers') of 3 replicas"),
-        (H, None, both(min_isr(None, 3), tree(min_isr_of_brokers={"2": 3, "<default>": 1})), "min.insync.replicas 3 (the brokers') of 3 replicas"),
+        (
+            H,
+            None,
+            both(min_isr(None, 3), tree(min_isr_of_brokers={"<default>": 3})),
+            "min.insync.replicas 3 (the brokers') of 3 replicas",
+        ),
+        (
+            H,
+            None,
+            both(min_isr(None, 3), tree(min_isr_of_brokers={"2": 3, "<default>": 1})),
+            "min.insync.replicas 3 (the brokers') of 3 replicas",
+        ),
     ],
     "KRB-PRE-066": [
         (Z, None, min_isr(1, 1), "min.insync.replicas 1 of 1 replica: 7: t, …"),
         (Z, None, min_isr(3, 2), "min.insync.replicas 3 of 2 replicas: 7: t, …"),
     ],
-    "KRB-GATE-001": [(H, "dual_write", gauges(102, zk_migration_state=ZkMigrationState.PRE_MIGRATION), "controller 102 shows 2 (PRE_MIGRATION)")],
-    "KRB-GATE-002": [(H, "dual_write", gauges(101, migrating_zk_broker_count=2), "3 brokers are in migration mode, controller 101 counts 2")],
+    "KRB-GATE-001": [
+        (
+            H,
+            "dual_write",
+            gauges(102, zk_migration_state=ZkMigrationState.PRE_MIGRATION),
+            "controller 102 shows 2 (PRE_MIGRATION)",
+        )
+    ],
+    "KRB-GATE-002": [
+        (
+            H,
+            "dual_write",
+            gauges(101, migrating_zk_broker_count=2),
+            "3 brokers are in migration mode, controller 101 counts 2",
+        )
+    ],
     "KRB-GATE-003": [
         (
             D,
@@ -300,11 +538,26 @@ FAILS: dict[str, list[Case]] = {
         )
     ],
     "KRB-GATE-004": [
-        (H, "dual_write", part(topics_apart=apart(only_in_zookeeper="abcdefghi")), "the quorum lacks 9 topics: a, b, c, d, e, …"),
-        (D, "finalize", part(topics_apart=apart(only_in_quorum=["late"])), "ZooKeeper lacks topic late (the quorum has 10 topics, ZooKeeper 9)"),
+        (
+            H,
+            "dual_write",
+            part(topics_apart=apart(only_in_zookeeper="abcdefghi")),
+            "the quorum lacks 9 topics: a, b, c, d, e, …",
+        ),
+        (
+            D,
+            "finalize",
+            part(topics_apart=apart(only_in_quorum=["late"])),
+            "ZooKeeper lacks topic late (the quorum has 10 topics, ZooKeeper 9)",
+        ),
     ],
     "KRB-GATE-006": [
-        (H, "dual_write", zookeeper(controller=ControllerZnode(2, -1)), "/controller names 2, the quorum's leader is 101"),
+        (
+            H,
+            "dual_write",
+            zookeeper(controller=ControllerZnode(2, -1)),
+            "/controller names 2, the quorum's leader is 101",
+        ),
         (H, "soak", zookeeper(migration=None), "/migration does not exist, the quorum's leader is 101"),
     ],
     "KRB-GATE-007": [
@@ -316,26 +569,66 @@ FAILS: dict[str, list[Case]] = {
             with_quorum(migration_state_record=ZkMigrationState.POST_MIGRATION),
             "is 3 (POST_MIGRATION) on the metadata log, but broker 1 is in hybrid mode",
         ),
-        (F, None, both(broker(2, mode=WHY), registration(2, is_migrating_zk_broker=True)), "broker 2 is registered as migrating"),
-        (F, None, both(broker(2, mode=WHY), broker(3, mode=BrokerMode.HYBRID)), "Topics created from now on are not in ZooKeeper"),
+        (
+            F,
+            None,
+            both(broker(2, mode=WHY), registration(2, is_migrating_zk_broker=True)),
+            "broker 2 is registered as migrating",
+        ),
+        (
+            F,
+            None,
+            both(broker(2, mode=WHY), broker(3, mode=BrokerMode.HYBRID)),
+            "Topics created from now on are not in ZooKeeper",
+        ),
     ],
     "KRB-GATE-008": [
-        (H, "dual_write", with_quorum(registrations={}), "broker 1 is not registered; broker 2 is not registered; broker 3 is not registered"),
+        (
+            H,
+            "dual_write",
+            with_quorum(registrations={}),
+            "broker 1 is not registered; broker 2 is not registered; broker 3 is not registered",
+        ),
         (D, "finalize", registration(2, fenced=True), "broker 2 is fenced"),
-        (D, "finalize", registration(2, is_migrating_zk_broker=True), "broker 2 runs in kraft mode and is registered as migrating"),
+        (
+            D,
+            "finalize",
+            registration(2, is_migrating_zk_broker=True),
+            "broker 2 runs in kraft mode and is registered as migrating",
+        ),
     ],
     "KRB-GATE-009": [
-        (D, "finalize", with_quorum(voters=(Voter(101, 1000), Voter(102, 900))), "controller 103 is no voter; controller 102 is at offset 900 of 1000")
+        (
+            D,
+            "finalize",
+            with_quorum(voters=(Voter(101, 1000), Voter(102, 900))),
+            "controller 103 is no voter; controller 102 is at offset 900 of 1000",
+        )
     ],
     "KRB-GATE-010": [(H, "dual_write", gauges(103, metadata_error_count=1), "controller 103 counts 1")],
     "KRB-PRE-067": [
-        (H, "dual_write", with_quorum(kraft_only_configs=("client-metrics apps",)), "the next election would end dual write: 1: client-metrics apps"),
+        (
+            H,
+            "dual_write",
+            with_quorum(kraft_only_configs=("client-metrics apps",)),
+            "the next election would end dual write: 1: client-metrics apps",
+        ),
         (D, "finalize", with_quorum(kraft_only_configs=("groups orders",)), "1: groups orders"),
         (D, "soak", with_quorum(kraft_only_configs=("groups orders",)), "1: groups orders"),
     ],
     "KRB-GATE-012": [
-        (D, "rollback", faults(Consequence.BROKER_STAYS_DOWN, "/config/ips/%3A%3A1 (b)"), "a broker would not come up: 7: /config/ips/%3A%3A1 (b), …"),
-        (Z, "rollback", both(broker(2, mode=WHY), faults(Consequence.BROKER_STAYS_DOWN, "/config/users/u (b)")), "a broker would not come up"),
+        (
+            D,
+            "rollback",
+            faults(Consequence.BROKER_STAYS_DOWN, "/config/ips/%3A%3A1 (b)"),
+            "a broker would not come up: 7: /config/ips/%3A%3A1 (b), …",
+        ),
+        (
+            Z,
+            "rollback",
+            both(broker(2, mode=WHY), faults(Consequence.BROKER_STAYS_DOWN, "/config/users/u (b)")),
+            "a broker would not come up",
+        ),
     ],
     "KRB-GATE-011": [(D, "finalize", broker(2, mode=BrokerMode.HYBRID), "broker 2 is in hybrid mode")],
 }
@@ -344,13 +637,28 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     "KRB-PRE-013": (OLD_IBP, "the cluster file says 3.6"),
     "KRB-PRE-017": (JBOD, "broker 1, 2, 3 has several log directories; the protocol version is 3.6"),
     "KRB-PRE-031": (WITHOUT_SECRETS, "controller 101, 102, 103 gets no password.encoder.secret"),
-    "KRB-PRE-054": (HASTY, f"5,000 partitions of 9 topics: {estimate(5_000, Settings.TUNED)} with what is rendered for it"),
-    "KRB-PRE-055": (SMALL_HEAP, f"each controller needs {heap_needed(5_000, 3)} for 5,000 partitions × 3 brokers; they have 64 MiB, too little"),
-    "KRB-PRE-073": (CONTROL_PLANE, "control.plane.listener.name is left out of brokers in kraft mode, where Kafka refuses it: brokers fetch metadata"),
-    "KRB-PRE-075": (FOREIGN_CLASS, "the controllers will load create.topic.policy.class.name=com.example.Policy (which topics may be created)"),
+    "KRB-PRE-054": (
+        HASTY,
+        f"5,000 partitions of 9 topics: {estimate(5_000, Settings.TUNED)} with what is rendered for it",
+    ),
+    "KRB-PRE-055": (
+        SMALL_HEAP,
+        f"each controller needs {heap_needed(5_000, 3)} for 5,000 partitions × 3 brokers; they have 64 MiB, too little",
+    ),
+    "KRB-PRE-073": (
+        CONTROL_PLANE,
+        "control.plane.listener.name is left out of brokers in kraft mode, where Kafka refuses it: brokers fetch metadata",
+    ),
+    "KRB-PRE-075": (
+        FOREIGN_CLASS,
+        "the controllers will load create.topic.policy.class.name=com.example.Policy (which topics may be created)",
+    ),
     "KRB-PRE-078": (secured(SecurityProtocol.SSL, {}), "controller 101, 102, 103: ssl.truststore.location is missing"),
     "KRB-PRE-079": (secured(SecurityProtocol.SSL, {}, {}), "ssl.truststore.location is not set, as on the brokers"),
-    "KRB-PRE-056": (spec_with(controller_jute_maxbuffer=100), "the list of 9 topics has 200 bytes; the controllers take 100"),
+    "KRB-PRE-056": (
+        spec_with(controller_jute_maxbuffer=100),
+        "the list of 9 topics has 200 bytes; the controllers take 100",
+    ),
     "KRB-PRE-049": (WITHOUT_AUTHORIZER, "ZooKeeper holds 2 ACLs; the cluster file says 'authorizer: false'"),
     "KRB-PRE-080": (WITHOUT_ZOOKEEPER, "the cluster file names no ZooKeeper"),
     "KRB-PRE-081": (KAFKA_4, "kafka.version is 4.1.1; the migration runs on 3.9"),
@@ -420,17 +728,32 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-GATE-007": (H, None, a_controller(102, metrics=WHY), "controller 102"),
     "KRB-GATE-008": (H, "dual_write", NO_QUORUM, ""),
     "KRB-GATE-009": (H, "dual_write", NO_QUORUM, ""),
-    "KRB-GATE-010": (H, "dual_write", gauges(102, metadata_error_count=None), "controller 102 shows no MetadataErrorCount"),
+    "KRB-GATE-010": (
+        H,
+        "dual_write",
+        gauges(102, metadata_error_count=None),
+        "controller 102 shows no MetadataErrorCount",
+    ),
     "KRB-PRE-067": (D, None, NO_QUORUM, ""),
     "KRB-GATE-012": (D, "rollback", NO_TREE, ""),
     "KRB-GATE-011": (D, "finalize", broker(2, mode=WHY), "broker 2"),
 }
 NEVER_FAIL = {"KRB-PRE-001", "KRB-PRE-009"}
-NEVER_UNKNOWN = {"KRB-PRE-017", "KRB-PRE-073", "KRB-PRE-075", "KRB-PRE-078", "KRB-PRE-079", "KRB-PRE-080", "KRB-PRE-081"}
+NEVER_UNKNOWN = {
+    "KRB-PRE-017",
+    "KRB-PRE-073",
+    "KRB-PRE-075",
+    "KRB-PRE-078",
+    "KRB-PRE-079",
+    "KRB-PRE-080",
+    "KRB-PRE-081",
+}
 """These ask the cluster file alone."""
 
 
-def answer(code: str, seen: ClusterObservation, phase: Phase, gate: str | None, spec: ClusterSpec = SPEC) -> CheckResult:
+def answer(
+    code: str, seen: ClusterObservation, phase: Phase, gate: str | None, spec: ClusterSpec = SPEC
+) -> CheckResult:
     (result,) = [r for r in CHECKS.run(seen, spec, phase, gate=gate, earlier=seen).results if r.code == code]
     return result
 
@@ -441,7 +764,18 @@ def test_every_check_has_a_failure_and_an_unknown_in_these_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "gate"), [(Z, None), (Z, "start"), (P, None), (H, None), (H, "dual_write"), (D, None), (D, "finalize"), (D, "soak"), (H, "soak")]
+    ("phase", "gate"),
+    [
+        (Z, None),
+        (Z, "start"),
+        (P, None),
+        (H, None),
+        (H, "dual_write"),
+        (D, None),
+        (D, "finalize"),
+        (D, "soak"),
+        (H, "soak"),
+    ],
 )
 def test_a_healthy_cluster_passes_every_check_that_applies(phase: Phase, gate: str | None) -> None:
     report = CHECKS.run(observation(phase), SPEC, phase, gate=gate, earlier=observation(phase))
@@ -474,7 +808,9 @@ def test_fails_on_a_cluster_file_that_does_not_fit(code: str) -> None:
 
 @pytest.mark.parametrize("spec", [WITHOUT_ZOOKEEPER, KAFKA_4])
 @pytest.mark.parametrize("phase", [F, Phase.KRAFT, Phase.UNKNOWN])
-def test_a_cluster_without_zookeeper_is_refused_by_checks_and_none_of_them_breaks(phase: Phase, spec: ClusterSpec) -> None:
+def test_a_cluster_without_zookeeper_is_refused_by_checks_and_none_of_them_breaks(
+    phase: Phase, spec: ClusterSpec
+) -> None:
     seen = part(zookeeper=NONE_IN_THE_FILE)(observation(Phase.KRAFT if phase is Phase.UNKNOWN else phase))
     report = CHECKS.run(part(quorum=WHY)(seen) if phase is Phase.UNKNOWN else seen, spec, phase)
     failed = {each.code for each in report.blocking if each.verdict is Verdict.FAIL}
@@ -485,8 +821,19 @@ def test_a_cluster_without_zookeeper_is_refused_by_checks_and_none_of_them_break
 
 @pytest.mark.parametrize(("enabled", "told"), [({1, 2, 3}, None), ({1, 3}, "broker 2 would not come up")])
 def test_topics_in_remote_storage_are_in_order_where_every_broker_has_it(enabled: set[int], told: str | None) -> None:
-    brokers = tuple(b.model_copy(update={"properties": {"remote.log.storage.system.enable": " True " if b.id in enabled else "false"}}) for b in SPEC.brokers)
-    result = answer("KRB-PRE-061", tree(tiered_topics=Found(1, ("cold",)))(observation(Z)), Z, None, SPEC.model_copy(update={"brokers": brokers}))
+    brokers = tuple(
+        b.model_copy(
+            update={"properties": {"remote.log.storage.system.enable": " True " if b.id in enabled else "false"}}
+        )
+        for b in SPEC.brokers
+    )
+    result = answer(
+        "KRB-PRE-061",
+        tree(tiered_topics=Found(1, ("cold",)))(observation(Z)),
+        Z,
+        None,
+        SPEC.model_copy(update={"brokers": brokers}),
+    )
     assert (result.verdict is Verdict.PASS) if told is None else (told in result.evidence and "cold" in result.evidence)
 
 
@@ -506,7 +853,13 @@ def test_with_everything_unread_no_check_passes_but_those_of_the_file() -> None:
         seen = broker(i, running=WHY, mode=WHY, metrics=WHY, software_version=WHY, advertised_cluster_id=WHY)(seen)
     for i in (101, 102, 103):
         seen = a_controller(i, running=WHY, mode=WHY, metrics=WHY)(seen)
-    passing = {r.code for phase in Phase for gate in (None, "dual_write", "finalize") for r in CHECKS.run(seen, SPEC, phase, gate=gate).results if r.passed}
+    passing = {
+        r.code
+        for phase in Phase
+        for gate in (None, "dual_write", "finalize")
+        for r in CHECKS.run(seen, SPEC, phase, gate=gate).results
+        if r.passed
+    }
     assert passing == NEVER_UNKNOWN
 
 
@@ -521,7 +874,8 @@ def test_a_fresh_migration_znode_is_not_stale_and_neither_is_the_living_one() ->
     blank = zookeeper(migration=MigrationZnode(-1, -1, -1, -1))(observation(P))
     assert answer("KRB-PRE-021", blank, P, None).passed
     just_copied = both(
-        zookeeper(migration=MigrationZnode(300, 101, 4, 4), controller=ControllerZnode(101, 4)), with_quorum(migration_state_record=ZkMigrationState.MIGRATION)
+        zookeeper(migration=MigrationZnode(300, 101, 4, 4), controller=ControllerZnode(101, 4)),
+        with_quorum(migration_state_record=ZkMigrationState.MIGRATION),
     )(observation(P))
     assert answer("KRB-PRE-021", just_copied, P, None).passed
 
@@ -534,7 +888,9 @@ def test_a_controller_without_a_file_is_fine_only_while_it_does_not_run() -> Non
 
 
 def test_a_controller_s_file_that_differs_warns_without_showing_a_secret() -> None:
-    result = answer("KRB-PRE-053", config(102, ssl__key__password="hunter2", log__dirs="/elsewhere")(observation(H)), H, None)
+    result = answer(
+        "KRB-PRE-053", config(102, ssl__key__password="hunter2", log__dirs="/elsewhere")(observation(H)), H, None
+    )
     assert result.severity is Severity.WARNING and result.verdict is Verdict.FAIL
     assert "ssl.key.password (only in the file)" in result.evidence and "log.dirs (file: /elsewhere" in result.evidence
     assert "hunter2" not in result.evidence
@@ -566,18 +922,43 @@ def test_the_hosts_and_the_checks_ask_the_same_of_a_controller_s_file() -> None:
     samples += [tuned, {k: v for k, v in tuned.items() if k != flag}]
     program = "import json, sys; from migration_mode import lacking; print(json.dumps([lacking(each) for each in json.load(sys.stdin)]))"
     on_the_host = Path(__file__).resolve().parents[2] / "playbooks" / "module_utils"
-    done = subprocess.run([sys.executable, "-c", program], cwd=on_the_host, input=json.dumps(samples), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=on_the_host,
+        input=json.dumps(samples),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert json.loads(done.stdout) == [list(lacking_migration_mode(each)) for each in samples]
-    assert [lacking_migration_mode(each) == () for each in (*samples[:3], *samples[-2:])] == [True, False, True, True, False]
+    assert [lacking_migration_mode(each) == () for each in (*samples[:3], *samples[-2:])] == [
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_one_zookeeper_server_of_three_may_be_down_and_is_named_two_may_not() -> None:
     servers = ("10.0.0.1:2181", "10.0.0.2:2181", "10.0.0.3:2181")
     three = SPEC.model_copy(update={"zookeeper": SPEC.zookeeper.model_copy(update={"servers": servers})})
-    one, two = (answer("KRB-PRE-051", on_host(101, unreachable_addresses=servers[:lost])(observation(Z)), Z, None, three) for lost in (1, 2))
-    assert one.passed and "a majority of ZooKeeper's servers; controller 101's host does not reach 10.0.0.1:2181" in one.evidence
+    one, two = (
+        answer("KRB-PRE-051", on_host(101, unreachable_addresses=servers[:lost])(observation(Z)), Z, None, three)
+        for lost in (1, 2)
+    )
+    assert (
+        one.passed
+        and "a majority of ZooKeeper's servers; controller 101's host does not reach 10.0.0.1:2181" in one.evidence
+    )
     assert two.blocks and "controller 101's host does not reach 10.0.0.1:2181, 10.0.0.2:2181" in two.evidence
-    both = answer("KRB-PRE-051", on_host(101, unreachable_addresses=(servers[0], "127.10.0.12:9092"))(observation(Z)), Z, None, three)
+    both = answer(
+        "KRB-PRE-051",
+        on_host(101, unreachable_addresses=(servers[0], "127.10.0.12:9092"))(observation(Z)),
+        Z,
+        None,
+        three,
+    )
     assert both.blocks and both.evidence.startswith("controller 101's host does not reach 127.10.0.12:9092")
 
 
@@ -589,18 +970,28 @@ def test_a_copy_larger_than_any_measured_is_unknown_however_long_its_deadline() 
 
 
 def test_a_controllers_file_with_the_copys_tuning_is_as_rendered_and_with_half_of_it_is_not() -> None:
-    tuned = {i: controller_properties(SPEC, SPEC.controller(i), ControllerMode.MIGRATION, also=LARGE.properties) for i in SPEC.controller_ids}
-    seen = both(*(on_host(i, config={k: "<set>" if is_sensitive(k) else v for k, v in tuned[i].items()}) for i in tuned))(observation(H))
+    tuned = {
+        i: controller_properties(SPEC, SPEC.controller(i), ControllerMode.MIGRATION, also=LARGE.properties)
+        for i in SPEC.controller_ids
+    }
+    seen = both(
+        *(on_host(i, config={k: "<set>" if is_sensitive(k) else v for k, v in tuned[i].items()}) for i in tuned)
+    )(observation(H))
     assert answer("KRB-PRE-053", seen, H, None).passed
     assert answer("KRB-PRE-047", seen, H, None).passed
     half = config(102, zookeeper__max__in__flight__requests=None)(seen)
-    assert "controller 102: zookeeper.metadata.migration.min.batch.size (only in the file)" in answer("KRB-PRE-053", half, H, None).evidence
+    assert (
+        "controller 102: zookeeper.metadata.migration.min.batch.size (only in the file)"
+        in answer("KRB-PRE-053", half, H, None).evidence
+    )
 
 
 def test_what_the_file_says_of_controllers_settles_a_disagreement_of_brokers() -> None:
     seen = config(3, default__replication__factor="2")(observation(Z))
     assert not answer("KRB-PRE-070", seen, Z, None).passed
-    assert answer("KRB-PRE-070", seen, Z, None, spec_with(controller_properties={"default.replication.factor": "3"})).passed
+    assert answer(
+        "KRB-PRE-070", seen, Z, None, spec_with(controller_properties={"default.replication.factor": "3"})
+    ).passed
     for_each = tuple(c.model_copy(update={"properties": {"default.replication.factor": "3"}}) for c in SPEC.controllers)
     assert answer("KRB-PRE-070", seen, Z, None, spec_with(controllers=for_each)).passed
     assert not answer("KRB-PRE-070", seen, Z, None, spec_with(controllers=(*for_each[:2], SPEC.controllers[2]))).passed
@@ -620,7 +1011,9 @@ def test_zookeepers_leftovers_in_a_kraft_brokers_file_are_no_difference() -> Non
 
 
 def test_declared_znode_acls_are_fine() -> None:
-    declared = SPEC.model_copy(update={"zookeeper": SPEC.zookeeper.model_copy(update={"properties": {"zookeeper.set.acl": "true"}})})
+    declared = SPEC.model_copy(
+        update={"zookeeper": SPEC.zookeeper.model_copy(update={"properties": {"zookeeper.set.acl": "true"}})}
+    )
     assert answer("KRB-PRE-035", tree(znode_acl_restricted=True)(observation(Z)), Z, None, declared).passed
 
 
@@ -645,7 +1038,9 @@ def test_brokers_that_bind_to_every_address_can_be_declared() -> None:
     assert "bind_host: '' at PLAINTEXT, bind_host: '0.0.0.0' at SASL" in refused.fix
 
 
-@pytest.mark.parametrize("listeners", ["PLAINTEXT://:9093,SASL://:9094", "PLAINTEXT://:9092", "OTHER://:9092,SASL://:9094", ""])
+@pytest.mark.parametrize(
+    "listeners", ["PLAINTEXT://:9093,SASL://:9094", "PLAINTEXT://:9092", "OTHER://:9092,SASL://:9094", ""]
+)
 def test_listeners_that_differ_in_more_than_their_address_are_no_matter_of_binding(listeners: str) -> None:
     result = answer("KRB-PRE-046", config(1, listeners=listeners)(observation(Z)), Z, None)
     assert result.verdict is Verdict.FAIL
@@ -660,7 +1055,9 @@ def test_differences_never_show_a_secret() -> None:
     assert found == ("a (file: 1, rendered: 2)", "x.secret (only in the file)")
 
 
-@pytest.mark.parametrize(("version", "release"), [("1.8.0_402", 8), ("17.0.9", 17), ("21", 21), ("11.0.2+9", 11), ("none", 0)])
+@pytest.mark.parametrize(
+    ("version", "release"), [("1.8.0_402", 8), ("17.0.9", 17), ("21", 21), ("11.0.2+9", 11), ("none", 0)]
+)
 def test_java_releases(version: str, release: int) -> None:
     assert java_release(version) == release
 
@@ -720,7 +1117,9 @@ def offsets(migration: int, high_watermark: int) -> Spoil:
         ((-1, 1000), (-1, 1006), 3.0, Verdict.FAIL),
     ],
 )
-def test_dual_write_is_alive_when_its_offset_keeps_up(before: tuple[int, int], after: tuple[int, int], seconds: float, verdict: Verdict) -> None:
+def test_dual_write_is_alive_when_its_offset_keeps_up(
+    before: tuple[int, int], after: tuple[int, int], seconds: float, verdict: Verdict
+) -> None:
     earlier, now = offsets(*before)(observation(D)), later(offsets(*after)(observation(D)), seconds)
     assert dual_write_liveness(earlier, now).verdict is verdict
 

@@ -10,7 +10,20 @@ from types import ModuleType, SimpleNamespace
 
 import jsonschema
 import pytest
-from observations import CLUSTERS, WHY, Spoil, a_controller, both, broker, gauges, observation, on_host, part, with_quorum, zookeeper
+from observations import (
+    CLUSTERS,
+    WHY,
+    Spoil,
+    a_controller,
+    both,
+    broker,
+    gauges,
+    observation,
+    on_host,
+    part,
+    with_quorum,
+    zookeeper,
+)
 
 from kraft_runbook.cli import app
 from kraft_runbook.cli.outputs import OUTPUTS, schema
@@ -34,7 +47,9 @@ def _the_lab_is_where_its_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the command line; gives its exit code, output and errors. ``seen`` stands in for the real cluster."""
 
-    def call(*arguments: str, seen: ClusterObservation | None = None, directory: Path = CLUSTERS) -> tuple[int, str, str]:
+    def call(
+        *arguments: str, seen: ClusterObservation | None = None, directory: Path = CLUSTERS
+    ) -> tuple[int, str, str]:
         monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(directory))
         monkeypatch.setattr(sys, "argv", ["kraft-runbook", *arguments])
         if seen is not None:
@@ -60,17 +75,35 @@ def test_an_unknown_cluster(run: Run) -> None:
 
 
 def test_a_malformed_cluster_file_with_all_its_problems(run: Run, tmp_path: Path) -> None:
-    text = (CLUSTERS / "lab.yaml").read_text().replace("version: 3.9.2", "version: 3.6.0").replace("- id: 102", "- id: 2").replace("  - id: 3\n", "  - id: 1\n")
+    text = (
+        (CLUSTERS / "lab.yaml")
+        .read_text()
+        .replace("version: 3.9.2", "version: 3.6.0")
+        .replace("- id: 102", "- id: 2")
+        .replace("  - id: 3\n", "  - id: 1\n")
+    )
     (tmp_path / "lab.yaml").write_text(text)
     code, out, err = run("preflight", "--cluster", "lab", directory=tmp_path)
     assert (code, out) == (3, "")
     assert "lab.yaml has 3 problems:" in err
-    assert "brokers: id 1 is used 2 times" in err and "2 is also a broker's id" in err and "3.6.0 is too old; upgrade the brokers to 3.9.2 first" in err
+    assert (
+        "brokers: id 1 is used 2 times" in err
+        and "2 is also a broker's id" in err
+        and "3.6.0 is too old; upgrade the brokers to 3.9.2 first" in err
+    )
     assert "docs/cluster-file.md" in err
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("frob",), ("observe",), ("observe", "--cluster", "lab", "--frob"), ("preflight", "--cluster", "lab", "--gate", "x"), ("schema", "x")]
+    "arguments",
+    [
+        (),
+        ("frob",),
+        ("observe",),
+        ("observe", "--cluster", "lab", "--frob"),
+        ("preflight", "--cluster", "lab", "--gate", "x"),
+        ("schema", "x"),
+    ],
 )
 def test_wrong_usage(run: Run, arguments: tuple[str, ...]) -> None:
     code, out, err = run(*arguments)
@@ -99,7 +132,10 @@ def test_a_cluster_that_is_not_there_names_zookeeper_and_every_broker(run: Run) 
     assert "lab is in UNKNOWN." in out
     code, _, err = run("plan", "--cluster", "lab")
     assert code == 3
-    assert "there is no plan for lab: its phase is unknown (ZooKeeper could not be read: ZooKeeper at 127.14.213.1:2181" in err
+    assert (
+        "there is no plan for lab: its phase is unknown (ZooKeeper could not be read: ZooKeeper at 127.14.213.1:2181"
+        in err
+    )
 
 
 Z, P, D = Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.DUAL_WRITE
@@ -110,7 +146,12 @@ BAD: dict[str, tuple[Phase, Spoil, int, str]] = {
         2,
         "ZooKeeper at zk:2181 could not be read: no answer",
     ),
-    "unreachable broker": (Z, broker(2, running=Unread("b2:9092 did not answer in 2 s"), mode=WHY), 2, "broker 2: b2:9092 did not answer in 2 s"),
+    "unreachable broker": (
+        Z,
+        broker(2, running=Unread("b2:9092 did not answer in 2 s"), mode=WHY),
+        2,
+        "broker 2: b2:9092 did not answer in 2 s",
+    ),
     "unreachable controller": (
         P,
         a_controller(102, running=Unread("c2:9093 did not answer in 2 s"), mode=WHY, metrics=WHY),
@@ -123,19 +164,42 @@ BAD: dict[str, tuple[Phase, Spoil, int, str]] = {
         2,
         "controller 102: the metrics at http://c2:7071/metrics could not be read",
     ),
-    "no Java": (Z, on_host(101, java_version=Unread("no java on the PATH of controller-101")), 2, "node 101: no java on the PATH of controller-101"),
-    "too old a Java": (Z, on_host(101, java_version="1.8.0_402"), 1, "node 101 has Java 1.8.0_402; 11 or later is needed"),
-    "a busy port": (Z, on_host(103, ports_in_use=frozenset({9093})), 1, "port 9093 on 127.10.0.103, declared for controller 103, is in use by something else"),
+    "no Java": (
+        Z,
+        on_host(101, java_version=Unread("no java on the PATH of controller-101")),
+        2,
+        "node 101: no java on the PATH of controller-101",
+    ),
+    "too old a Java": (
+        Z,
+        on_host(101, java_version="1.8.0_402"),
+        1,
+        "node 101 has Java 1.8.0_402; 11 or later is needed",
+    ),
+    "a busy port": (
+        Z,
+        on_host(103, ports_in_use=frozenset({9093})),
+        1,
+        "port 9093 on 127.10.0.103, declared for controller 103, is in use by something else",
+    ),
     "Kafka older than 3.9": (Z, broker(1, software_version="3.6.2"), 1, "broker 1 runs Kafka 3.6.2"),
     "wrong cluster id": (Z, broker(1, advertised_cluster_id="another"), 1, "broker 1 says another, ZooKeeper"),
     "already finalized": (Phase.FINALIZED, part(), 1, "the migration is already final"),
     "born in KRaft": (
         D,
-        both(*(gauges(i, zk_migration_state=ZkMigrationState.NONE) for i in (101, 102, 103)), with_quorum(migration_state_record=ZkMigrationState.NONE)),
+        both(
+            *(gauges(i, zk_migration_state=ZkMigrationState.NONE) for i in (101, 102, 103)),
+            with_quorum(migration_state_record=ZkMigrationState.NONE),
+        ),
         1,
         "the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log",
     ),
-    "a stale /migration": (Z, zookeeper(migration=MigrationZnode(207, 101, 1, 1)), 1, "/migration says that controller 101 wrote up to offset 207"),
+    "a stale /migration": (
+        Z,
+        zookeeper(migration=MigrationZnode(207, 101, 1, 1)),
+        1,
+        "/migration says that controller 101 wrote up to offset 207",
+    ),
 }
 
 
@@ -168,7 +232,11 @@ def test_json_of_what_was_not_read_is_an_object_with_its_reason(run: Run) -> Non
     code, out, _ = run("observe", "--cluster", "lab", "--json", seen=part(zookeeper=WHY)(observation(Z)))
     assert code == 2
     found = json.loads(out)
-    assert found["observation"]["zookeeper"] == {"reason": "a test did not read it", "out_of_time": False, "timed_out": False}
+    assert found["observation"]["zookeeper"] == {
+        "reason": "a test did not read it",
+        "out_of_time": False,
+        "timed_out": False,
+    }
     assert found["phase"]["phase"] == "UNKNOWN"
     jsonschema.validate(found, json.loads((DOCS / "schemas" / "observe.json").read_text()))
 
@@ -184,7 +252,9 @@ def test_the_schemas_in_the_docs_are_current(run: Run, command: str) -> None:
 
 def test_checks_are_listed(run: Run) -> None:
     assert run("checks", "--markdown")[1] == (DOCS / "checks.md").read_text()
-    jsonschema.validate(json.loads(run("checks", "--json")[1]), json.loads((DOCS / "schemas" / "checks.json").read_text()))
+    jsonschema.validate(
+        json.loads(run("checks", "--json")[1]), json.loads((DOCS / "schemas" / "checks.json").read_text())
+    )
     assert "KRB-PRE-014  BLOCKING  Every partition has its state znode" in run("checks")[1]
 
 

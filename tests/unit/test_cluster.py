@@ -19,7 +19,16 @@ from kraft_runbook.errors import ClusterFileError, Refused, RunbookError
 
 TEXT = (CLUSTERS / "lab.yaml").read_text()
 GIVEN = {"PROJECT_ROOT": "/project"}
-SECRET_NAMES = ["KRB_ZK_PASS", "KRB_ZK_PASSPHRASE", "KRB_PWD", "KRB_ZK_PW", "KRB_JAAS", "KRB_BASIC_AUTH", "KRB_CREDS", "KRB_DSN"]
+SECRET_NAMES = [
+    "KRB_ZK_PASS",
+    "KRB_ZK_PASSPHRASE",
+    "KRB_PWD",
+    "KRB_ZK_PW",
+    "KRB_JAAS",
+    "KRB_BASIC_AUTH",
+    "KRB_CREDS",
+    "KRB_DSN",
+]
 
 
 def parse(text: str, **environment: str) -> ClusterSpec:
@@ -75,8 +84,14 @@ def test_several_problems_are_reported_at_once_each_with_its_line() -> None:
         .replace("kind: local", "kind: telnet")
     )
     found = problems(text)
-    assert f"line {line_of(text, 'version: three')}: kafka.version: String should match pattern '^\\d+\\.\\d+\\.\\d+$'" in found
-    assert f"line {line_of(text, 'metrics_prot')}: controllers.0.metrics_prot: unknown key; remove it or correct its spelling" in found
+    assert (
+        f"line {line_of(text, 'version: three')}: kafka.version: String should match pattern '^\\d+\\.\\d+\\.\\d+$'"
+        in found
+    )
+    assert (
+        f"line {line_of(text, 'metrics_prot')}: controllers.0.metrics_prot: unknown key; remove it or correct its spelling"
+        in found
+    )
     assert any(p.endswith("controllers.0.metrics_port: missing; this key is required") for p in found)
     assert any(p.startswith(f"line {line_of(text, 'telnet')}: reach.kind: ") for p in found)
     assert len(found) == 4
@@ -103,16 +118,27 @@ def test_a_brokers_id_used_by_a_controller_is_refused_with_a_free_one() -> None:
     text = TEXT.replace("  - id: 102\n", "  - id: 2\n")
     said = next(p for p in problems(text) if "controllers.1.id" in p)
     number = max(n for n, line in enumerate(text.splitlines(), 1) if line == "  - id: 2")
-    assert said == f"line {number}: controllers.1.id: 2 is also a broker's id; controllers need ids of their own, for example 1004"
+    assert (
+        said
+        == f"line {number}: controllers.1.id: 2 is also a broker's id; controllers need ids of their own, for example 1004"
+    )
 
 
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("  version: 3.9.2", "  version: 3.6.1", "kafka.version: 3.6.1 is too old; upgrade the brokers to 3.9.2 first, the last release that can migrate"),
+        (
+            "  version: 3.9.2",
+            "  version: 3.6.1",
+            "kafka.version: 3.6.1 is too old; upgrade the brokers to 3.9.2 first, the last release that can migrate",
+        ),
         ("  version: 3.9.2", "  version: 4.1.0", "kafka.version: 4.1.0 has no ZooKeeper mode"),
         ("  version: 3.9.2", "  version: 4.1.0", "Where the migration is final, take 'zookeeper' out of the file"),
-        ("default.replication.factor: 3", "node.id: 3", "broker_properties.node.id: this property follows from the cluster file and the phase; remove it"),
+        (
+            "default.replication.factor: 3",
+            "node.id: 3",
+            "broker_properties.node.id: this property follows from the cluster file and the phase; remove it",
+        ),
         (
             "default.replication.factor: 3",
             "ssl.keystore.password: hunter2",
@@ -135,8 +161,16 @@ def test_a_brokers_id_used_by_a_controller_is_refused_with_a_free_one() -> None:
             "controllers: 2 voters; an even number survives no more failures than one fewer: use 1 or 3",
         ),
         ("secrets_file: ", "description_file: ", "description_file: unknown key"),
-        ('servers: ["${KRB_LAB_NET:-127.10.0}.1:2181"]', "servers: [zookeeper]", "each server is host:port, not 'zookeeper'"),
-        ("kind: supervisor", "kind: systemd", "reach.kind: local reaches this machine alone, but the nodes name several hosts; use ssh"),
+        (
+            'servers: ["${KRB_LAB_NET:-127.10.0}.1:2181"]',
+            "servers: [zookeeper]",
+            "each server is host:port, not 'zookeeper'",
+        ),
+        (
+            "kind: supervisor",
+            "kind: systemd",
+            "reach.kind: local reaches this machine alone, but the nodes name several hosts; use ssh",
+        ),
     ],
 )
 def test_what_single_keys_cannot_show_is_found(old: str, new: str, problem: str) -> None:
@@ -155,7 +189,10 @@ def with_loggers(*files: str) -> str:
     """The lab's file, its controllers with these log4j files (empty: without)."""
     text = TEXT
     for node, file in zip((101, 102, 103), files, strict=True):
-        text = text.replace(f"    service: controller-{node}\n", f"    service: controller-{node}\n" + (f"    log4j_file: {file}\n" if file else ""))
+        text = text.replace(
+            f"    service: controller-{node}\n",
+            f"    service: controller-{node}\n" + (f"    log4j_file: {file}\n" if file else ""),
+        )
     return text
 
 
@@ -170,8 +207,14 @@ def test_controllers_loggers_are_declared_whole_a_file_each() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (with_loggers("/a", "", "/c") + LOG4J, "controllers: log4j_file is given for some and not for others; give it for all or for none"),
-        (with_loggers("/a", "/b", "/c"), "controller_log4j: what each controllers[].log4j_file is to hold; give both or neither"),
+        (
+            with_loggers("/a", "", "/c") + LOG4J,
+            "controllers: log4j_file is given for some and not for others; give it for all or for none",
+        ),
+        (
+            with_loggers("/a", "/b", "/c"),
+            "controller_log4j: what each controllers[].log4j_file is to hold; give both or neither",
+        ),
         (TEXT + LOG4J, "controller_log4j: what each controllers[].log4j_file is to hold; give both or neither"),
         (
             with_loggers("/a", "/b", "/a") + LOG4J,
@@ -181,7 +224,10 @@ def test_controllers_loggers_are_declared_whole_a_file_each() -> None:
             with_loggers("/a", "/b", "/project/build/lab/controller-101/controller.properties") + LOG4J,
             "controllers.2.log4j_file: /project/build/lab/controller-101/controller.properties is also the config_file of controller 101",
         ),
-        (with_loggers("/a", "/b", "/c") + LOG4J + "  log4j.appender.db.password: hunter2\n", "log4j.appender.db.password: a secret's value must not stand"),
+        (
+            with_loggers("/a", "/b", "/c") + LOG4J + "  log4j.appender.db.password: hunter2\n",
+            "log4j.appender.db.password: a secret's value must not stand",
+        ),
         (TEXT + "controller_heap: 6 GB\n", "controller_heap: String should match pattern"),
     ],
 )
@@ -192,7 +238,9 @@ def test_what_is_wrong_with_the_controllers_loggers_or_heap_is_named(text: str, 
 
 
 def test_no_problem_text_shows_a_secret() -> None:
-    assert "hunter2" not in " ".join(problems(TEXT.replace("default.replication.factor: 3", "ssl.keystore.password: hunter2")))
+    assert "hunter2" not in " ".join(
+        problems(TEXT.replace("default.replication.factor: 3", "ssl.keystore.password: hunter2"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,11 +258,22 @@ def test_a_malformed_file_is_refused(text: str, problem: str) -> None:
 
 def test_a_variable_that_is_not_set_is_named_with_its_key() -> None:
     text = TEXT.replace("user: admin", "").replace("description: One", "description: ${KRB_NOBODY_SET_THIS} One")
-    assert problems(text) == ("description: environment variable KRB_NOBODY_SET_THIS is not set; set it, or give a default as ${KRB_NOBODY_SET_THIS:-…}",)
+    assert problems(text) == (
+        "description: environment variable KRB_NOBODY_SET_THIS is not set; set it, or give a default as ${KRB_NOBODY_SET_THIS:-…}",
+    )
 
 
 @pytest.mark.parametrize(
-    "name", ["AIRFLOW__CORE__FERNET_KEY", "HOME", "KRB_FERNET_KEY", "KRB_ADMIN_PASSWORD", "AIRFLOW_CONN_X", "KRB_ANOTHER_TOKEN_SECRET", *SECRET_NAMES]
+    "name",
+    [
+        "AIRFLOW__CORE__FERNET_KEY",
+        "HOME",
+        "KRB_FERNET_KEY",
+        "KRB_ADMIN_PASSWORD",
+        "AIRFLOW_CONN_X",
+        "KRB_ANOTHER_TOKEN_SECRET",
+        *SECRET_NAMES,
+    ],
 )
 @pytest.mark.parametrize("how", ["${%s}", "${%s:-none}", "${KRB_UNSET:-${%s}}"])
 def test_a_cluster_file_reads_no_variable_that_it_may_not(name: str, how: str) -> None:
@@ -222,14 +281,20 @@ def test_a_cluster_file_reads_no_variable_that_it_may_not(name: str, how: str) -
     (problem,) = problems(text, **{name: "hunter2"})
     assert f"description: a cluster file may not read the environment variable {name}." in problem
     assert "KRAFT_RUNBOOK_MAY_READ" in problem and "hunter2" not in problem
-    assert parse(text, **{name: "shown", "KRAFT_RUNBOOK_MAY_READ": f"OTHER, {name}"}).description.startswith("shown One")
+    assert parse(text, **{name: "shown", "KRAFT_RUNBOOK_MAY_READ": f"OTHER, {name}"}).description.startswith(
+        "shown One"
+    )
 
 
 @pytest.mark.parametrize("key", ["a\nb=c", "a b", "a=b", "a:b", "", "#a", "!a", "a\u2028b", "é", "a\x00"])
 @pytest.mark.parametrize("where", ["broker_properties", "controller_properties", "secrets"])
 def test_what_is_no_property_s_name_is_refused(key: str, where: str) -> None:
     one = f"{json.dumps(key)}: {'{env: X}' if where == 'secrets' else 'x'}"
-    given = TEXT.replace(f"\n{where}:", f"\n{where}:\n  {one}", 1) if f"\n{where}:" in TEXT else f"{TEXT}\n{where}:\n  {one}\n"
+    given = (
+        TEXT.replace(f"\n{where}:", f"\n{where}:\n  {one}", 1)
+        if f"\n{where}:" in TEXT
+        else f"{TEXT}\n{where}:\n  {one}\n"
+    )
     assert any("is no property's name" in each and each.count("\n") == 0 for each in problems(given))
 
 
@@ -270,7 +335,10 @@ def test_any_yaml_at_all_is_taken_or_refused_in_words(value: object) -> None:
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.sampled_from(sorted(ClusterSpec.model_fields)), st.none() | st.integers() | st.text(max_size=8) | st.lists(st.integers(), max_size=2))
+@given(
+    st.sampled_from(sorted(ClusterSpec.model_fields)),
+    st.none() | st.integers() | st.text(max_size=8) | st.lists(st.integers(), max_size=2),
+)
 def test_any_key_with_a_wrong_value_is_refused_or_harmless(key: str, value: object) -> None:
     data = yaml.safe_load(TEXT)
     data[key] = value
@@ -281,20 +349,38 @@ def test_any_key_with_a_wrong_value_is_refused_or_harmless(key: str, value: obje
 
 
 def test_secrets_are_recognized_by_their_names() -> None:
-    assert all(map(is_sensitive, ("password.encoder.secret", "ssl.key.password", "listener.name.sasl.plain.sasl.jaas.config", "ssl.keystore.key")))
+    assert all(
+        map(
+            is_sensitive,
+            (
+                "password.encoder.secret",
+                "ssl.key.password",
+                "listener.name.sasl.plain.sasl.jaas.config",
+                "ssl.keystore.key",
+            ),
+        )
+    )
     assert not any(map(is_sensitive, ("password.encoder.iterations", "log.dirs", "password.encoder.cipher.algorithm")))
     assert SPEC.broker(1).rack == "rack-a"
 
 
 PLACES = {
-    "metrics.password.env": ("metrics: {kind: prometheus}", "metrics: {kind: prometheus, username: x, password: {env: %s}}"),
+    "metrics.password.env": (
+        "metrics: {kind: prometheus}",
+        "metrics: {kind: prometheus, username: x, password: {env: %s}}",
+    ),
     "secrets.password.encoder.secret.env": ("{env: KRB_LAB_PASSWORD_ENCODER_SECRET}", "{env: %s}"),
-    "broker_security.key_password.env": ("authorizer: true", "authorizer: true\nbroker_security: {protocol: SSL, key_password: {env: %s}}"),
+    "broker_security.key_password.env": (
+        "authorizer: true",
+        "authorizer: true\nbroker_security: {protocol: SSL, key_password: {env: %s}}",
+    ),
 }
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", ["AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_X", "AWS_SECRET_ACCESS_KEY", "krb_x", '"${KRB_WHICH}"'])
+@pytest.mark.parametrize(
+    "name", ["AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_X", "AWS_SECRET_ACCESS_KEY", "krb_x", '"${KRB_WHICH}"']
+)
 def test_a_cluster_file_uses_no_variable_as_a_secret_that_it_may_not(place: str, name: str) -> None:
     old, new = PLACES[place]
     text = TEXT.replace(old, new % name)
@@ -310,19 +396,29 @@ def test_a_cluster_file_uses_no_variable_as_a_secret_that_it_may_not(place: str,
 
 
 def test_a_secret_of_the_file_is_not_shown_by_it() -> None:
-    text = TEXT.replace("{env: KRB_LAB_TOKEN_SECRET}", "{env: KRB_SESAME}").replace("description: One", "description: ${KRB_SESAME} One")
+    text = TEXT.replace("{env: KRB_LAB_TOKEN_SECRET}", "{env: KRB_SESAME}").replace(
+        "description: One", "description: ${KRB_SESAME} One"
+    )
     (problem,) = problems(text, KRB_SESAME="hunter2")
-    assert "secrets.delegation.token.secret.key.env: KRB_SESAME is named as a secret here, and description shows its value" in problem
+    assert (
+        "secrets.delegation.token.secret.key.env: KRB_SESAME is named as a secret here, and description shows its value"
+        in problem
+    )
     assert "hunter2" not in problem
 
 
 def assert_refused_in_clear(key: str, value: str) -> None:
     """A file with this property of the brokers is refused for that alone; ``value`` has ``hunter2`` in it, which is not shown."""
     (problem,) = problems(TEXT.replace("default.replication.factor: 3", f"{key}: {json.dumps(value)}"))
-    assert f"broker_properties.{key}: a secret's value must not stand in the file" in problem and "hunter2" not in problem
+    assert (
+        f"broker_properties.{key}: a secret's value must not stand in the file" in problem and "hunter2" not in problem
+    )
 
 
-@pytest.mark.parametrize("key", ["delegation.token.master.key", "ssl.keystore.certificate.chain", "listener.name.sasl.ssl.truststore.certificates"])
+@pytest.mark.parametrize(
+    "key",
+    ["delegation.token.master.key", "ssl.keystore.certificate.chain", "listener.name.sasl.ssl.truststore.certificates"],
+)
 def test_what_kafka_types_as_a_password_is_refused_in_clear(key: str) -> None:
     assert_refused_in_clear(key, "hunter2")
 
@@ -354,4 +450,7 @@ def test_a_login_line_with_an_option_that_may_be_a_secret_is_refused(line: str) 
 )
 def test_a_login_line_without_a_secret_is_taken(line: str) -> None:
     key = "listener.name.client.x.sasl.jaas.config"
-    assert parse(TEXT.replace("default.replication.factor: 3", f"{key}: {json.dumps(line)}")).broker_properties[key] == line
+    assert (
+        parse(TEXT.replace("default.replication.factor: 3", f"{key}: {json.dumps(line)}")).broker_properties[key]
+        == line
+    )

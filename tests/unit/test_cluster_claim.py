@@ -62,12 +62,24 @@ def test_a_claim_with_a_field_more_is_a_claim() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"[]", b"7", b'"x"', b"null", b'{"dag_id": "d"}', of(ONE, until="soon"), of(ONE, until=7), of(ONE, until="2026-03-04T12:00:00"), of(ONE, run_id=None)],
+    [
+        b"[]",
+        b"7",
+        b'"x"',
+        b"null",
+        b'{"dag_id": "d"}',
+        of(ONE, until="soon"),
+        of(ONE, until=7),
+        of(ONE, until="2026-03-04T12:00:00"),
+        of(ONE, run_id=None),
+    ],
 )
 def test_what_is_json_and_no_claim_that_this_version_knows_is_refused_and_left(data: bytes) -> None:
     znode = OneZnode(data)
     for act in (lambda: take(znode), lambda: release_claim(ClaimZnode(znode), ONE)):  # type: ignore[arg-type]
-        with pytest.raises(Refused, match="/kraft_runbook_claim in ZooKeeper holds a claim that this version can't read") as refused:
+        with pytest.raises(
+            Refused, match="/kraft_runbook_claim in ZooKeeper holds a claim that this version can't read"
+        ) as refused:
             act()
         assert "delete /kraft_runbook_claim with zookeeper-shell" in refused.value.way_out
     assert not znode.written

@@ -46,7 +46,10 @@ def config(resource_type: int, name: str, value: str | None = "x", key: str = "k
 @pytest.mark.parametrize(
     ("values", "found"),
     [
-        ((config(16, "apps"), config(32, "orders"), config(2, "t"), config(4, "1")), {"client-metrics apps", "groups orders"}),
+        (
+            (config(16, "apps"), config(32, "orders"), config(2, "t"), config(4, "1")),
+            {"client-metrics apps", "groups orders"},
+        ),
         ((config(16, "apps"), config(16, "apps", None)), set()),
         ((config(16, "apps"), config(16, "apps", key="other"), config(16, "apps", None)), {"client-metrics apps"}),
         ((config(16, "apps", None),), set()),

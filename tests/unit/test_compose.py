@@ -25,14 +25,19 @@ Compose = dict[str, Any]
 
 
 def given_variables() -> dict[str, str]:
-    return {line.partition("=")[0]: "x" for line in (ROOT / ".env.example").read_text().splitlines() if line and not line.startswith("#")} | {
-        "KRB_SSH_DIR": "./ssh"
-    }
+    return {
+        line.partition("=")[0]: "x"
+        for line in (ROOT / ".env.example").read_text().splitlines()
+        if line and not line.startswith("#")
+    } | {"KRB_SSH_DIR": "./ssh"}
 
 
 def refused(compose: Compose) -> list[str]:
     """What the specification has against a file, each with its place."""
-    return [f"{'.'.join(map(str, error.path))}: {error.message}" for error in validator_for(SCHEMA)(SCHEMA).iter_errors(compose)]
+    return [
+        f"{'.'.join(map(str, error.path))}: {error.message}"
+        for error in validator_for(SCHEMA)(SCHEMA).iter_errors(compose)
+    ]
 
 
 def test_the_file_is_what_the_compose_specification_allows():
@@ -44,9 +49,18 @@ def test_the_file_is_what_the_compose_specification_allows():
     ("spoil", "named"),
     [
         (lambda file: file["services"]["postgres"].update(healtcheck={}), "services.postgres: .*'healtcheck'"),
-        (lambda file: file["services"]["airflow-apiserver"].update(ports="8080:8080"), "services.airflow-apiserver.ports: "),
-        (lambda file: file["services"]["postgres"]["healthcheck"].update(interval=5), "services.postgres.healthcheck.interval: "),
-        (lambda file: file["services"]["airflow-scheduler"]["depends_on"]["postgres"].update(condition="healthy"), "depends_on"),
+        (
+            lambda file: file["services"]["airflow-apiserver"].update(ports="8080:8080"),
+            "services.airflow-apiserver.ports: ",
+        ),
+        (
+            lambda file: file["services"]["postgres"]["healthcheck"].update(interval=5),
+            "services.postgres.healthcheck.interval: ",
+        ),
+        (
+            lambda file: file["services"]["airflow-scheduler"]["depends_on"]["postgres"].update(condition="healthy"),
+            "depends_on",
+        ),
         (lambda file: file.update(service={}), ": .*'service'"),
     ],
 )
@@ -108,5 +122,7 @@ def test_docker_compose_itself_accepts_the_file():
     if command is None:
         pytest.skip("no docker-compose here; the specification's schema was asked above")
     environment = {**os.environ, **given_variables()}
-    done = subprocess.run([*command, "-f", str(FILE), "config", "--quiet"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "-f", str(FILE), "config", "--quiet"], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr

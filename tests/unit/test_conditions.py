@@ -3,9 +3,32 @@
 from __future__ import annotations
 
 import pytest
-from observations import SPEC, WHY, Spoil, a_controller, apart, both, broker, gauges, later, observation, part, registration, topics, with_quorum, zookeeper
+from observations import (
+    SPEC,
+    WHY,
+    Spoil,
+    a_controller,
+    apart,
+    both,
+    broker,
+    gauges,
+    later,
+    observation,
+    part,
+    registration,
+    topics,
+    with_quorum,
+    zookeeper,
+)
 
-from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, ControllerZnode, MigrationZnode, Voter, ZkMigrationState
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ControllerMode,
+    ControllerZnode,
+    MigrationZnode,
+    Voter,
+    ZkMigrationState,
+)
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.conditions import CONDITIONS
 from kraft_runbook.migration.phases import Phase
@@ -14,7 +37,14 @@ from kraft_runbook.runbook.conditions import Condition, Progress
 P, H, D, F = Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED
 
 
-def ask(condition: Condition, phase: Phase, spoil: Spoil = lambda s: s, *, node_id: int | None = None, spoilt_before: bool = False) -> Progress:
+def ask(
+    condition: Condition,
+    phase: Phase,
+    spoil: Spoil = lambda s: s,
+    *,
+    node_id: int | None = None,
+    spoilt_before: bool = False,
+) -> Progress:
     seen = later(spoil(observation(phase)), 1)
     earlier = spoil(observation(phase)) if spoilt_before else observation(phase)
     return condition.progress(seen, SPEC, node_id=node_id, earlier=earlier)
@@ -40,7 +70,13 @@ def test_holds_where_the_cluster_is_there_or_beyond(condition: Condition, phase:
 
 
 WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
-    (conditions.QUORUM_READY, None, P, a_controller(103, running=WHY), "waiting for controller 103 to answer: a test did not read it"),
+    (
+        conditions.QUORUM_READY,
+        None,
+        P,
+        a_controller(103, running=WHY),
+        "waiting for controller 103 to answer: a test did not read it",
+    ),
     (conditions.QUORUM_READY, None, P, part(quorum=WHY), "waiting for a quorum leader: a test did not read it"),
     (
         conditions.QUORUM_READY,
@@ -49,7 +85,13 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         with_quorum(voters=(Voter(101, 1000), Voter(102, 1000), Voter(103, 12))),
         "waiting for voter 103 to catch up with offset 1000 (103 at 12): 2 of 3 caught up",
     ),
-    (conditions.QUORUM_READY, None, P, with_quorum(voters=(Voter(101, 1000),)), "controller 102, 103 is not among the quorum's voters (101)"),
+    (
+        conditions.QUORUM_READY,
+        None,
+        P,
+        with_quorum(voters=(Voter(101, 1000),)),
+        "controller 102, 103 is not among the quorum's voters (101)",
+    ),
     (
         conditions.QUORUM_READY,
         None,
@@ -64,8 +106,20 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         gauges(102, zk_migration_state=ZkMigrationState.NOT_PUBLISHED),
         "waiting for controller 102 to publish its first image (ZkMigrationState is -1 (NOT_PUBLISHED))",
     ),
-    (conditions.CONTROLLER_CAUGHT_UP, 102, D, a_controller(102, metrics=WHY), "waiting for the metrics of controller 102: a test did not read it"),
-    (conditions.BROKER_REGISTERED_AS_MIGRATING, 2, P, part(), "waiting for broker 2 to register as migrating: 0 of 3 seen; it is in zookeeper mode"),
+    (
+        conditions.CONTROLLER_CAUGHT_UP,
+        102,
+        D,
+        a_controller(102, metrics=WHY),
+        "waiting for the metrics of controller 102: a test did not read it",
+    ),
+    (
+        conditions.BROKER_REGISTERED_AS_MIGRATING,
+        2,
+        P,
+        part(),
+        "waiting for broker 2 to register as migrating: 0 of 3 seen; it is in zookeeper mode",
+    ),
     (
         conditions.BROKER_REGISTERED_AS_MIGRATING,
         2,
@@ -95,8 +149,20 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         broker(1, mode=BrokerMode.KRAFT),
         "waiting for broker 2 to register in KRaft mode: 0 of 3 seen; it is in hybrid mode",
     ),
-    (conditions.BROKER_IN_ZOOKEEPER_MODE, 2, H, part(), "waiting for broker 2 to run in ZooKeeper mode: 0 of 3 do; it is in hybrid mode"),
-    (conditions.BROKER_IN_SYNC, 2, H, topics(out_of_sync_by_broker={2: 17}), "waiting for broker 2 to be in sync: out of the ISR of 17 partitions"),
+    (
+        conditions.BROKER_IN_ZOOKEEPER_MODE,
+        2,
+        H,
+        part(),
+        "waiting for broker 2 to run in ZooKeeper mode: 0 of 3 do; it is in hybrid mode",
+    ),
+    (
+        conditions.BROKER_IN_SYNC,
+        2,
+        H,
+        topics(out_of_sync_by_broker={2: 17}),
+        "waiting for broker 2 to be in sync: out of the ISR of 17 partitions",
+    ),
     (
         conditions.BROKER_IN_SYNC,
         2,
@@ -104,9 +170,27 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         topics(topics_unknown_to={1: frozenset(), 2: frozenset({"a", "b"}), 3: frozenset()}),
         "waiting for every broker to know all topics (broker 2 lacks 2 topics: a, b)",
     ),
-    (conditions.BROKER_IN_SYNC, 2, H, topics(topics_known_by_broker={1: 9, 2: 9}), "waiting for broker 3 to answer Metadata"),
-    (conditions.BROKER_IN_SYNC, 2, H, topics(live_broker_ids=frozenset({1, 3})), "waiting for broker 2 to be known to all brokers: 2 of 3 are"),
-    (conditions.BROKER_IN_SYNC, 2, H, topics(offline_count=1, offline=("a-0",)), "waiting for 1 offline partitions: a-0"),
+    (
+        conditions.BROKER_IN_SYNC,
+        2,
+        H,
+        topics(topics_known_by_broker={1: 9, 2: 9}),
+        "waiting for broker 3 to answer Metadata",
+    ),
+    (
+        conditions.BROKER_IN_SYNC,
+        2,
+        H,
+        topics(live_broker_ids=frozenset({1, 3})),
+        "waiting for broker 2 to be known to all brokers: 2 of 3 are",
+    ),
+    (
+        conditions.BROKER_IN_SYNC,
+        2,
+        H,
+        topics(offline_count=1, offline=("a-0",)),
+        "waiting for 1 offline partitions: a-0",
+    ),
     (conditions.BROKER_IN_SYNC, 2, H, part(topics=WHY), "waiting for the partitions' state: a test did not read it"),
     (conditions.METADATA_COPIED, None, P, part(), "waiting for broker 1, 2, 3 to run in migration mode: 0 of 3 do"),
     (
@@ -116,7 +200,13 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         gauges(103, zk_migration_state=ZkMigrationState.PRE_MIGRATION),
         "waiting for ZkMigrationState 1 (MIGRATION): 2 of 3 show it; controller 103 shows 2 (PRE_MIGRATION)",
     ),
-    (conditions.METADATA_COPIED, None, H, gauges(101, migrating_zk_broker_count=2), "waiting for MigratingZkBrokerCount 3: active controller 101 shows 2"),
+    (
+        conditions.METADATA_COPIED,
+        None,
+        H,
+        gauges(101, migrating_zk_broker_count=2),
+        "waiting for MigratingZkBrokerCount 3: active controller 101 shows 2",
+    ),
     (
         conditions.METADATA_COPIED,
         None,
@@ -124,9 +214,27 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         part(topics_apart=apart(only_in_zookeeper=["a"])),
         "waiting for all topics: the quorum lacks topic a (the quorum has 8 topics, ZooKeeper 9)",
     ),
-    (conditions.METADATA_COPIED, None, H, zookeeper(controller=ControllerZnode(1, -1)), "/controller names 1, the quorum's leader is 101"),
-    (conditions.METADATA_COPIED, None, H, zookeeper(migration=MigrationZnode(998, 102, 4, 4)), "/migration names 102, the quorum's leader is 101"),
-    (conditions.METADATA_COPIED, None, H, topics(under_replicated_count=3), "waiting for 3 under-replicated and 0 offline partitions"),
+    (
+        conditions.METADATA_COPIED,
+        None,
+        H,
+        zookeeper(controller=ControllerZnode(1, -1)),
+        "/controller names 1, the quorum's leader is 101",
+    ),
+    (
+        conditions.METADATA_COPIED,
+        None,
+        H,
+        zookeeper(migration=MigrationZnode(998, 102, 4, 4)),
+        "/migration names 102, the quorum's leader is 101",
+    ),
+    (
+        conditions.METADATA_COPIED,
+        None,
+        H,
+        topics(under_replicated_count=3),
+        "waiting for 3 under-replicated and 0 offline partitions",
+    ),
     (
         conditions.METADATA_COPIED,
         None,
@@ -146,8 +254,16 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
 
 
 @pytest.mark.parametrize(("condition", "node_id", "phase", "spoil", "message"), WAITING)
-def test_names_who_or_what_is_missing(condition: Condition, node_id: int | None, phase: Phase, spoil: Spoil, message: str) -> None:
-    progress = ask(condition, phase, spoil, node_id=node_id, spoilt_before=condition in (conditions.METADATA_COPIED, conditions.BROKER_IN_SYNC))
+def test_names_who_or_what_is_missing(
+    condition: Condition, node_id: int | None, phase: Phase, spoil: Spoil, message: str
+) -> None:
+    progress = ask(
+        condition,
+        phase,
+        spoil,
+        node_id=node_id,
+        spoilt_before=condition in (conditions.METADATA_COPIED, conditions.BROKER_IN_SYNC),
+    )
     assert progress == Progress(False, message)
 
 
@@ -160,13 +276,21 @@ DOWN = broker(2, running=False, mode=WHY)
 
 
 @pytest.mark.parametrize(
-    "condition", [conditions.BROKER_REGISTERED_AS_MIGRATING, conditions.BROKER_REGISTERED_IN_KRAFT, conditions.BROKER_IN_SYNC, conditions.METADATA_COPIED]
+    "condition",
+    [
+        conditions.BROKER_REGISTERED_AS_MIGRATING,
+        conditions.BROKER_REGISTERED_IN_KRAFT,
+        conditions.BROKER_IN_SYNC,
+        conditions.METADATA_COPIED,
+    ],
 )
 def test_a_broker_whose_process_ended_is_named_and_not_waited_for(condition: Condition) -> None:
     once = ask(condition, H, DOWN, node_id=2)
     assert once == Progress(False, "waiting for broker 2: its port refuses connections")
     twice = ask(condition, H, DOWN, node_id=2, spoilt_before=True)
-    assert twice == Progress(False, "broker 2's process has ended: its port refuses connections; its log says why", hopeless=True)
+    assert twice == Progress(
+        False, "broker 2's process has ended: its port refuses connections; its log says why", hopeless=True
+    )
 
 
 def test_a_controller_whose_process_ended_is_not_waited_for() -> None:
@@ -197,7 +321,11 @@ def test_a_quorum_that_can_never_migrate_is_not_waited_for(spoil: Spoil, message
     assert ask(conditions.QUORUM_READY, P, spoil) == Progress(False, message, hopeless=True)
 
 
-@pytest.mark.parametrize("log", [part(quorum=WHY), with_quorum(migration_state_record=None, metadata_version=None), part()], ids=["unread", "empty", "2"])
+@pytest.mark.parametrize(
+    "log",
+    [part(quorum=WHY), with_quorum(migration_state_record=None, metadata_version=None), part()],
+    ids=["unread", "empty", "2"],
+)
 def test_a_gauge_of_0_alone_is_waited_for(log: Spoil) -> None:
     """A controller shows it until the quorum's first records are committed."""
     progress = ask(conditions.QUORUM_READY, P, both(gauges(101, zk_migration_state=ZkMigrationState.NONE), log))
@@ -220,4 +348,6 @@ def test_a_condition_about_one_node_needs_its_id() -> None:
 
 
 def test_every_condition_can_be_described() -> None:
-    assert {c.describe(2) for c in CONDITIONS.values()} and conditions.BROKER_IN_SYNC.describe(2) == "broker 2 to be in every ISR"
+    assert {c.describe(2) for c in CONDITIONS.values()} and conditions.BROKER_IN_SYNC.describe(
+        2
+    ) == "broker 2 to be in every ISR"

@@ -50,7 +50,9 @@ def test_the_version_is_found_in_either_form() -> None:
 def test_an_unknown_state_is_not_guessed(value: str, problem: str) -> None:
     with pytest.raises(Unreachable, match=problem):
         controller_metrics(
-            parse_prometheus(f"kafka_controller_kafkacontroller_activecontrollercount 1\nkafka_controller_kafkacontroller_zkmigrationstate {value}\n")
+            parse_prometheus(
+                f"kafka_controller_kafkacontroller_activecontrollercount 1\nkafka_controller_kafkacontroller_zkmigrationstate {value}\n"
+            )
         )
 
 

@@ -25,7 +25,9 @@ def run(*, span: CopySpan | None, start_gate: bool = True) -> Run:
     if start_gate:
         seen = observation(Phase.ZOOKEEPER)
         checks = CHECKS.run(seen, SPEC, Phase.ZOOKEEPER, gate="start").results
-        proof = make_proof(Gate.START, seen, SPEC, checks=checks, parity=None, rollback=rollback_plan(Phase.ZOOKEEPER), made_at=BEGAN)
+        proof = make_proof(
+            Gate.START, seen, SPEC, checks=checks, parity=None, rollback=rollback_plan(Phase.ZOOKEEPER), made_at=BEGAN
+        )
         found.write("gate_start.prove", "proven", {"gate": "start", "digest": proof.digest, "proof": proof.to_dict()})
     wait = {"condition": "metadata_copied", "node_id": None, "seconds": 51.2, "error": ""}
     found.write("await_metadata_copy", "reached", {**wait, **copied(with_quorum(copy=span)(observation(Phase.HYBRID)))})
@@ -46,7 +48,9 @@ def test_the_real_length_stands_beside_the_expected_one() -> None:
 
 def test_a_length_that_was_not_read_is_not_made_up() -> None:
     told = account(run(span=None))
-    assert told is not None and told.startswith("How long the metadata's copy took is not known: a snapshot took the place of its records")
+    assert told is not None and told.startswith(
+        "How long the metadata's copy took is not known: a snapshot took the place of its records"
+    )
     assert "the wait for it and for dual writes, 51 s" in told
 
 
@@ -70,5 +74,10 @@ def test_a_run_that_copied_nothing_has_no_account_of_it() -> None:
 def test_evidence_of_an_earlier_version_or_of_any_shape_is_read_without_an_error() -> None:
     old = [record.body for record in forward().records]
     assert (copy_account(old) or "").startswith("How long the metadata's copy took is not known")
-    strange = {"outcome": "reached", "condition": "metadata_copied", "seconds": "x", "copy": {"seconds": 0, "records": None, "began_at": 7}}
+    strange = {
+        "outcome": "reached",
+        "condition": "metadata_copied",
+        "seconds": "x",
+        "copy": {"seconds": 0, "records": None, "began_at": 7},
+    }
     assert (copy_account([strange]) or "").startswith("The metadata's copy took 0.0 s (0 records);"[:-1])

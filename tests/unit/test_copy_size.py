@@ -33,7 +33,9 @@ class World:
 
     def provision(self, node: int) -> dict[str, str]:
         """As the step does: decide, render, write."""
-        rendered = controller_properties(SPEC, SPEC.controller(node), ControllerMode.MIGRATION, also=self.size(node).properties)
+        rendered = controller_properties(
+            SPEC, SPEC.controller(node), ControllerMode.MIGRATION, also=self.size(node).properties
+        )
         self.hosts[node] = replace(self.hosts[node], config=rendered)
         return rendered
 
@@ -54,7 +56,9 @@ def test_the_first_controller_s_size_is_counted_in_zookeeper(world: World, parti
 
 
 @pytest.mark.parametrize(("first", "then"), [(2_000, 1_999), (1_999, 2_000), (2_000, 0), (100, 3_000_000)])
-def test_a_count_that_moves_over_the_border_changes_no_file_and_all_controllers_get_the_same(world: World, first: int, then: int) -> None:
+def test_a_count_that_moves_over_the_border_changes_no_file_and_all_controllers_get_the_same(
+    world: World, first: int, then: int
+) -> None:
     world.seen = tree(partitions=first)(world.seen)
     written = world.provision(101)
     world.seen = tree(partitions=then)(world.seen)
@@ -85,6 +89,8 @@ def test_a_file_that_decides_and_can_not_be_read_is_refused(world: World) -> Non
 
 
 def test_a_finalized_controller_s_file_settles_nothing(world: World) -> None:
-    world.hosts[102] = replace(world.hosts[102], config=controller_properties(SPEC, SPEC.controller(102), ControllerMode.KRAFT))
+    world.hosts[102] = replace(
+        world.hosts[102], config=controller_properties(SPEC, SPEC.controller(102), ControllerMode.KRAFT)
+    )
     world.seen = tree(partitions=5_000)(world.seen)
     assert world.size(101) is LARGE

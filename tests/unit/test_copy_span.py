@@ -42,7 +42,11 @@ def seconds_of(pieces: list[bytes]) -> BrokersAndFeatures:
     return state
 
 
-@pytest.mark.parametrize("pieces", [[b"".join(COPY)], COPY, [b"".join(COPY[:2]), b"".join(COPY[2:])]], ids=["whole", "batch by batch", "in two looks"])
+@pytest.mark.parametrize(
+    "pieces",
+    [[b"".join(COPY)], COPY, [b"".join(COPY[:2]), b"".join(COPY[2:])]],
+    ids=["whole", "batch by batch", "in two looks"],
+)
 def test_from_the_transaction_s_first_record_to_its_last(pieces: list[bytes]) -> None:
     span = seconds_of(pieces).copied.span
     assert span == CopySpan(BEGAN, datetime(2026, 3, 4, 10, 0, 37, 150_000, tzinfo=UTC), 2)
@@ -55,7 +59,9 @@ def test_a_copy_under_way_and_one_that_was_aborted_have_no_span() -> None:
 
 
 def test_the_copy_that_came_after_an_aborted_one_is_the_one_that_counts() -> None:
-    span = seconds_of([at(0, 1, BEGIN), at(2, 2, ABORT), at(10, 3, BEGIN), at(11, 4, topic()), at(15, 5, END)]).copied.span
+    span = seconds_of(
+        [at(0, 1, BEGIN), at(2, 2, ABORT), at(10, 3, BEGIN), at(11, 4, topic()), at(15, 5, END)]
+    ).copied.span
     assert span is not None and (span.seconds, span.records) == (5.0, 1)
 
 

@@ -88,7 +88,9 @@ def test_the_heap_that_was_measured_is_asked_for_and_more_where_it_was_not_enoug
 
 
 @given(COUNTS, COUNTS, st.integers(1, 200), st.integers(1, 200))
-def test_neither_more_partitions_nor_more_brokers_ever_need_less_heap(one: int, other: int, here: int, there: int) -> None:
+def test_neither_more_partitions_nor_more_brokers_ever_need_less_heap(
+    one: int, other: int, here: int, there: int
+) -> None:
     (few, many), (small, large) = sorted((one, other)), sorted((here, there))
     assert heap_needed(few, small).mib <= heap_needed(many, large).mib
 
@@ -105,9 +107,13 @@ def test_a_heap_is_given_as_java_takes_it() -> None:
 
 
 @pytest.mark.parametrize(("more", "enough"), [(None, None), (0, True), (-1, False)])
-def test_a_declared_heap_is_compared_and_an_undeclared_one_is_not_taken_for_enough(more: int | None, enough: bool | None) -> None:
+def test_a_declared_heap_is_compared_and_an_undeclared_one_is_not_taken_for_enough(
+    more: int | None, enough: bool | None
+) -> None:
     need = heap_needed(200_000, 30)
-    spec = SPEC.model_copy(update={"controller_heap": None if more is None else f"{need.mib + more}m", "brokers": SPEC.brokers * 10})
+    spec = SPEC.model_copy(
+        update={"controller_heap": None if more is None else f"{need.mib + more}m", "brokers": SPEC.brokers * 10}
+    )
     tuning = tune(spec, 200_000)
     assert tuning.heap_is_enough is enough
     assert f"each controller needs {need}" in tuning.render_heap()
@@ -124,17 +130,25 @@ def test_a_small_cluster_keeps_kafkas_defaults() -> None:
 
 def test_a_large_cluster_gets_what_was_measured() -> None:
     assert size_of(2_000) is LARGE and size_of(2_000_000).properties
-    assert dict(LARGE.properties) == {"zookeeper.metadata.migration.min.batch.size": "5000", "zookeeper.max.in.flight.requests": "200"}
+    assert dict(LARGE.properties) == {
+        "zookeeper.metadata.migration.min.batch.size": "5000",
+        "zookeeper.max.in.flight.requests": "200",
+    }
     assert dict(LARGE.loggers) == {"org.apache.kafka.controller": "WARN", "org.apache.kafka.image": "WARN"}
 
 
 def test_the_plans_lines_say_both_times_every_setting_and_where_the_loggers_are() -> None:
     text = "\n".join(tune(SPEC, 200_000, topics=20_000).render_lines())
     tuned, defaults = estimate(200_000, size_of(200_000).settings), estimate(200_000, Settings.DEFAULTS)
-    assert f"200,000 partitions of 20,000 topics: {tuned} with what is rendered for it, {defaults} with Kafka's defaults" in text
+    assert (
+        f"200,000 partitions of 20,000 topics: {tuned} with what is rendered for it, {defaults} with Kafka's defaults"
+        in text
+    )
     assert all(f"{key}={value}: " in text for key, value in size_of(200_000).properties.items())
     assert "by your hand: the cluster file names no log4j_file" in text
-    named = SPEC.model_copy(update={"controllers": tuple(c.model_copy(update={"log4j_file": f"/etc/{c.id}"}) for c in SPEC.controllers)})
+    named = SPEC.model_copy(
+        update={"controllers": tuple(c.model_copy(update={"log4j_file": f"/etc/{c.id}"}) for c in SPEC.controllers)}
+    )
     assert "in /etc/101, /etc/102, /etc/103, until finalization" in "\n".join(tune(named, 200_000).render_lines())
 
 
@@ -149,7 +163,10 @@ def test_quieting_a_logger_keeps_its_appenders_and_never_makes_it_louder() -> No
         "log4j.logger.org.apache.kafka.controller": "WARN, controllerAppender",
         "log4j.logger.org.apache.kafka.image": "ERROR",
     }
-    assert quieted({}, LARGE) == {"log4j.logger.org.apache.kafka.controller": "WARN", "log4j.logger.org.apache.kafka.image": "WARN"}
+    assert quieted({}, LARGE) == {
+        "log4j.logger.org.apache.kafka.controller": "WARN",
+        "log4j.logger.org.apache.kafka.image": "WARN",
+    }
     assert quieted(own, SMALL) == own
 
 
@@ -179,13 +196,29 @@ public class Ask {
 def test_kafka_3_9_defines_every_property_and_takes_its_value(tmp_path: Path) -> None:
     (tmp_path / "Ask.java").write_text(ASK)
     rendered = {f"{key}={value}" for size in SIZES for key, value in size.properties.items()}
-    command = [str(java()), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jar('kafka_2.13').parent}/*", str(tmp_path / "Ask.java"), *sorted(rendered)]
+    command = [
+        str(java()),
+        "-Xmx128m",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        f"{kafka_jar('kafka_2.13').parent}/*",
+        str(tmp_path / "Ask.java"),
+        *sorted(rendered),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
-    assert {line.partition(" in place of ")[0] for line in said[:-3]} == {each.replace("=", " takes ") for each in rendered}
-    assert {"zookeeper.max.in.flight.requests takes 200 in place of 10", "zookeeper.metadata.migration.min.batch.size takes 5000 in place of 200"} <= {*said}
+    assert {line.partition(" in place of ")[0] for line in said[:-3]} == {
+        each.replace("=", " takes ") for each in rendered
+    }
+    assert {
+        "zookeeper.max.in.flight.requests takes 200 in place of 10",
+        "zookeeper.metadata.migration.min.batch.size takes 5000 in place of 200",
+    } <= {*said}
     assert said[-3:] == [
-        *("org.apache.kafka.controller", "org.apache.kafka.image"),  # the loggers that are quieted are those of these packages
+        *(
+            "org.apache.kafka.controller",
+            "org.apache.kafka.image",
+        ),  # the loggers that are quieted are those of these packages
         "org.apache.kafka.metadata.migration",  # the copy's own lines are not among them
     ]

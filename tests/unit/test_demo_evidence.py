@@ -16,7 +16,14 @@ def test_the_page_holds_what_the_workload_read_back(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(demo, "BUILD", tmp_path)
     airflow = Airflow(tmp_path / "airflow", "127.0.0.1", 1)
     run = "manual__2026-01-02T03:04:05+00:00"
-    first = {"cluster": "lab", "dag": demo.DAG, "run": run, "task": "preflight.checks", "outcome": "checked", "phase": "ZOOKEEPER"}
+    first = {
+        "cluster": "lab",
+        "dag": demo.DAG,
+        "run": run,
+        "task": "preflight.checks",
+        "outcome": "checked",
+        "phase": "ZOOKEEPER",
+    }
     append_record(airflow.home / "kraft-runbook" / "evidence", run_name(demo.DAG, run), first)
     page = demo.write_evidence(airflow, SPEC, run, {"acknowledged": 114188, "lost": 0, "duplicated": 0})
     text = page.read_text()

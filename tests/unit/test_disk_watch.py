@@ -56,7 +56,11 @@ def looks(readings: list[Hosts], *found: Hosts, seen: ClusterObservation = SEEN)
 def test_a_file_without_the_flag_counts_at_once_and_names_the_controller(readings: list[Hosts]) -> None:
     each, _ = looks(readings, FINE, UNFLAGGED, FINE)
     assert each[0] == []
-    assert len(each[1]) == 1 and "in controller 102's file" in each[1][0] and "zookeeper.metadata.migration.enable is missing" in each[1][0]
+    assert (
+        len(each[1]) == 1
+        and "in controller 102's file" in each[1][0]
+        and "zookeeper.metadata.migration.enable is missing" in each[1][0]
+    )
 
 
 def test_a_file_that_can_not_be_read_counts_when_it_stays_so(readings: list[Hosts]) -> None:
@@ -99,7 +103,9 @@ def test_a_look_never_waits_and_readings_lie_a_minute_apart(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("fails", [StepFailed("no room", way_out="make room")])
-def test_a_run_of_ansible_that_breaks_off_is_unread_not_fine(monkeypatch: pytest.MonkeyPatch, fails: StepFailed) -> None:
+def test_a_run_of_ansible_that_breaks_off_is_unread_not_fine(
+    monkeypatch: pytest.MonkeyPatch, fails: StepFailed
+) -> None:
     def broken(*_: object, **__: object) -> Callable[[], None]:
         raise fails
 

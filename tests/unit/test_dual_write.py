@@ -30,7 +30,13 @@ class Migration:
         found = next(self._next)
         if found is None:
             return None
-        fields = {"version": 0, "kraft_metadata_offset": found, "kraft_controller_id": 101, "kraft_metadata_epoch": 1, "kraft_controller_epoch": 1}
+        fields = {
+            "version": 0,
+            "kraft_metadata_offset": found,
+            "kraft_controller_id": 101,
+            "kraft_metadata_epoch": 1,
+            "kraft_controller_epoch": 1,
+        }
         return Znode(path, found if isinstance(found, bytes) else json.dumps(fields).encode(), 0, 0, 0, 0, 0)
 
 
@@ -51,7 +57,10 @@ def a_quorum_at_900(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_frozen_migration_offset_withholds_the_proof_and_says_how_it_is_cured() -> None:
     with pytest.raises(NoProof) as raised:
         require_movement(reader(5), SPEC, since=5, secrets=no_secret)
-    assert raised.value.problem == "dual write stands still: /migration stays at offset 5 while the metadata log has reached 899"
+    assert (
+        raised.value.problem
+        == "dual write stands still: /migration stays at offset 5 while the metadata log has reached 899"
+    )
     assert "restart the active controller" in raised.value.way_out
 
 
@@ -60,7 +69,11 @@ def test_an_offset_that_moves_is_alive() -> None:
 
 
 def test_a_migration_that_names_no_offset_proves_nothing() -> None:
-    for found, problem in ((None, "/migration is missing"), (-1, "/migration is blank"), (b"{}", "/migration can't be read: /migration lacks a field")):
+    for found, problem in (
+        (None, "/migration is missing"),
+        (-1, "/migration is blank"),
+        (b"{}", "/migration can't be read: /migration lacks a field"),
+    ):
         with pytest.raises(NoProof, match=problem):
             read_migration(reader(found))
 
@@ -78,12 +91,16 @@ class Clock:
         self.now += seconds
 
 
-def waited(monkeypatch: pytest.MonkeyPatch, *offsets: int | bytes | None, earlier: ClusterObservation | None = None) -> float:
+def waited(
+    monkeypatch: pytest.MonkeyPatch, *offsets: int | bytes | None, earlier: ClusterObservation | None = None
+) -> float:
     """Seconds that ``await_movement`` waits at most three, after a look at offset 5 with records up to 6 committed."""
     clock = Clock()
     monkeypatch.setattr(dual_write, "time", clock)
     monkeypatch.setattr(dual_write, "ZookeeperReader", lambda *_, **__: nullcontext(reader(*offsets)))
-    seen = earlier or both(zookeeper(migration=MigrationZnode(5, 101, 1, 1)), with_quorum(high_watermark=7))(observation(Phase.DUAL_WRITE))
+    seen = earlier or both(zookeeper(migration=MigrationZnode(5, 101, 1, 1)), with_quorum(high_watermark=7))(
+        observation(Phase.DUAL_WRITE)
+    )
     await_movement(SPEC, seen, secrets=no_secret, within=3.0)
     return clock.now
 
@@ -95,7 +112,9 @@ def test_a_look_waits_until_the_offset_has_moved_up_to_what_was_committed(monkey
 
 
 @pytest.mark.parametrize("offsets", [(5,), (4,), (None,), (b"{}",), (-1,)])
-def test_a_look_waits_its_whole_time_where_nothing_moves(monkeypatch: pytest.MonkeyPatch, offsets: tuple[int | bytes | None, ...]) -> None:
+def test_a_look_waits_its_whole_time_where_nothing_moves(
+    monkeypatch: pytest.MonkeyPatch, offsets: tuple[int | bytes | None, ...]
+) -> None:
     assert waited(monkeypatch, *offsets) == 3.0
 
 

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from observations import NOW, SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part, topics, with_quorum
+from observations import (
+    NOW,
+    SPEC,
+    WHY,
+    Spoil,
+    a_controller,
+    both,
+    broker,
+    gauges,
+    observation,
+    part,
+    topics,
+    with_quorum,
+)
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, ZkMigrationState
 from kraft_runbook.migration.explain import explain
@@ -117,12 +130,18 @@ PLANNED_FROM = {
 def _every_broker_is_registered(seen: ClusterObservation) -> ClusterObservation:
     quorum = observation(Phase.HYBRID).quorum
     assert not isinstance(quorum, Unread)
-    return both(with_quorum(registrations=quorum.registrations), *(broker(i, mode=BrokerMode.HYBRID) for i in BROKERS))(seen)
+    return both(with_quorum(registrations=quorum.registrations), *(broker(i, mode=BrokerMode.HYBRID) for i in BROKERS))(
+        seen
+    )
 
 
 WAITS: dict[str, tuple[Phase, list[Spoil], tuple[str, ...]]] = {
     "ZOOKEEPER": (Phase.ZOOKEEPER, [], ("an operator: preflight, then the start gate",)),
-    "PRE_MIGRATION, the quorum is not whole": (Phase.PRE_MIGRATION, [a_controller(103, running=False)], ("controller 103: its port refuses connections",)),
+    "PRE_MIGRATION, the quorum is not whole": (
+        Phase.PRE_MIGRATION,
+        [a_controller(103, running=False)],
+        ("controller 103: its port refuses connections",),
+    ),
     "PRE_MIGRATION, no broker is rolled": (
         Phase.PRE_MIGRATION,
         [],
@@ -136,7 +155,11 @@ WAITS: dict[str, tuple[Phase, list[Spoil], tuple[str, ...]]] = {
             "controller 103 shows 2 (PRE_MIGRATION)",
         ),
     ),
-    "HYBRID, the copy is not seen to flow": (Phase.HYBRID, [topics(under_replicated_count=4)], ("4 under-replicated and 0 offline partitions",)),
+    "HYBRID, the copy is not seen to flow": (
+        Phase.HYBRID,
+        [topics(under_replicated_count=4)],
+        ("4 under-replicated and 0 offline partitions",),
+    ),
     "HYBRID, a broker has ended": (
         Phase.HYBRID,
         [broker(1, running=False, mode=BrokerMode.HYBRID)],
@@ -179,7 +202,10 @@ def test_each_step_is_past_in_these_phases() -> None:
 
 
 def test_each_phase_has_these_steps_forward_and_back() -> None:
-    found = {phase.value: ([edge.step for edge in TABLE.forward_from(phase)], [edge.step for edge in TABLE.back_from(phase)]) for phase in Phase}
+    found = {
+        phase.value: ([edge.step for edge in TABLE.forward_from(phase)], [edge.step for edge in TABLE.back_from(phase)])
+        for phase in Phase
+    }
     assert found == NEXT
 
 
@@ -204,11 +230,21 @@ def test_each_step_needs_the_signature_of_this_gate() -> None:
 
 
 def test_each_gate_is_behind_in_these_phases() -> None:
-    assert {gate.value: [phase.value for phase in KNOWN if is_behind(gate, observation(phase))] for gate in Gate} == BEHIND
+    assert {
+        gate.value: [phase.value for phase in KNOWN if is_behind(gate, observation(phase))] for gate in Gate
+    } == BEHIND
 
 
 def _proof(gate: Gate) -> Proof:
-    return make_proof(gate, observation(Phase.HYBRID), SPEC, checks=(FINE,), parity=None, rollback=rollback_plan(Phase.HYBRID), made_at=NOW)
+    return make_proof(
+        gate,
+        observation(Phase.HYBRID),
+        SPEC,
+        checks=(FINE,),
+        parity=None,
+        rollback=rollback_plan(Phase.HYBRID),
+        made_at=NOW,
+    )
 
 
 def test_the_gates_behind_the_copy_need_parity() -> None:
@@ -229,7 +265,10 @@ def test_each_gate_says_what_approving_does(gate: Gate) -> None:
 
 def test_each_step_is_planned_with_these_gates_waits_and_proofs() -> None:
     plan = make_plan(observation(Phase.ZOOKEEPER), SPEC)
-    assert {step.step.value: [each.does if each.node_id is None else each.node_id for each in step.actions] for step in plan.steps} == PLANNED
+    assert {
+        step.step.value: [each.does if each.node_id is None else each.node_id for each in step.actions]
+        for step in plan.steps
+    } == PLANNED
 
 
 def test_each_phase_has_these_steps_before_it_and_the_copy_until_it_is_made() -> None:

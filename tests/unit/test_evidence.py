@@ -50,7 +50,10 @@ def test_appending_keeps_what_is_there_and_reads_it_back(tmp_path: Path) -> None
 
 
 def test_two_writers_of_one_run_do_not_break_the_chain(tmp_path: Path) -> None:
-    threads = [threading.Thread(target=lambda w=w: [append_record(tmp_path, "run", {"w": w, "n": n}) for n in range(20)]) for w in range(4)]  # type: ignore[misc]
+    threads = [
+        threading.Thread(target=lambda w=w: [append_record(tmp_path, "run", {"w": w, "n": n}) for n in range(20)])
+        for w in range(4)
+    ]  # type: ignore[misc]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -42,7 +42,9 @@ def lines(evidence: Path) -> list[str]:
     return (evidence / f"{NAME}.jsonl").read_text().splitlines(keepends=True)
 
 
-@pytest.mark.parametrize("name", [NAME, "manual__2026-03-04T09:58:12+00:00", "zk_to_kraft_migration__lab/manual__2026-03-04T09:58:12+00:00"])
+@pytest.mark.parametrize(
+    "name", [NAME, "manual__2026-03-04T09:58:12+00:00", "zk_to_kraft_migration__lab/manual__2026-03-04T09:58:12+00:00"]
+)
 def test_a_whole_run_is_shown_under_its_name_here_and_in_airflow(run: Run, evidence: Path, name: str) -> None:
     code, out, _ = run("--run", name, "--directory", evidence)
     assert code == 0
@@ -112,7 +114,11 @@ def test_json_fits_its_schema_with_and_without_a_run(run: Run, evidence: Path) -
 
 
 def test_what_is_not_there_is_an_error_with_a_way_out(run: Run, evidence: Path) -> None:
-    for arguments in (("--run", "nope", "--directory", evidence), ("--directory", evidence / "nowhere"), ("--run", "x", "--directory", evidence / "nowhere")):
+    for arguments in (
+        ("--run", "nope", "--directory", evidence),
+        ("--directory", evidence / "nowhere"),
+        ("--run", "x", "--directory", evidence / "nowhere"),
+    ):
         code, out, err = run(*arguments)
         assert (code, out) == (3, "")
         assert "What to do: " in err

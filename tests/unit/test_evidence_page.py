@@ -70,7 +70,15 @@ def test_the_page_needs_no_other_file_and_no_script(run: Run) -> None:
 def test_the_page_says_what_an_auditor_asks() -> None:
     _, page = page_of(forward())
     text = " ".join(page.text.split())
-    for part in ("Succeeded in FINALIZED", "47 records, each as it was written", "by maria", "by jon", "2 ×", "partition state", "nothing lost, nothing twice"):
+    for part in (
+        "Succeeded in FINALIZED",
+        "47 records, each as it was written",
+        "by maria",
+        "by jon",
+        "2 ×",
+        "partition state",
+        "nothing lost, nothing twice",
+    ):
         assert part in text, part
     for record in forward().records:
         assert record.digest in text
@@ -84,7 +92,16 @@ def test_a_hostile_text_stays_a_text_wherever_it_stands() -> None:
     run.gate(Gate.START, Phase.ZOOKEEPER, None, thinks=1, by=HOSTILE)
     run.write("g", "rejected", {"gate": HOSTILE, "digest": HOSTILE, "by": HOSTILE})
     run.write("n", "played", {"step": HOSTILE, "node_id": 1, "changed": [HOSTILE], "seconds": 1})
-    run.write("p", "compared", {"verdict": HOSTILE, "digest": HOSTILE, "counts": [{"kind": HOSTILE, "both": 1}], "obstacles": [{"problem": HOSTILE}]})
+    run.write(
+        "p",
+        "compared",
+        {
+            "verdict": HOSTILE,
+            "digest": HOSTILE,
+            "counts": [{"kind": HOSTILE, "both": 1}],
+            "obstacles": [{"problem": HOSTILE}],
+        },
+    )
     run.write("w", "workload", {HOSTILE: HOSTILE})
     run.write("closing_report", "closed", {"phase": HOSTILE, "failed": [HOSTILE]})
     html, page = page_of(run, anchor=HOSTILE)

@@ -32,7 +32,11 @@ def resealed(records: list[EvidenceRecord], place: int, **changes: object) -> li
 
 def test_a_whole_run_says_who_ran_it_when_and_how_it_ended() -> None:
     report = read(forward())
-    assert (report.cluster, report.dag, report.run_id) == ("lab", "zk_to_kraft_migration__lab", "manual__2026-03-04T09:58:12+00:00")
+    assert (report.cluster, report.dag, report.run_id) == (
+        "lab",
+        "zk_to_kraft_migration__lab",
+        "manual__2026-03-04T09:58:12+00:00",
+    )
     assert report.began == START
     assert (report.outcome, report.good) == ("succeeded in FINALIZED", True)
     assert report.chain.problem is None
@@ -60,7 +64,9 @@ def test_each_gate_has_its_approver_and_a_proof_whose_digest_fits() -> None:
 def test_an_answer_is_dated_when_it_was_given_not_when_it_was_written_down() -> None:
     run = forward()
     written = next(r for r in run.records if r.body["outcome"] == "approved")
-    assert read(run).gates[0].answers[0].at.isoformat() == str(written.body["answered_at"]).replace(" ", "T") != written.at
+    assert (
+        read(run).gates[0].answers[0].at.isoformat() == str(written.body["answered_at"]).replace(" ", "T") != written.at
+    )
 
 
 def test_a_proof_that_was_changed_shows_even_in_a_chain_that_was_sealed_anew() -> None:
@@ -113,11 +119,19 @@ def test_restarts_are_counted_by_what_was_stopped_not_by_what_was_played() -> No
 
 
 @pytest.mark.parametrize(
-    ("said", "counted"), [({"restarted": True}, 1), ({"restarted": False}, 0), ({}, 1)], ids=["restarted", "not restarted", "older record"]
+    ("said", "counted"),
+    [({"restarted": True}, 1), ({"restarted": False}, 0), ({}, 1)],
+    ids=["restarted", "not restarted", "older record"],
 )
-def test_a_restart_is_what_the_playbook_reported_as_one_and_an_older_record_has_its_task(said: dict[str, bool], counted: int) -> None:
+def test_a_restart_is_what_the_playbook_reported_as_one_and_an_older_record_has_its_task(
+    said: dict[str, bool], counted: int
+) -> None:
     run = Run()
-    run.write("roll.broker_1.restart", "played", {"node_id": 1, "step": "roll", "changed": [STOPPED_OUTDATED], "seconds": 3.0, **said})
+    run.write(
+        "roll.broker_1.restart",
+        "played",
+        {"node_id": 1, "step": "roll", "changed": [STOPPED_OUTDATED], "seconds": 3.0, **said},
+    )
     assert [node.restarts for node in read(run).nodes] == [counted]
 
 
@@ -130,15 +144,34 @@ def test_a_failure_has_its_reason_and_when_it_was_overcome() -> None:
 
 def test_leaving_kraft_shows_its_moments_before_and_after_the_fence() -> None:
     (window,) = read(back()).windows
-    assert (window.window_seconds, window.migration_offset, window.high_watermark, window.touched_keys) == (1.42, 755, 756, 31)
-    assert [(m.name, m.seconds) for m in window.moments][:4] == [("ready", -3.1), ("caught_up", -0.2), ("fenced", 0.0), ("drained", 0.31)]
+    assert (window.window_seconds, window.migration_offset, window.high_watermark, window.touched_keys) == (
+        1.42,
+        755,
+        756,
+        31,
+    )
+    assert [(m.name, m.seconds) for m in window.moments][:4] == [
+        ("ready", -3.1),
+        ("caught_up", -0.2),
+        ("fenced", 0.0),
+        ("drained", 0.31),
+    ]
     assert window.moments[-1].name == "known"
     assert window.raised == ("orders-1 (version 7, epoch 11)",)
 
 
 def test_leaving_kraft_says_what_rests_on_a_persons_word_and_on_the_logs_alone() -> None:
     run = Run("zk_to_kraft_rollback__lab")
-    run.write("leave_kraft", "left_kraft", {"phase": "UNKNOWN", "window_seconds": None, "gone": [103], "logs_read": ["controller 101: migration states 2"]})
+    run.write(
+        "leave_kraft",
+        "left_kraft",
+        {
+            "phase": "UNKNOWN",
+            "window_seconds": None,
+            "gone": [103],
+            "logs_read": ["controller 101: migration states 2"],
+        },
+    )
     shown = "\n".join(entry.summary for entry in read(run).entries)
     assert "controller 103 counted as stopped on the operator's word" in shown
     assert "the copy was never committed: controller 101: migration states 2" in shown
@@ -154,7 +187,9 @@ def test_leaving_kraft_says_what_rests_on_a_persons_word_and_on_the_logs_alone()
         ({}, None),
     ],
 )
-def test_a_workload_is_fine_only_where_something_was_acknowledged_and_all_of_it_was_found(figures: dict[str, object], good: bool | None) -> None:
+def test_a_workload_is_fine_only_where_something_was_acknowledged_and_all_of_it_was_found(
+    figures: dict[str, object], good: bool | None
+) -> None:
     run = Run()
     run.write("workload", "workload", figures)
     assert read(run).workloads[0].good is good
@@ -167,10 +202,16 @@ def test_a_workload_is_fine_only_where_something_was_acknowledged_and_all_of_it_
         ([{"phase": "HYBRID", "succeeded": False, "failed": ["a.b"]}], "stopped in HYBRID; failed: a.b", False),
         ([{"phase": "HYBRID", "succeeded": False, "failed": []}], "stopped in HYBRID", False),
         ([{"phase": "HYBRID", "failed": []}], "closed in HYBRID", None),
-        ([{"phase": "HYBRID", "failed": ["a"]}, {"phase": "FINALIZED", "succeeded": True, "failed": []}], "succeeded in FINALIZED", True),
+        (
+            [{"phase": "HYBRID", "failed": ["a"]}, {"phase": "FINALIZED", "succeeded": True, "failed": []}],
+            "succeeded in FINALIZED",
+            True,
+        ),
     ],
 )
-def test_the_last_closing_report_says_how_a_run_ended(closings: list[dict[str, object]], outcome: str, good: bool | None) -> None:
+def test_the_last_closing_report_says_how_a_run_ended(
+    closings: list[dict[str, object]], outcome: str, good: bool | None
+) -> None:
     run = Run()
     run.write("preflight.checks", "checked", {"phase": "ZOOKEEPER"})
     for closing in closings:
@@ -214,7 +255,10 @@ def test_a_tail_that_was_cut_off_shows_only_by_a_digest_that_was_noted_elsewhere
     ("said", "reason"),
     [
         ({"possible": True, "why": "dual write lasts", "threats": []}, None),
-        ({"possible": True, "why": "dual write lasts", "threats": ["KRB-DW-001"]}, "the way back is about to be closed; KRB-DW-001"),
+        (
+            {"possible": True, "why": "dual write lasts", "threats": ["KRB-DW-001"]},
+            "the way back is about to be closed; KRB-DW-001",
+        ),
         ({"possible": False, "why": "it is final", "threats": []}, "the way back is closed: it is final"),
         ({}, "the way back is closed: "),
     ],
@@ -229,7 +273,11 @@ def test_every_record_of_a_run_before_it_had_more_in_it_can_still_be_read() -> N
     run = Run()
     run.write("gate_start.prove", "proven", {"gate": "start", "digest": "a" * 64, "phase": "ZOOKEEPER", "parity": None})
     run.write("gate_start.approve", "approved", {"gate": "start", "digest": "a" * 64, "by": "operator"})
-    run.write("roll.broker_1.restart", "played", {"step": "roll_brokers_to_hybrid", "node_id": 1, "changed": [STOPPED_OUTDATED], "seconds": 6.9})
+    run.write(
+        "roll.broker_1.restart",
+        "played",
+        {"step": "roll_brokers_to_hybrid", "node_id": 1, "changed": [STOPPED_OUTDATED], "seconds": 6.9},
+    )
     run.write("parity", "compared", {"verdict": "MATCH", "digest": "b" * 64, "offset": 5, "report": "parity.json"})
     report = read(run)
     assert report.gates[0].genuine is None and report.gates[0].answers[0].by == "operator"
@@ -237,12 +285,57 @@ def test_every_record_of_a_run_before_it_had_more_in_it_can_still_be_read() -> N
     assert report.parity[0].genuine is None
 
 
-ODD = ["x", 5, None, [], {}, [None], [[]], True, float("nan"), float("inf"), 10**400, "2026-01-01", "9999-12-31T23:59:59-12:00", "\ud800\x1b[2J"]
-KEYS = ("phase", "step", "node_id", "changed", "seconds", "began_at", "ended_at", "gate", "digest", "proof", "by", "counts", "verdict", "error", "checks")
+ODD = [
+    "x",
+    5,
+    None,
+    [],
+    {},
+    [None],
+    [[]],
+    True,
+    float("nan"),
+    float("inf"),
+    10**400,
+    "2026-01-01",
+    "9999-12-31T23:59:59-12:00",
+    "\ud800\x1b[2J",
+]
+KEYS = (
+    "phase",
+    "step",
+    "node_id",
+    "changed",
+    "seconds",
+    "began_at",
+    "ended_at",
+    "gate",
+    "digest",
+    "proof",
+    "by",
+    "counts",
+    "verdict",
+    "error",
+    "checks",
+)
 
 
 @pytest.mark.parametrize(
-    "outcome", ["checked", "proven", "approved", "rejected", "confirmed", "played", "reached", "compared", "closed", "left_kraft", "workload", 7]
+    "outcome",
+    [
+        "checked",
+        "proven",
+        "approved",
+        "rejected",
+        "confirmed",
+        "played",
+        "reached",
+        "compared",
+        "closed",
+        "left_kraft",
+        "workload",
+        7,
+    ],
 )
 @pytest.mark.parametrize("odd", ODD, ids=lambda v: repr(v)[:20])
 def test_a_body_of_any_shape_is_shown_and_breaks_nothing(outcome: object, odd: object) -> None:

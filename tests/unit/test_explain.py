@@ -3,7 +3,24 @@
 from __future__ import annotations
 
 import pytest
-from observations import SPEC, WHY, Spoil, a_controller, apart, both, broker, gauges, later, observation, on_host, part, topics, tree, with_quorum, zookeeper
+from observations import (
+    SPEC,
+    WHY,
+    Spoil,
+    a_controller,
+    apart,
+    both,
+    broker,
+    gauges,
+    later,
+    observation,
+    on_host,
+    part,
+    topics,
+    tree,
+    with_quorum,
+    zookeeper,
+)
 
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import (
@@ -35,12 +52,24 @@ from kraft_runbook.migration.transitions import Step
             "roll_brokers_to_hybrid",
             "deprovision_controllers",
         ),
-        (Phase.HYBRID, ("an operator: the dual_write gate, then the brokers' roll into KRaft mode",), "roll_brokers_to_kraft", "leave_kraft"),
-        (Phase.DUAL_WRITE, ("an operator: the finalize gate, after the soak",), "finalize_controllers", "roll_brokers_back_to_hybrid"),
+        (
+            Phase.HYBRID,
+            ("an operator: the dual_write gate, then the brokers' roll into KRaft mode",),
+            "roll_brokers_to_kraft",
+            "leave_kraft",
+        ),
+        (
+            Phase.DUAL_WRITE,
+            ("an operator: the finalize gate, after the soak",),
+            "finalize_controllers",
+            "roll_brokers_back_to_hybrid",
+        ),
         (Phase.FINALIZED, (), None, None),
     ],
 )
-def test_says_what_is_waited_for_and_what_can_be_done(phase: Phase, waits_for: tuple[str, ...], forward: str | None, back: str | None) -> None:
+def test_says_what_is_waited_for_and_what_can_be_done(
+    phase: Phase, waits_for: tuple[str, ...], forward: str | None, back: str | None
+) -> None:
     told = explain(observation(phase), SPEC)
     assert told.phase is phase
     assert told.waits_for == waits_for
@@ -58,19 +87,27 @@ def test_finalizing_is_not_offered_while_a_broker_is_in_migration_mode() -> None
 @pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE])
 def test_no_step_is_offered_that_would_be_refused_while_a_broker_is_down(phase: Phase) -> None:
     told = explain(broker(2, running=False)(observation(phase)), SPEC)
-    assert told.forward == ("start broker 2 first, its log says why it ended: no other broker is restarted while one is down",)
+    assert told.forward == (
+        "start broker 2 first, its log says why it ended: no other broker is restarted while one is down",
+    )
 
 
 @pytest.mark.parametrize("phase", [Phase.PRE_MIGRATION, Phase.HYBRID])
 def test_a_controller_without_the_flag_is_what_is_waited_for(phase: Phase) -> None:
     told = explain(a_controller(102, mode=ControllerMode.KRAFT)(observation(phase)), SPEC)
-    assert told.waits_for == ("an operator: restart controller 102 with the migration flag before it is elected, or the migration is final",)
+    assert told.waits_for == (
+        "an operator: restart controller 102 with the migration flag before it is elected, or the migration is final",
+    )
 
 
 def test_a_premature_finalization_is_told_with_the_only_way_that_is_left() -> None:
     seen = broker(1, mode=BrokerMode.HYBRID)(broker(2, mode=BrokerMode.HYBRID)(observation(Phase.FINALIZED)))
     told = explain(seen, SPEC)
-    assert "made final too early" in told.means and "broker 1, 2 is not in KRaft mode" in told.means and "may be decommissioned" not in told.means
+    assert (
+        "made final too early" in told.means
+        and "broker 1, 2 is not in KRaft mode" in told.means
+        and "may be decommissioned" not in told.means
+    )
     assert told.forward == (
         "restart broker 1, 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart in migration mode before that",
     )
@@ -80,10 +117,14 @@ def test_a_premature_finalization_is_told_with_the_only_way_that_is_left() -> No
 
 
 def test_without_a_majority_every_controller_that_is_down_is_named_and_no_step_is_offered() -> None:
-    seen = both(a_controller(101, running=False), a_controller(103, running=False), part(quorum=WHY))(observation(Phase.HYBRID))
+    seen = both(a_controller(101, running=False), a_controller(103, running=False), part(quorum=WHY))(
+        observation(Phase.HYBRID)
+    )
     told = explain(seen, SPEC)
     assert "no quorum of controllers leads" in told.means
-    assert told.waits_for[0].startswith("a majority of the controllers: controller 101, 103 does not run; /controller is held by KRaft controller")
+    assert told.waits_for[0].startswith(
+        "a majority of the controllers: controller 101, 103 does not run; /controller is held by KRaft controller"
+    )
     assert told.forward[0].startswith("start controller 101, 103 with the configuration that it has")
     assert told.back[0].startswith("restore_quorum")
 
@@ -113,10 +154,14 @@ def test_a_controller_that_hangs_is_named_though_its_port_is_open_and_no_step_is
     assert told.waits_for[0] == "controller 103 to answer: the port accepts connections, and nothing comes back"
     assert [each.partition(":")[0] for each in told.forward] == ["look at controller 103 first"]
     once = explain(seen, SPEC, earlier=observation(phase))
-    assert not [each for each in (*once.waits_for, *once.forward) if "to answer" in each or "look at" in each], "it answered a moment ago"
+    assert not [each for each in (*once.waits_for, *once.forward) if "to answer" in each or "look at" in each], (
+        "it answered a moment ago"
+    )
 
 
-@pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED])
+@pytest.mark.parametrize(
+    "phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED]
+)
 def test_a_broker_that_hangs_is_named_though_the_quorum_still_tells_its_mode(phase: Phase) -> None:
     told = explain(broker(2, metrics=WHY, silent=True)(observation(phase)), SPEC)
     assert told.waits_for[0] == "broker 2 to answer: the port accepts connections, and nothing comes back"
@@ -124,14 +169,21 @@ def test_a_broker_that_hangs_is_named_though_the_quorum_still_tells_its_mode(pha
 
 
 def test_a_node_that_could_not_be_read_but_refused_or_answered_does_not_hang() -> None:
-    seen = both(broker(2, mode=WHY, metrics=WHY), a_controller(103, mode=WHY, metrics=WHY))(observation(Phase.DUAL_WRITE))
+    seen = both(broker(2, mode=WHY, metrics=WHY), a_controller(103, mode=WHY, metrics=WHY))(
+        observation(Phase.DUAL_WRITE)
+    )
     assert not [each for each in explain(seen, SPEC).waits_for if "to answer" in each]
 
 
 def test_a_majority_that_hangs_is_named() -> None:
     hang = {"mode": WHY, "metrics": WHY, "silent": True}
-    told = explain(both(a_controller(101, **hang), a_controller(103, **hang), part(quorum=WHY))(observation(Phase.DUAL_WRITE)), SPEC)
-    assert told.waits_for[0].startswith("a majority of the controllers: controller 101, 103 runs and does not answer; /controller is held by")
+    told = explain(
+        both(a_controller(101, **hang), a_controller(103, **hang), part(quorum=WHY))(observation(Phase.DUAL_WRITE)),
+        SPEC,
+    )
+    assert told.waits_for[0].startswith(
+        "a majority of the controllers: controller 101, 103 runs and does not answer; /controller is held by"
+    )
     assert told.forward[0].startswith("look at controller 101, 103: its process hangs")
 
 
@@ -164,14 +216,18 @@ def test_a_node_that_is_down_after_finalization_is_to_be_started_in_kraft_mode(s
 def test_a_controller_without_the_flag_comes_before_whatever_else_is_wrong(besides: Spoil) -> None:
     """Each other restart may bring the election that makes the migration final."""
     told = explain(both(a_controller(102, mode=ControllerMode.KRAFT), besides)(observation(Phase.HYBRID)), SPEC)
-    assert told.forward[0].startswith("restart controller 102 with the migration flag before it is elected, and no other controller before that")
+    assert told.forward[0].startswith(
+        "restart controller 102 with the migration flag before it is elected, and no other controller before that"
+    )
 
 
 def test_one_controller_that_hangs_hides_no_quorum_from_the_two_others() -> None:
     hang = a_controller(103, mode=WHY, metrics=WHY, silent=True)
     told = explain(both(hang, part(quorum=WHY))(observation(Phase.DUAL_WRITE)), SPEC)
     assert told.phase is Phase.UNKNOWN, "what the log says could not be read"
-    assert "no quorum of controllers leads" not in told.means and not [each for each in told.waits_for if "majority" in each]
+    assert "no quorum of controllers leads" not in told.means and not [
+        each for each in told.waits_for if "majority" in each
+    ]
 
 
 def test_what_could_not_be_read_is_listed_with_its_reason() -> None:
@@ -192,7 +248,11 @@ def test_a_quorum_that_is_not_there_yet_is_not_called_unread() -> None:
         (Phase.DUAL_WRITE, a_controller(102, mode=ControllerMode.KRAFT), "KRB-PRE-048"),
         (Phase.HYBRID, part(topics_apart=apart(only_in_zookeeper=["a"])), "KRB-GATE-004"),
         (Phase.FINALIZED, broker(2, mode=BrokerMode.HYBRID), "KRB-GATE-007"),
-        (Phase.ZOOKEEPER, both(broker(2, mode=BrokerMode.HYBRID), topics(out_of_sync_by_broker={1: 31})), "broker 2 is in migration mode: if that lasts"),
+        (
+            Phase.ZOOKEEPER,
+            both(broker(2, mode=BrokerMode.HYBRID), topics(out_of_sync_by_broker={1: 31})),
+            "broker 2 is in migration mode: if that lasts",
+        ),
     ],
 )
 def test_problems_of_the_phase_are_shown(phase: Phase, spoil: Spoil, fragment: str) -> None:
@@ -204,7 +264,9 @@ def test_problems_of_the_phase_are_shown(phase: Phase, spoil: Spoil, fragment: s
 def test_nothing_is_unknown_that_was_not_asked_for(phase: Phase) -> None:
     """A quick look reads neither each topic's znodes nor the hosts; what is left out is said in one line."""
     no_znodes = zookeeper(tree=Unread("not asked for"), connections=Unread("not asked for"))
-    quick = part(hosts=Unread("not asked for"))(observation(phase) if phase is Phase.KRAFT else no_znodes(observation(phase)))
+    quick = part(hosts=Unread("not asked for"))(
+        observation(phase) if phase is Phase.KRAFT else no_znodes(observation(phase))
+    )
     told = explain(quick, SPEC)
     assert told.problems == () and told.unread == ()
     assert told.not_looked_at.startswith("Not looked at: ") and "the hosts (" in told.not_looked_at
@@ -228,7 +290,11 @@ def without(phase: Phase) -> ClusterObservation:
 @pytest.mark.parametrize(
     ("phase", "means", "back"),
     [
-        (Phase.KRAFT, "The cluster runs in KRaft mode, without ZooKeeper.", "the cluster file names no ZooKeeper to go back to"),
+        (
+            Phase.KRAFT,
+            "The cluster runs in KRaft mode, without ZooKeeper.",
+            "the cluster file names no ZooKeeper to go back to",
+        ),
         (
             Phase.FINALIZED,
             "The migration is final, and the cluster file names no ZooKeeper any more.",
@@ -236,11 +302,19 @@ def without(phase: Phase) -> ClusterObservation:
         ),
     ],
 )
-def test_a_healthy_cluster_without_zookeeper_is_told_how_it_is_and_that_nothing_is_to_be_migrated(phase: Phase, means: str, back: str) -> None:
+def test_a_healthy_cluster_without_zookeeper_is_told_how_it_is_and_that_nothing_is_to_be_migrated(
+    phase: Phase, means: str, back: str
+) -> None:
     told = explain(without(phase), WITHOUT)
     assert (told.phase, told.means) == (phase, f"{means} There is nothing to migrate.")
     assert told.because[1:] == HEALTHY
-    assert (told.waits_for, told.forward, told.back, told.problems, told.unread) == ((), ("nothing is to be migrated",), (), (), ())
+    assert (told.waits_for, told.forward, told.back, told.problems, told.unread) == (
+        (),
+        ("nothing is to be migrated",),
+        (),
+        (),
+        (),
+    )
     assert (told.rollback.possible, told.rollback.why) == (False, back)
 
 
@@ -251,7 +325,11 @@ def test_kafka_4_waits_for_no_gauge_that_it_does_not_have() -> None:
 
 
 def test_without_zookeeper_what_is_down_is_named_controllers_first() -> None:
-    seen = both(a_controller(102, running=False, metrics=WHY), broker(3, running=False), with_quorum(voters=(Voter(101, 1000), Voter(103, 1000))))
+    seen = both(
+        a_controller(102, running=False, metrics=WHY),
+        broker(3, running=False),
+        with_quorum(voters=(Voter(101, 1000), Voter(103, 1000))),
+    )
     told = explain(seen(without(Phase.KRAFT)), WITHOUT)
     assert told.forward == (
         "start controller 102 with the configuration that it has, its log says why it ended",
@@ -268,12 +346,16 @@ def test_without_zookeeper_and_without_a_leader_nothing_can_be_changed() -> None
     told = explain(both(down, part(quorum=WHY))(without(Phase.KRAFT)), WITHOUT)
     assert told.phase is Phase.UNKNOWN
     assert told.means.startswith("No quorum of controllers leads")
-    assert told.forward == ("start controller 101, 102, 103 with the configuration that it has, its log says why it ended",)
+    assert told.forward == (
+        "start controller 101, 102, 103 with the configuration that it has, its log says why it ended",
+    )
     assert "0 of 3 controllers run" in told.because and "3 of 3 brokers run" in told.because
     elected = explain(both(part(quorum=WHY), gauges(101, active=False))(without(Phase.KRAFT)), WITHOUT)
     assert elected.forward[0].startswith("no controller is down: an election is over in seconds")
     late = explain(part(quorum=WHY)(without(Phase.KRAFT)), WITHOUT)
-    assert not late.means.startswith("No quorum") and "election" not in late.forward[0], "a controller's own gauge says that it leads"
+    assert not late.means.startswith("No quorum") and "election" not in late.forward[0], (
+        "a controller's own gauge says that it leads"
+    )
 
 
 @pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE])
@@ -281,13 +363,17 @@ def test_a_file_that_leaves_out_a_zookeeper_in_use_is_what_is_wrong(phase: Phase
     told = explain(without(phase), WITHOUT)
     assert told.phase is Phase.UNKNOWN
     assert told.waits_for == ("an operator: what is named under Seen",)
-    assert told.forward == ("name the ensemble under 'zookeeper' in the cluster file, and look again: every step is refused until then",)
+    assert told.forward == (
+        "name the ensemble under 'zookeeper' in the cluster file, and look again: every step is refused until then",
+    )
     assert told.means == "What was seen does not prove that this cluster does without ZooKeeper, as its file says."
 
 
 def test_without_zookeeper_a_broker_that_was_left_behind_is_restarted_in_kraft_mode() -> None:
     told = explain(broker(2, mode=BrokerMode.HYBRID)(without(Phase.FINALIZED)), WITHOUT)
-    assert told.forward == ("restart broker 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left",)
+    assert told.forward == (
+        "restart broker 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left",
+    )
 
 
 def test_two_looks_tell_that_dual_write_has_died() -> None:
@@ -303,7 +389,15 @@ def test_two_looks_tell_that_dual_write_has_died() -> None:
 @pytest.mark.parametrize(
     ("phase", "steps"),
     [
-        (Phase.ZOOKEEPER, [Step.PROVISION_CONTROLLERS, Step.ROLL_BROKERS_TO_HYBRID, Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS]),
+        (
+            Phase.ZOOKEEPER,
+            [
+                Step.PROVISION_CONTROLLERS,
+                Step.ROLL_BROKERS_TO_HYBRID,
+                Step.ROLL_BROKERS_TO_KRAFT,
+                Step.FINALIZE_CONTROLLERS,
+            ],
+        ),
         (Phase.PRE_MIGRATION, [Step.ROLL_BROKERS_TO_HYBRID, Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS]),
         (Phase.HYBRID, [Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS]),
         (Phase.DUAL_WRITE, [Step.FINALIZE_CONTROLLERS]),
@@ -332,7 +426,12 @@ def test_the_active_controller_is_finalized_last() -> None:
 def test_each_restart_shows_what_changes_in_its_file() -> None:
     plan = make_plan(observation(Phase.HYBRID), SPEC)
     changes = {str(c) for c in next(a for a in plan.steps[0].actions if a.node_id == 2).changes}
-    assert {"- broker.id=2", "+ node.id=2", "+ process.roles=broker", "- zookeeper.metadata.migration.enable=true"} <= changes
+    assert {
+        "- broker.id=2",
+        "+ node.id=2",
+        "+ process.roles=broker",
+        "- zookeeper.metadata.migration.enable=true",
+    } <= changes
 
 
 def test_the_plan_shows_no_secret_and_the_way_back_from_each_step() -> None:
@@ -389,5 +488,10 @@ def test_the_plan_of_a_cluster_without_zookeeper_asks_for_none_though_a_controll
 
 def test_there_is_no_plan_for_an_unknown_phase() -> None:
     with pytest.raises(Refused) as refused:
-        make_plan(with_quorum(migration_state_record=ZkMigrationState.NONE)(part(controllers={})(observation(Phase.DUAL_WRITE))), SPEC)
+        make_plan(
+            with_quorum(migration_state_record=ZkMigrationState.NONE)(
+                part(controllers={})(observation(Phase.DUAL_WRITE))
+            ),
+            SPEC,
+        )
     assert "born in KRaft mode" in refused.value.problem

@@ -32,7 +32,9 @@ END, ABORT = (record(kind) for kind in (RecordType.END_TRANSACTION, RecordType.A
         ((BEGIN, topic(), ABORT, BEGIN, topic(), topic(), END), CopyLog(("begin", "abort", "begin", "end"), 0, 6)),
     ],
 )
-def test_a_copy_that_was_redone_or_is_not_over_is_told_from_one_that_went_through(values: tuple[bytes, ...], expected: CopyLog) -> None:
+def test_a_copy_that_was_redone_or_is_not_over_is_told_from_one_that_went_through(
+    values: tuple[bytes, ...], expected: CopyLog
+) -> None:
     assert copy_log(records(log(*values))) == expected
 
 

@@ -40,7 +40,10 @@ def test_the_python_of_a_spark_job_is_found_and_neither_its_shell_nor_another_py
     job.parent.mkdir(parents=True)
     job.write_text("import time; time.sleep(60)")
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    with subprocess.Popen([sys.executable, str(job)], env=environment) as ours, subprocess.Popen(["sleep", "60", str(job)], env=environment) as other:
+    with (
+        subprocess.Popen([sys.executable, str(job)], env=environment) as ours,
+        subprocess.Popen(["sleep", "60", str(job)], env=environment) as other,
+    ):
         try:
             assert [each.pid for each in spark_processes(tmp_path)] == [ours.pid]
         finally:
@@ -54,6 +57,6 @@ def test_what_is_going_is_given_a_moment() -> None:
 
 
 def test_a_jvm_is_named_by_what_it_runs() -> None:
-    assert Process(1, 0, ("/opt/java", "-Xmx1g", "-cp", "x", "org.apache.spark.deploy.SparkSubmit", "--name", "parity")).what_runs() == (
-        "org.apache.spark.deploy.SparkSubmit --name parity"
-    )
+    assert Process(
+        1, 0, ("/opt/java", "-Xmx1g", "-cp", "x", "org.apache.spark.deploy.SparkSubmit", "--name", "parity")
+    ).what_runs() == ("org.apache.spark.deploy.SparkSubmit --name parity")

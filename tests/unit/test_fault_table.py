@@ -41,7 +41,9 @@ def test_a_case_that_was_not_played_this_time_keeps_its_row_and_its_commit() -> 
 
 
 def test_a_case_that_was_never_played_is_named_and_one_that_is_gone_has_no_row() -> None:
-    gone = PAGE.replace(ENDS, f"| `no_such_case` | t | ZOOKEEPER | went on by itself | 1 | 1 | 1 | 2026-01-02 | abc1234 |\n{ENDS}")
+    gone = PAGE.replace(
+        ENDS, f"| `no_such_case` | t | ZOOKEEPER | went on by itself | 1 | 1 | 1 | 2026-01-02 | abc1234 |\n{ENDS}"
+    )
     page = with_rows(gone, CASES, {})
     assert "not played" in row(page, ONE) and f"Not played: `{ONE}`, `{OTHER}`" in page
     assert "no_such_case" not in page

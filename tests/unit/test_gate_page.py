@@ -21,11 +21,23 @@ from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 FINE = CheckResult("KRB-TEST-001", "all is well", Severity.BLOCKING, Verdict.PASS, "the evidence of it")
 WARNED = CheckResult("KRB-TEST-002", "there is room", Severity.WARNING, Verdict.FAIL, "broker 2 has 1 GiB", "make room")
-UNANSWERED = CheckResult("KRB-TEST-003", "all run", Severity.BLOCKING, Verdict.UNKNOWN, "broker 3 is silent", "look at it")
-MATCH = ParitySummary(
-    ParityVerdict.MATCH, "p" * 64, 1000, (NOW - timedelta(minutes=10)).isoformat(), "**MATCH: 9 facts**\n\n| kind | same |", "parity_in_hybrid"
+UNANSWERED = CheckResult(
+    "KRB-TEST-003", "all run", Severity.BLOCKING, Verdict.UNKNOWN, "broker 3 is silent", "look at it"
 )
-PHASE = {Gate.START: Phase.ZOOKEEPER, Gate.DUAL_WRITE: Phase.HYBRID, Gate.FINALIZE: Phase.DUAL_WRITE, Gate.ROLLBACK: Phase.DUAL_WRITE}
+MATCH = ParitySummary(
+    ParityVerdict.MATCH,
+    "p" * 64,
+    1000,
+    (NOW - timedelta(minutes=10)).isoformat(),
+    "**MATCH: 9 facts**\n\n| kind | same |",
+    "parity_in_hybrid",
+)
+PHASE = {
+    Gate.START: Phase.ZOOKEEPER,
+    Gate.DUAL_WRITE: Phase.HYBRID,
+    Gate.FINALIZE: Phase.DUAL_WRITE,
+    Gate.ROLLBACK: Phase.DUAL_WRITE,
+}
 
 
 def proof(gate, seen=None, checks=(FINE,), **further):
@@ -33,7 +45,9 @@ def proof(gate, seen=None, checks=(FINE,), **further):
     back = way_back(seen, SPEC)
     ahead = what_happens_next(gate, seen, SPEC, steps_back=back.steps)
     parity = MATCH if gate in (Gate.DUAL_WRITE, Gate.FINALIZE) else None
-    return make_proof(gate, seen, SPEC, checks=checks, parity=parity, rollback=back, made_at=NOW, ahead=ahead, **further)
+    return make_proof(
+        gate, seen, SPEC, checks=checks, parity=parity, rollback=back, made_at=NOW, ahead=ahead, **further
+    )
 
 
 def test_what_passes_is_counted_and_the_rest_of_it_stands_elsewhere():
@@ -79,7 +93,10 @@ def test_the_start_gate_says_which_nodes_and_how_long_the_copy_takes():
     page = render_page(proof(Gate.START, seen, checks))
     assert "1. Provision controller 101, 102, 103" in page
     assert "2. Restart broker 1, 2, 3 in migration mode, one by one." in page
-    assert "3. Metadata copy: 44 partitions, less than 1 s expected. While it runs, Kafka handles no topic, leader or ISR change." in page
+    assert (
+        "3. Metadata copy: 44 partitions, less than 1 s expected. While it runs, Kafka handles no topic, leader or ISR change."
+        in page
+    )
 
 
 def test_what_is_done_already_is_not_announced():
@@ -97,7 +114,12 @@ def test_the_finalize_gate_says_that_the_way_back_ends():
 def test_the_rollback_gate_shows_its_steps_once_and_what_it_risks():
     page = render_page(proof(Gate.ROLLBACK))
     assert page.count("leave_kraft") == 1
-    assert page.index("leave_kraft") < page.index("What a rollback risks") < page.index("- Risk: ") < page.index("What is lost")
+    assert (
+        page.index("leave_kraft")
+        < page.index("What a rollback risks")
+        < page.index("- Risk: ")
+        < page.index("What is lost")
+    )
 
 
 def test_who_must_sign_is_said():
@@ -119,9 +141,14 @@ def test_who_must_sign_is_said():
     assert "Signatures: 2 of: anyone whom Airflow lets answer; not ann, who triggered this run" in render_page(made)
 
 
-@pytest.mark.parametrize("evil", ["a|b", "x\n# shout", "[click](http://evil)", "<b>bold</b>", "`code` *loud*", "an _emphasis_ here"])
+@pytest.mark.parametrize(
+    "evil", ["a|b", "x\n# shout", "[click](http://evil)", "<b>bold</b>", "`code` *loud*", "an _emphasis_ here"]
+)
 def test_what_comes_from_the_cluster_is_text_and_no_markup(evil):
     shown = replace(WARNED, evidence=evil)
-    for page in (render_page(proof(Gate.START, checks=(shown,))), render_in_full(proof(Gate.START, checks=(shown, replace(FINE, evidence=evil))))):
+    for page in (
+        render_page(proof(Gate.START, checks=(shown,))),
+        render_in_full(proof(Gate.START, checks=(shown, replace(FINE, evidence=evil)))),
+    ):
         assert evil not in page
         assert "\n# shout" not in page

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import SPEC, broker, controller, observation
 
-from kraft_runbook.cluster.observation import BrokerMode, ControllerState, ControllerZnode, Unread, ZkMigrationState, was_read
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ControllerState,
+    ControllerZnode,
+    Unread,
+    ZkMigrationState,
+    was_read,
+)
 from kraft_runbook.cluster.spec_parts import Approvals
 from kraft_runbook.evidence.record import make_record
 from kraft_runbook.migration.checks.catalogue import CHECKS
@@ -38,7 +45,9 @@ def approvals(**what):
 
 def proof_of(seen, gate=Gate.DUAL_WRITE, checks=(FINE,), parity=MATCH, spec=ANYONE, **further) -> Proof:
     parity = parity if gate in (Gate.DUAL_WRITE, Gate.FINALIZE) else None
-    return make_proof(gate, seen, spec, checks=checks, parity=parity, rollback=rollback_plan(Phase.HYBRID), made_at=NOW, **further)
+    return make_proof(
+        gate, seen, spec, checks=checks, parity=parity, rollback=rollback_plan(Phase.HYBRID), made_at=NOW, **further
+    )
 
 
 class Journal:
@@ -64,7 +73,12 @@ class Journal:
         return self._of_gate(task, "asked", digest, task_instance=str(self.instances))
 
     def approve(self, by, task="approve", digest=None, by_id=None, instance=None):
-        what = {"by": by, "by_id": by_id or by, "answered_at": NOW.isoformat(), "task_instance": instance or str(self.instances)}
+        what = {
+            "by": by,
+            "by_id": by_id or by,
+            "answered_at": NOW.isoformat(),
+            "task_instance": instance or str(self.instances),
+        }
         return self._of_gate(task, "approved", digest, **what)
 
     def signed(self, *people):
@@ -74,7 +88,9 @@ class Journal:
         return self
 
     def confirm(self):
-        return self._of_gate("confirm", "confirmed", signatures=[{"task_instance": str(n)} for n in range(1, self.instances + 1)])
+        return self._of_gate(
+            "confirm", "confirmed", signatures=[{"task_instance": str(n)} for n in range(1, self.instances + 1)]
+        )
 
     @property
     def at(self):
@@ -113,7 +129,13 @@ def test_an_approval_counts_only_where_the_same_try_of_the_same_task_had_asked_f
     assert not Journal(proof).prove().approve("ann", instance="1").at.signatures, "nobody had asked"
     assert not Journal(proof).prove().ask().approve("ann", instance="of another try").at.signatures
     assert not Journal(proof).prove().ask("approve").approve("ann", "approve_second").at.signatures
-    assert not Journal(proof).prove().ask().write("roll.restart", "approved", {"gate": "dual_write", "digest": proof.digest, "by": "ann"}).at.signatures
+    assert (
+        not Journal(proof)
+        .prove()
+        .ask()
+        .write("roll.restart", "approved", {"gate": "dual_write", "digest": proof.digest, "by": "ann"})
+        .at.signatures
+    )
     assert [s.name for s in Journal(proof).prove().ask().approve("ann").at.on_this_proof] == ["ann"]
 
 
@@ -166,7 +188,11 @@ def test_the_form_can_raise_the_number_of_signatures_and_not_lower_it():
     assert "1 of 2" in why(proof, signed(proof, "ann"), seen, spec, asked=1)
     assert why(proof, signed(proof, "ann", "bob"), seen, spec, asked=1) is None
     only_the_last = Approvals(needed_at={"finalize": 2})
-    assert (only_the_last.needed_for("finalize"), only_the_last.needed_for("start"), only_the_last.needed_for("start", 2)) == (2, 1, 2)
+    assert (
+        only_the_last.needed_for("finalize"),
+        only_the_last.needed_for("start"),
+        only_the_last.needed_for("start", 2),
+    ) == (2, 1, 2)
 
 
 def test_who_triggered_the_run_may_be_kept_from_signing_it():
@@ -220,7 +246,9 @@ def test_a_node_that_went_down_by_itself_is_no_beginning(down):
         assert "s old" in why(proof, journal, crashed, confirming=False, now=NOW + timedelta(days=9), node=down)
 
 
-@pytest.mark.parametrize(("gate", "seen"), [(Gate.START, START), (Gate.DUAL_WRITE, HYBRID), (Gate.FINALIZE, DUAL), (Gate.ROLLBACK, DUAL)])
+@pytest.mark.parametrize(
+    ("gate", "seen"), [(Gate.START, START), (Gate.DUAL_WRITE, HYBRID), (Gate.FINALIZE, DUAL), (Gate.ROLLBACK, DUAL)]
+)
 def test_a_step_that_began_and_changed_nothing_excuses_no_age(gate, seen):
     """Say Ansible did not reach the host: a month later the proof is a month old, whatever the evidence says of a beginning."""
     proof = proof_of(seen, gate)
@@ -231,7 +259,9 @@ def test_a_step_that_began_and_changed_nothing_excuses_no_age(gate, seen):
     assert "s old" in why(proof, begun, unread, confirming=False, now=NOW + timedelta(days=30), node=1)
 
 
-@pytest.mark.parametrize(("gate", "seen", "node"), [(Gate.DUAL_WRITE, HYBRID, 1), (Gate.ROLLBACK, DUAL, 1), (Gate.FINALIZE, DUAL, 102)])
+@pytest.mark.parametrize(
+    ("gate", "seen", "node"), [(Gate.DUAL_WRITE, HYBRID, 1), (Gate.ROLLBACK, DUAL, 1), (Gate.FINALIZE, DUAL, 102)]
+)
 def test_a_step_killed_with_its_node_down_goes_on_without_a_new_signature(gate, seen, node):
     proof = proof_of(seen, gate)
     begun = signed(proof, "ann").confirm()._of_gate("restart", "begins")
@@ -287,7 +317,13 @@ def test_a_controller_that_dies_after_the_copy_can_be_signed_for_by_a_run_that_f
     assert is_behind(Gate.START, seen)
     down = Unread("it does not run")
     lost = replace(seen, controllers={**seen.controllers, 103: ControllerState(103, False, down, down)})
-    made_anew = replace(lost, hosts={**lost.hosts, 103: replace(lost.hosts[103], config=None, formatted_cluster_id=None, has_metadata_log=False)})
+    made_anew = replace(
+        lost,
+        hosts={
+            **lost.hosts,
+            103: replace(lost.hosts[103], config=None, formatted_cluster_id=None, has_metadata_log=False),
+        },
+    )
     well = {each.code for each in CHECKS.run(seen, SPEC, seen_phase(seen), gate="start", earlier=seen).blocking}
     for each in (lost, made_anew):
         assert not is_behind(Gate.START, each)
@@ -296,7 +332,9 @@ def test_a_controller_that_dies_after_the_copy_can_be_signed_for_by_a_run_that_f
         assert "0 of 1 approvals" in why(proof, Journal(proof).prove(passed=True), each, confirming=False, node=103)
         assert why(proof, signed(proof, "ann").confirm(), each, confirming=False, node=103) is None
     for gate in ("dual_write", "finalize"):
-        assert "KRB-PRE-006" in {c.code for c in CHECKS.run(lost, SPEC, seen_phase(lost), gate=gate, earlier=lost).blocking}
+        assert "KRB-PRE-006" in {
+            c.code for c in CHECKS.run(lost, SPEC, seen_phase(lost), gate=gate, earlier=lost).blocking
+        }
 
 
 def seen_phase(seen):
@@ -412,8 +450,12 @@ def test_parity_again_is_bound_to_the_signature_it_follows():
     assert not holds(signed(proof, "ann")), "none was made"
     assert not holds(signed(proof, "ann").write("soak", "compared", compared())), "another task's"
     assert not holds(signed(proof, "ann").write(AGAIN, "compared", compared("MISMATCH")))
-    assert not holds(signed(proof, "ann").write(AGAIN, "compared", compared()).write(AGAIN, "compared", compared("MISMATCH"))), "not the latest"
-    assert not holds(signed(proof, "ann").write(AGAIN, "compared", compared(began=NOW - timedelta(seconds=1)))), "begun before the answer"
+    assert not holds(
+        signed(proof, "ann").write(AGAIN, "compared", compared()).write(AGAIN, "compared", compared("MISMATCH"))
+    ), "not the latest"
+    assert not holds(signed(proof, "ann").write(AGAIN, "compared", compared(began=NOW - timedelta(seconds=1)))), (
+        "begun before the answer"
+    )
     earlier = Journal(proof).write(AGAIN, "compared", compared()).signed("ann")
     assert not holds(earlier), "made for an earlier signature"
 
@@ -437,7 +479,9 @@ def test_an_altered_proof_is_refused():
 
 @pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.UNKNOWN])
 def test_a_blocking_check_that_failed_or_was_not_answered_is_an_objection(verdict):
-    proof = proof_of(HYBRID, checks=(FINE, replace(FINE, code="KRB-TEST-002", verdict=verdict, evidence="broker 2 is silent")))
+    proof = proof_of(
+        HYBRID, checks=(FINE, replace(FINE, code="KRB-TEST-002", verdict=verdict, evidence="broker 2 is silent"))
+    )
     assert "broker 2 is silent" in " ".join(proof.objections)
     assert "does not hold" in why(proof, signed(proof, "ann"), HYBRID)
 

@@ -22,7 +22,12 @@ def after_the_leave(third: ControllerState) -> ClusterObservation:
     """Every controller was stopped and ZooKeeper holds the office; the brokers are still in migration mode."""
     seen, down = observation(Phase.HYBRID), Unread("it does not run")
     controllers = {i: ControllerState(i, False, down, down) for i in (101, 102)} | {103: third}
-    return replace(seen, controllers=controllers, quorum=down, zookeeper=replace(seen.zookeeper, controller=ControllerZnode(2, -1), migration=None))
+    return replace(
+        seen,
+        controllers=controllers,
+        quorum=down,
+        zookeeper=replace(seen.zookeeper, controller=ControllerZnode(2, -1), migration=None),
+    )
 
 
 def without(seen: ClusterObservation, *gone: int) -> ClusterObservation:
@@ -53,7 +58,9 @@ def test_whoever_is_not_named_stays_unread() -> None:
 
 
 @pytest.mark.parametrize(("gone", "running"), [((), SILENT), ((103,), False)])
-def test_every_observation_that_is_told_of_it_shows_it_so(monkeypatch: pytest.MonkeyPatch, gone: tuple[int, ...], running: object) -> None:
+def test_every_observation_that_is_told_of_it_shows_it_so(
+    monkeypatch: pytest.MonkeyPatch, gone: tuple[int, ...], running: object
+) -> None:
     def nobody(*_: object, **__: object) -> Unread:
         return SILENT
 

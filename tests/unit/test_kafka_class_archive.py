@@ -25,7 +25,9 @@ def installed(directory: Path, *, jars: Path = JARS, class_archive: Path = CLASS
 def new_cluster_id(scripts: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Kafka's storage tool, asked for what takes no cluster."""
     command = [str(scripts / "kafka-storage.sh"), "random-uuid"]
-    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=True)
+    return subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=True
+    )
 
 
 def source_of_kafka(scripts: Path, loaded: Path) -> str:

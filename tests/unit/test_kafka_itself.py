@@ -25,7 +25,23 @@ from kraft_runbook.cluster.spec_parts import Broker, Listener, SecurityProtocol
 
 ROOT = Path(__file__).resolve().parents[2]
 MODES: tuple[Mode, ...] = (*BrokerMode, *ControllerMode)
-PIECES = [*"ab=:#! \t\f\n\r\\é€𝄞\x00\x1f\x7f\x85", "\\n", "\\u00e9", "\\u", "\\\n  ", "\r\n", "key", "value", "\\ ", "\\\\", "  ", "\n#", "\n!", "\u2028", "ÿ"]
+PIECES = [
+    *"ab=:#! \t\f\n\r\\é€𝄞\x00\x1f\x7f\x85",
+    "\\n",
+    "\\u00e9",
+    "\\u",
+    "\\\n  ",
+    "\r\n",
+    "key",
+    "value",
+    "\\ ",
+    "\\\\",
+    "  ",
+    "\n#",
+    "\n!",
+    "\u2028",
+    "ÿ",
+]
 
 
 def pieces(seed: str, most: int) -> str:
@@ -47,9 +63,16 @@ def with_all_that_is_left_out() -> ClusterSpec:
         "zookeeper.ssl.client.enable": "false",
         "authorizer.zookeeper.url": "acls:2181",
     }
-    brokers = tuple(b.model_copy(update={"listeners": (*b.listeners, Listener(name="CONTROL_PLANE", port=9099))}) for b in SPEC.brokers)
+    brokers = tuple(
+        b.model_copy(update={"listeners": (*b.listeners, Listener(name="CONTROL_PLANE", port=9099))})
+        for b in SPEC.brokers
+    )
     return SPEC.model_copy(
-        update={"broker_properties": {**SPEC.broker_properties, **odd}, "brokers": brokers, "controller_properties": dict(list(odd.items())[:1])}
+        update={
+            "broker_properties": {**SPEC.broker_properties, **odd},
+            "brokers": brokers,
+            "controller_properties": dict(list(odd.items())[:1]),
+        }
     )
 
 
@@ -58,15 +81,25 @@ def bound_to_every_address() -> ClusterSpec:
 
     def bound(broker: Broker) -> Broker:
         ways = zip(broker.listeners, ("", "0.0.0.0"), strict=True)
-        return broker.model_copy(update={"listeners": tuple(each.model_copy(update={"bind_host": way}) for each, way in ways)})
+        return broker.model_copy(
+            update={"listeners": tuple(each.model_copy(update={"bind_host": way}) for each, way in ways)}
+        )
 
     return SPEC.model_copy(update={"brokers": tuple(map(bound, SPEC.brokers))})
 
 
 def node_properties(spec: ClusterSpec, mode: Mode) -> dict[str, str]:
-    found = broker_properties(spec, spec.brokers[0], mode) if isinstance(mode, BrokerMode) else controller_properties(spec, spec.controller(101), mode)
+    found = (
+        broker_properties(spec, spec.brokers[0], mode)
+        if isinstance(mode, BrokerMode)
+        else controller_properties(spec, spec.controller(101), mode)
+    )
     # Kafka asks a provider for these before it looks at them: any value will do.
-    return {key: "x" if is_sensitive(key) and value.startswith("${") else value for key, value in found.items() if not key.startswith("config.providers")}
+    return {
+        key: "x" if is_sensitive(key) and value.startswith("${") else value
+        for key, value in found.items()
+        if not key.startswith("config.providers")
+    }
 
 
 def with_it_left_in(rule: LeftOut, mode: Mode) -> dict[str, str]:
@@ -81,7 +114,9 @@ REFUSED = [(rule, mode) for rule in LEFT_OUT if rule.refused for mode in MODES i
 
 
 LISTENER = "listener.name.internal"
-CALLS = [each for each in SecurityProtocol if each is not SecurityProtocol.SSL]  # its stores are files, which Kafka opens
+CALLS = [
+    each for each in SecurityProtocol if each is not SecurityProtocol.SSL
+]  # its stores are files, which Kafka opens
 
 
 def controller_that_calls(protocol: SecurityProtocol) -> dict[str, str]:
@@ -92,7 +127,11 @@ def controller_that_calls(protocol: SecurityProtocol) -> dict[str, str]:
 
 
 def without_sasl(properties: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in properties.items() if key not in ("sasl.mechanism.inter.broker.protocol", f"{LISTENER}.sasl.enabled.mechanisms")}
+    return {
+        key: value
+        for key, value in properties.items()
+        if key not in ("sasl.mechanism.inter.broker.protocol", f"{LISTENER}.sasl.enabled.mechanisms")
+    }
 
 
 class Answers:
@@ -123,7 +162,9 @@ class Answers:
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     directory = tmp_path_factory.mktemp("asked")
     for n, properties in PROPERTIES.items():
-        (directory / f"rendered-{n:03}.text").write_bytes(render_properties(properties, header="é\nsecond").encode("ascii"))
+        (directory / f"rendered-{n:03}.text").write_bytes(
+            render_properties(properties, header="é\nsecond").encode("ascii")
+        )
     for n, text in TEXTS.items():
         (directory / f"any-{n:03}.text").write_bytes(text.encode("latin-1"))
 
@@ -137,7 +178,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     for mode in BrokerMode:
         generated = node_properties(GENERATED, mode)
         lay_down(f"generated-{mode.value}", generated)
-        lay_down(f"generated-without-{mode.value}", {key: value for key, value in generated.items() if key != ID_GENERATION})
+        lay_down(
+            f"generated-without-{mode.value}", {key: value for key, value in generated.items() if key != ID_GENERATION}
+        )
     for n, (rule, mode) in enumerate(REFUSED):
         lay_down(f"refused-{n}", with_it_left_in(rule, mode))
     for protocol in CALLS:
@@ -150,7 +193,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
 
 
 def host_side() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("properties_text", ROOT / "playbooks" / "module_utils" / "properties_text.py")
+    spec = importlib.util.spec_from_file_location(
+        "properties_text", ROOT / "playbooks" / "module_utils" / "properties_text.py"
+    )
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -187,8 +232,13 @@ def test_kafka_takes_every_rendered_file_whatever_is_declared(answers: Answers, 
 
 
 def test_kafka_refuses_what_is_left_out_as_refused(answers: Answers) -> None:
-    said = {f"{rule.key} {type(mode).__name__}": answers.refusals[f"refused-{n}.config"] for n, (rule, mode) in enumerate(REFUSED)}
-    assert said["control.plane.listener.name BrokerMode"].endswith("control.plane.listener.name is not supported in KRaft mode.")
+    said = {
+        f"{rule.key} {type(mode).__name__}": answers.refusals[f"refused-{n}.config"]
+        for n, (rule, mode) in enumerate(REFUSED)
+    }
+    assert said["control.plane.listener.name BrokerMode"].endswith(
+        "control.plane.listener.name is not supported in KRaft mode."
+    )
     assert "only supported in KRaft cluster" in said["group.coordinator.rebalance.protocols BrokerMode"]
     assert all(said.values()), said
 
@@ -201,10 +251,15 @@ def test_kafka_takes_a_broker_id_that_it_generated_once(answers: Answers, mode: 
 
 
 @pytest.mark.parametrize("protocol", CALLS)
-def test_a_migrating_controller_has_what_kafka_needs_to_call_brokers(answers: Answers, protocol: SecurityProtocol) -> None:
+def test_a_migrating_controller_has_what_kafka_needs_to_call_brokers(
+    answers: Answers, protocol: SecurityProtocol
+) -> None:
     assert answers.refusals[f"calls-{protocol}.config"] == ""
     if "SASL" in protocol:
-        assert "Could not find a 'KafkaServer' or 'internal.KafkaServer' entry" in answers.refusals[f"calls-{protocol}-as-kafka-defaults.config"]
+        assert (
+            "Could not find a 'KafkaServer' or 'internal.KafkaServer' entry"
+            in answers.refusals[f"calls-{protocol}-as-kafka-defaults.config"]
+        )
 
 
 def test_every_password_of_kafkas_is_taken_for_a_secret_here_and_on_the_host(answers: Answers) -> None:
@@ -212,11 +267,17 @@ def test_every_password_of_kafkas_is_taken_for_a_secret_here_and_on_the_host(ans
     assert {"delegation.token.master.key", "ssl.truststore.certificates"} < set(passwords)
     on_the_host = host_side()
     for key in (prefix + each for each in passwords for prefix in ("", "listener.name.sasl.plain.")):
-        assert (is_sensitive(key), on_the_host.is_sensitive(key), on_the_host.shown(f"{key}=hunter2")) == (True, True, f"{key}=<set>\n")
+        assert (is_sensitive(key), on_the_host.is_sensitive(key), on_the_host.shown(f"{key}=hunter2")) == (
+            True,
+            True,
+            f"{key}=<set>\n",
+        )
 
 
 # The authorizer's own setting is in no ConfigDef.
-@pytest.mark.parametrize("setting", [each for each in ENFORCED if each.reader != "StandardAuthorizer"], ids=lambda each: each.key)
+@pytest.mark.parametrize(
+    "setting", [each for each in ENFORCED if each.reader != "StandardAuthorizer"], ids=lambda each: each.key
+)
 def test_each_setting_is_kafkas_with_kafkas_default(answers: Answers, setting: Enforced) -> None:
     assert setting.key in answers.defaults
     assert answers.defaults[setting.key] == setting.default

@@ -29,7 +29,15 @@ def test_of_two_listeners_with_one_short_name_one_is_missing() -> None:
 
 def test_what_a_broker_listens_for_follows_from_its_configuration() -> None:
     assert listeners({"broker.id": "1"}) == (CONFIGS,)
-    assert listeners({"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "delegation.token.secret.key": "${env:A}"}) == EVERY
+    assert (
+        listeners(
+            {
+                "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+                "delegation.token.secret.key": "${env:A}",
+            }
+        )
+        == EVERY
+    )
     assert CONFIGS in listeners(broker_properties(SPEC, SPEC.brokers[0], BrokerMode.HYBRID))
     assert listeners(broker_properties(SPEC, SPEC.brokers[0], BrokerMode.KRAFT)) == ()
 
@@ -44,12 +52,17 @@ def test_the_first_last_words_are_quoted_with_their_exception() -> None:
         "[…] ERROR later\n",
     ]
     assert last_words(log) == f"{DEAF.strip()} java.lang.OutOfMemoryError: Java heap space"
-    assert last_words(["[…] INFO x\n", "Terminating due to java.lang.OutOfMemoryError: Java heap space\n"]).startswith("Terminating due to")
+    assert last_words(["[…] INFO x\n", "Terminating due to java.lang.OutOfMemoryError: Java heap space\n"]).startswith(
+        "Terminating due to"
+    )
     assert last_words(log[:2]) == ""
 
 
 def test_a_broker_has_started_when_it_says_so_after_its_last_start() -> None:
-    start, started = "run-service.sh: broker-2 starts as pid 42\n", "[…] INFO [KafkaServer id=2] started (kafka.server.KafkaServer)\n"
+    start, started = (
+        "run-service.sh: broker-2 starts as pid 42\n",
+        "[…] INFO [KafkaServer id=2] started (kafka.server.KafkaServer)\n",
+    )
     assert _starting(since_start([start, started, start, "[…] INFO starting\n"], "broker-2"), "broker-2")
     assert not _starting(since_start([start, started], "broker-2"), "broker-2")
     assert not _starting([start, "[…] INFO Kafka Server started (kafka.server.KafkaRaftServer)\n"], "broker-2")

@@ -16,7 +16,10 @@ BROKERS = (1, 2, 3)
 
 def answer(*partitions: tuple[int, list[int], list[int]], brokers: tuple[int, ...] = BROKERS) -> ClusterMetadata:
     """A broker's answer with one topic of these partitions (leader, replicas, in-sync replicas); without any, no topic."""
-    known = {number: SimpleNamespace(id=number, leader=leader, replicas=of, isrs=isr) for number, (leader, of, isr) in enumerate(partitions)}
+    known = {
+        number: SimpleNamespace(id=number, leader=leader, replicas=of, isrs=isr)
+        for number, (leader, of, isr) in enumerate(partitions)
+    }
     found = ClusterMetadata()
     found.brokers = dict.fromkeys(brokers)
     found.topics = {"orders": SimpleNamespace(topic="orders", partitions=known)} if known else {}
@@ -40,7 +43,12 @@ def test_says_what_is_missing(seen: ClusterMetadata, holds_partitions: bool, mis
 
 @pytest.mark.parametrize(
     ("directories", "holds"),
-    [((), False), (("__cluster_metadata-0",), False), (("orders-0.9f-delete", "orders-1.9f-stray"), False), (("__cluster_metadata-0", "orders-0"), True)],
+    [
+        ((), False),
+        (("__cluster_metadata-0",), False),
+        (("orders-0.9f-delete", "orders-1.9f-stray"), False),
+        (("__cluster_metadata-0", "orders-0"), True),
+    ],
 )
 def test_only_the_partitions_of_topics_count(tmp_path: Path, directories: tuple[str, ...], holds: bool) -> None:
     for name in directories:

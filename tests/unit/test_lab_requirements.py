@@ -17,8 +17,20 @@ from lab.layout import layout, load
 
 def up(directory: Path, **changes: str) -> tuple[int, str]:
     """``python -m lab up`` with some variables changed: its exit code and what it said."""
-    environ = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"} | {"KRB_LAB_DIR": str(directory / "lab"), "KRB_LAB_NET": "127.251.3"} | changes
-    done = subprocess.run([sys.executable, "-m", "lab", "up"], env=environ, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    environ = (
+        {k: v for k, v in os.environ.items() if k != "JAVA_HOME"}
+        | {"KRB_LAB_DIR": str(directory / "lab"), "KRB_LAB_NET": "127.251.3"}
+        | changes
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "lab", "up"],
+        env=environ,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert not (directory / "lab").exists()
     return done.returncode, done.stderr
 
@@ -35,7 +47,10 @@ def fake_java(directory: Path, says: str) -> str:
 def test_no_java(tmp_path: Path) -> None:
     code, said = up(tmp_path, PATH=str(tmp_path))
     assert code == 1
-    assert said == "error: no java in the PATH\n  What to do: install a Java 17 runtime (openjdk-17-jre-headless), or set JAVA_HOME\n"
+    assert (
+        said
+        == "error: no java in the PATH\n  What to do: install a Java 17 runtime (openjdk-17-jre-headless), or set JAVA_HOME\n"
+    )
 
 
 def test_java_older_than_17(tmp_path: Path) -> None:
@@ -56,7 +71,9 @@ def test_a_network_beyond_loopback_is_refused(tmp_path: Path) -> None:
 
 def test_no_maven_and_no_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RunbookError, match=r"Kafka's jars are not in .*/jars, and there is no mvn to bring them") as caught:
+    with pytest.raises(
+        RunbookError, match=r"Kafka's jars are not in .*/jars, and there is no mvn to bring them"
+    ) as caught:
         fetch_jars("3.9.2", jars=tmp_path / "jars")
     assert caught.value.way_out == "install Maven, then: make jars"
 

@@ -18,7 +18,13 @@ from lab.trial import Run, Trial, free_network, one_run
 
 
 def command(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "lab.trial", *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "lab.trial", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def test_a_run_that_fails_is_named_with_its_first_cause_and_the_trial_fails(tmp_path: Path) -> None:

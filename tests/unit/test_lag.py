@@ -17,7 +17,9 @@ NAMES = st.frozensets(st.integers(0, 400).map("churn-{}".format), max_size=20)
 
 
 def at(seen: ClusterObservation, offset: int, committed: int, lag: int) -> ClusterObservation:
-    return gauges(101, zk_write_behind_lag=lag)(zookeeper(migration=MigrationZnode(offset, 101, 4, 4))(with_quorum(high_watermark=committed + 1)(seen)))
+    return gauges(101, zk_write_behind_lag=lag)(
+        zookeeper(migration=MigrationZnode(offset, 101, 4, 4))(with_quorum(high_watermark=committed + 1)(seen))
+    )
 
 
 def verdict(code: str, earlier: ClusterObservation, seen: ClusterObservation) -> Verdict:
@@ -25,14 +27,21 @@ def verdict(code: str, earlier: ClusterObservation, seen: ClusterObservation) ->
 
 
 @given(NAMES, NAMES, NAMES, NAMES)
-def test_topics_that_come_and_go_are_no_difference(a: frozenset[str], b: frozenset[str], c: frozenset[str], d: frozenset[str]) -> None:
+def test_topics_that_come_and_go_are_no_difference(
+    a: frozenset[str], b: frozenset[str], c: frozenset[str], d: frozenset[str]
+) -> None:
     earlier, seen = (part(topics_apart=apart(q, z))(observation(H)) for q, z in ((a, b), (c - a, d - b)))
     assert verdict("KRB-GATE-004", earlier, seen) is Verdict.PASS
 
 
 @given(NAMES, NAMES, st.booleans())
-def test_one_topic_that_stays_on_one_side_is_found_under_any_churn(now: frozenset[str], then: frozenset[str], in_quorum: bool) -> None:
-    sides = [(names | {"lost"}, frozenset[str]()) if in_quorum else (frozenset[str](), names | {"lost"}) for names in (then, now)]
+def test_one_topic_that_stays_on_one_side_is_found_under_any_churn(
+    now: frozenset[str], then: frozenset[str], in_quorum: bool
+) -> None:
+    sides = [
+        (names | {"lost"}, frozenset[str]()) if in_quorum else (frozenset[str](), names | {"lost"})
+        for names in (then, now)
+    ]
     earlier, seen = (part(topics_apart=apart(q, z))(observation(H)) for q, z in sides)
     assert verdict("KRB-GATE-004", earlier, seen) is Verdict.FAIL
     progress = conditions.METADATA_COPIED.progress(seen, SPEC, earlier=earlier)
@@ -46,12 +55,16 @@ def test_one_look_is_not_enough_where_something_is_apart(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "expected"), [(1200, Verdict.PASS), (999, Verdict.PASS), (998, Verdict.FAIL), (500, Verdict.FAIL)], ids=["lags", "just", "behind", "stands"]
+    ("offset", "expected"),
+    [(1200, Verdict.PASS), (999, Verdict.PASS), (998, Verdict.FAIL), (500, Verdict.FAIL)],
+    ids=["lags", "just", "behind", "stands"],
 )
 def test_a_lag_is_fine_once_what_was_committed_before_is_written(offset: int, expected: Verdict) -> None:
     earlier, seen = at(observation(D), 500, 999, 499), at(observation(D), offset, 1600, 1600 - offset)
     assert verdict("KRB-GATE-003", earlier, seen) is expected
-    copied = conditions.METADATA_COPIED.progress(at(observation(H), offset, 1600, 1600 - offset), SPEC, earlier=at(observation(H), 500, 999, 499))
+    copied = conditions.METADATA_COPIED.progress(
+        at(observation(H), offset, 1600, 1600 - offset), SPEC, earlier=at(observation(H), 500, 999, 499)
+    )
     assert copied.done == (expected is Verdict.PASS)
 
 
@@ -80,15 +93,27 @@ def unknown_to(**brokers: str) -> Spoil:
         (part(topics=WHY), unknown_to(b2="a"), True),
         (topics(topics_unknown_to={1: frozenset(), 3: frozenset()}), unknown_to(b2="a"), True),
     ],
-    ids=["all under churn", "one is a moment late", "one that has just started", "one is deaf for deletions", "no look before", "it did not answer before"],
+    ids=[
+        "all under churn",
+        "one is a moment late",
+        "one that has just started",
+        "one is deaf for deletions",
+        "no look before",
+        "it did not answer before",
+    ],
 )
 def test_a_broker_is_behind_when_it_lacks_the_same_topic_twice(then: Spoil, now: Spoil, waits: bool) -> None:
     progress = conditions.BROKER_IN_SYNC.progress(now(observation(H)), SPEC, node_id=2, earlier=then(observation(H)))
     assert progress.done is not waits
 
 
-@pytest.mark.parametrize(("then", "now", "expected"), [((), ("a",), Verdict.PASS), (("a", "b"), ("c",), Verdict.PASS), (("a", "b"), ("b", "c"), Verdict.FAIL)])
-def test_a_deletion_is_pending_when_it_is_at_two_looks(then: tuple[str, ...], now: tuple[str, ...], expected: Verdict) -> None:
+@pytest.mark.parametrize(
+    ("then", "now", "expected"),
+    [((), ("a",), Verdict.PASS), (("a", "b"), ("c",), Verdict.PASS), (("a", "b"), ("b", "c"), Verdict.FAIL)],
+)
+def test_a_deletion_is_pending_when_it_is_at_two_looks(
+    then: tuple[str, ...], now: tuple[str, ...], expected: Verdict
+) -> None:
     earlier, seen = (zookeeper(pending_topic_deletions=each)(observation(Phase.ZOOKEEPER)) for each in (then, now))
     assert verdict("KRB-PRE-023", earlier, seen) is expected
     assert CHECKS["KRB-PRE-023"].run(seen, SPEC).verdict is Verdict.FAIL

@@ -38,7 +38,9 @@ def found(seen: ClusterObservation) -> dict[int, tuple[str, ...] | Unread]:
 @pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.HYBRID])
 def test_each_dead_listener_is_named(phase: Phase) -> None:
     assert found(observation(phase)) == {}
-    assert found(on_host(2, listener_threads=("/config/changes", "/kafka-acl-exte", "/delegation_tok"))(observation(phase))) == {2: ("/kafka-acl-changes",)}
+    assert found(
+        on_host(2, listener_threads=("/config/changes", "/kafka-acl-exte", "/delegation_tok"))(observation(phase))
+    ) == {2: ("/kafka-acl-changes",)}
 
 
 def test_threads_whose_names_keep_both_ends_are_known_too() -> None:
@@ -57,9 +59,13 @@ def test_what_could_not_be_seen_is_no_answer() -> None:
     assert deaf(zookeeper, {}) == {i: Unread(f"node {i}'s host was not examined") for i in SPEC.broker_ids}
     assert found(on_host(2, config=WHY)(zookeeper)) == found(broker(2, mode=WHY)(zookeeper)) == {2: WHY}
     assert found(on_host(2, config=None)(zookeeper)) == {2: Unread("its configuration file is not there")}
-    assert found(on_host(2, listener_threads=())(zookeeper)) == {2: Unread("its host shows none of its threads by name")}
+    assert found(on_host(2, listener_threads=())(zookeeper)) == {
+        2: Unread("its host shows none of its threads by name")
+    }
     named = on_host(2, listener_threads=(), controller_threads=("zk-broker-2-to-",))(zookeeper)
-    assert found(config(2, authorizer__class__name=None, delegation__token__secret__key=None)(named)) == {2: ("/config/changes",)}
+    assert found(config(2, authorizer__class__name=None, delegation__token__secret__key=None)(named)) == {
+        2: ("/config/changes",)
+    }
 
 
 def test_hosts_of_other_nodes_do_not_matter() -> None:

@@ -37,14 +37,20 @@ def any_value(field: Field) -> st.SearchStrategy[Any]:
             return st.integers(-(2 ** (NUMBERS[kind] - 1)), 2 ** (NUMBERS[kind] - 1) - 1)
         return st.uuids() if kind == "uuid" else st.text(max_size=200)
 
-    plain = st.lists(primitive(field.type[2:]), max_size=5).map(tuple) if field.type.startswith("[]") else primitive(field.type)
+    plain = (
+        st.lists(primitive(field.type[2:]), max_size=5).map(tuple)
+        if field.type.startswith("[]")
+        else primitive(field.type)
+    )
     return st.one_of(st.none(), plain) if field.nullable else plain
 
 
 def any_record(kind: RecordType, version: int) -> st.SearchStrategy[dict[str, Any]]:
     fields = [field for field in SCHEMAS[kind].fields if field.since <= version]
     tagged = {field.name: any_value(field) for field in fields if field.tag is not None}
-    return st.fixed_dictionaries({field.name: any_value(field) for field in fields if field.tag is None}, optional=tagged)
+    return st.fixed_dictionaries(
+        {field.name: any_value(field) for field in fields if field.tag is None}, optional=tagged
+    )
 
 
 def plain_rows(column: np.ndarray[Any, Any] | Spans | Uuids, kind: str) -> list[Any]:
@@ -58,13 +64,20 @@ def plain_rows(column: np.ndarray[Any, Any] | Spans | Uuids, kind: str) -> list[
     if kind == "[]uuid":
         return [None if n < 0 else ("uuids", n) for n in column.length.tolist()]
     lists = column.ids()
-    return [None if null else tuple(lists.values[a:b].tolist()) for null, a, b in zip(column.is_null, lists.offsets, lists.offsets[1:], strict=False)]
+    return [
+        None if null else tuple(lists.values[a:b].tolist())
+        for null, a, b in zip(column.is_null, lists.offsets, lists.offsets[1:], strict=False)
+    ]
 
 
-@pytest.mark.parametrize(("kind", "version"), [(kind, version) for kind in TYPES for version in range(SCHEMAS[kind].latest + 1)])
+@pytest.mark.parametrize(
+    ("kind", "version"), [(kind, version) for kind in TYPES for version in range(SCHEMAS[kind].latest + 1)]
+)
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_every_field_of_every_version_is_what_the_generic_decoder_reads(kind: RecordType, version: int, data: st.DataObject) -> None:
+def test_every_field_of_every_version_is_what_the_generic_decoder_reads(
+    kind: RecordType, version: int, data: st.DataObject
+) -> None:
     wanted = data.draw(st.lists(any_record(kind, version), min_size=1, max_size=8))
     chunk = Chunk(batch(0, *(record(kind, version, **values) for values in wanted)), up_to=99)
     columns = decode_columns(index_records(chunk))
@@ -91,7 +104,9 @@ def test_texts_that_are_not_ascii_are_read_as_utf_8() -> None:
     assert isinstance(texts, Spans) and texts.texts() == values
 
 
-def test_an_unknown_tag_is_skipped_and_a_record_with_bytes_too_many_or_of_a_later_version_is_named_by_its_offset() -> None:
+def test_an_unknown_tag_is_skipped_and_a_record_with_bytes_too_many_or_of_a_later_version_is_named_by_its_offset() -> (
+    None
+):
     whole = record(RecordType.REMOVE_TOPIC, topic_id=UUID(int=7))
     tagged = whole[:-1] + uvarint(1) + uvarint(99) + uvarint(2) + b"xx"
     columns = decode_columns(index_records(Chunk(batch(0, whole, tagged), up_to=9)))
@@ -137,7 +152,10 @@ def some_log(draw: random.Random, length: int, *, transactions: bool = True) -> 
                 yield record(RecordType.REMOVE_TOPIC, topic_id=live.pop(name)[0])
             case 2 | 3:
                 yield config(
-                    draw.choice("xyz"), draw.choice([None, "1", "2"]), resource=draw.choice(["a", "b", "g", "1"]), resource_type=draw.choice([2, 2, 4, 16])
+                    draw.choice("xyz"),
+                    draw.choice([None, "1", "2"]),
+                    resource=draw.choice(["a", "b", "g", "1"]),
+                    resource_type=draw.choice([2, 2, 4, 16]),
                 )
             case 4:
                 yield NO_OP
@@ -158,7 +176,11 @@ def some_log(draw: random.Random, length: int, *, transactions: bool = True) -> 
                 fields = {
                     "isr": ids(), "leader": draw.randint(-2, 8), "replicas": ids(), "removing_replicas": ids(), "adding_replicas": ids(), "leader_recovery_state": draw.randint(-1, 1),
                 }  # fmt: skip
-                yield change(draw.randrange(live[name][1]), live[name][0], **{k: v for k, v in fields.items() if draw.random() < 0.4})
+                yield change(
+                    draw.randrange(live[name][1]),
+                    live[name][0],
+                    **{k: v for k, v in fields.items() if draw.random() < 0.4},
+                )
 
 
 def generically(chunks: Sequence[Chunk]) -> MetadataImage:
@@ -202,7 +224,9 @@ def test_a_log_adds_up_to_the_same_rows_wherever_m_lies(seed: int) -> None:
     told = {str(v) for v in (*replay.versions_beside_topics(), *replay.versions_of_topics("abcdefg1"))}
     names = whole(replay).keys()
     assert sorted(map(str, every_row(replay.image))) == sorted(map(str, every_row(expected)))
-    assert told == set(map(str, every_version(replay))) == set(map(str, every_version(one_by_one(replay.start, chunks))))
+    assert (
+        told == set(map(str, every_version(replay))) == set(map(str, every_version(one_by_one(replay.start, chunks))))
+    )
     assert names >= set(expected.topic_ids)
     last = {(v.kind, v.key): v.value for v in every_version(replay) if v.last and v.value is not None}
     assert {(row.kind, row.key) for row in every_row(expected)} == last.keys()
@@ -216,7 +240,10 @@ def test_two_topics_have_one_fingerprint_where_and_only_where_their_rows_are_the
     first, second = (replay_of(each, 10**6, draw) for each in (values, changed))
     left, right = whole(first), whole(second)
     for name, value in right.items():
-        left_rows, right_rows = ({row for row in each.image.rows_of_topic(name) if row.kind is not Kind.PARTITION_EPOCH} for each in (first, second))
+        left_rows, right_rows = (
+            {row for row in each.image.rows_of_topic(name) if row.kind is not Kind.PARTITION_EPOCH}
+            for each in (first, second)
+        )
         same = left_rows == right_rows
         assert (value is not None and left.get(name) == value) == (same and value is not None)
         if value is not None:
@@ -285,14 +312,22 @@ def test_every_change_of_a_topic_changes_its_fingerprint(change: Columns) -> Non
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [({"a\0b": "c"}, {"a": "b\0c"}), ({"": "3\0a\0bc"}, {"a\0b": "c"}), ({"a\0": ""}, {"a": "\0"}), ({"": "\0"}, {"\0": ""})]
+    ("one", "other"),
+    [
+        ({"a\0b": "c"}, {"a": "b\0c"}),
+        ({"": "3\0a\0bc"}, {"a\0b": "c"}),
+        ({"a\0": ""}, {"a": "\0"}),
+        ({"": "\0"}, {"\0": ""}),
+    ],
 )
 def test_a_config_whose_name_holds_a_nul_is_no_other_config(one: dict[str, str], other: dict[str, str]) -> None:
     assert print_of(topics(configs=one)) != print_of(topics(configs=other))
 
 
 def test_sets_have_no_order_and_a_salt_changes_every_fingerprint() -> None:
-    assert print_of(topics(isr=[2, 1], adding=[5, 4], removing=[2, 1])) == print_of(topics(isr=[1, 2], adding=[4, 5], removing=[1, 2]))
+    assert print_of(topics(isr=[2, 1], adding=[5, 4], removing=[2, 1])) == print_of(
+        topics(isr=[1, 2], adding=[4, 5], removing=[1, 2])
+    )
     assert next(topic_prints(topics(), b"other")).digest != next(topic_prints(topics(), b"salt")).digest
 
 
@@ -305,12 +340,23 @@ def test_a_fingerprint_does_not_depend_on_the_topics_beside_it() -> None:
         [str(at) for at in range(count)],
         ["x"] * count,
         PartitionColumns(
-            number, np.zeros(count, np.int32), Lists.of(lists), Lists.of(lists), Lists.empty(count), number, number, Lists.of(lists), number % 2, number
+            number,
+            np.zeros(count, np.int32),
+            Lists.of(lists),
+            Lists.of(lists),
+            Lists.empty(count),
+            number,
+            number,
+            Lists.of(lists),
+            number % 2,
+            number,
         ),
         ConfigColumns(np.empty(0, np.int32), [], []),
     )
     found = list(topic_prints(many, b"salt"))
     assert len({each.digest for each in found}) == count
     for at in (0, 1, 777, BLOCK - 1, BLOCK, count - 1):
-        one = topics(replicas=lists[at], adding=lists[at], leader=at, leader_epoch=at, isr=lists[at], recovery=at % 2, configs={})
+        one = topics(
+            replicas=lists[at], adding=lists[at], leader=at, leader_epoch=at, isr=lists[at], recovery=at % 2, configs={}
+        )
         assert print_of(one) == found[at].value

@@ -16,7 +16,15 @@ from hypothesis import strategies as st
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.image.log_replay import Version
-from kraft_runbook.parity.comparison import Comparison, Difference, Obstacle, ParityReport, Verdict, compare, make_report
+from kraft_runbook.parity.comparison import (
+    Comparison,
+    Difference,
+    Obstacle,
+    ParityReport,
+    Verdict,
+    compare,
+    make_report,
+)
 from kraft_runbook.parity.second_look import keys_in_question, look_again
 
 CONFIG = canonical_rows.topic_config("a", "retention.ms", "1")
@@ -24,7 +32,12 @@ CONFIG = canonical_rows.topic_config("a", "retention.ms", "1")
 
 def versions(row: Row, *values: object, start: int = 100) -> list[Version]:
     """The values that a key had, oldest first."""
-    found = [Version(row.kind, row.key, None if v is None else canonical_rows.canonical(v), start + at, at == len(values) - 1) for at, v in enumerate(values)]
+    found = [
+        Version(
+            row.kind, row.key, None if v is None else canonical_rows.canonical(v), start + at, at == len(values) - 1
+        )
+        for at, v in enumerate(values)
+    ]
     return found[::-1]
 
 
@@ -81,7 +94,9 @@ def test_one_key_in_two_znodes_is_a_difference_whatever_they_say() -> None:
 
 
 def suspect(row: Row, kraft: object = None) -> Difference:
-    return Difference(row.kind, row.key, row.value, None if kraft is None else canonical_rows.canonical(kraft), (row.path,))
+    return Difference(
+        row.kind, row.key, row.value, None if kraft is None else canonical_rows.canonical(kraft), (row.path,)
+    )
 
 
 SEEN = replace(CONFIG, path="/config/topics/a")
@@ -122,7 +137,9 @@ def test_what_can_not_be_decoded_at_the_second_look_is_not_cleared() -> None:
 
 
 @given(st.lists(st.sampled_from(["1", "2", "3", None]), min_size=1, max_size=6), st.data())
-def test_whatever_the_churn_a_value_from_m_on_never_differs_and_a_foreign_one_always_does(history: list[str | None], data: st.DataObject) -> None:
+def test_whatever_the_churn_a_value_from_m_on_never_differs_and_a_foreign_one_always_does(
+    history: list[str | None], data: st.DataObject
+) -> None:
     seen = data.draw(st.sampled_from(history))
     rows = [] if seen is None else [with_value(seen)]
     assert not compare(rows, versions(CONFIG, *history)).differences
@@ -132,7 +149,12 @@ def test_whatever_the_churn_a_value_from_m_on_never_differs_and_a_foreign_one_al
 # -- the report -----------------------------------------------------------------------------------------------------------
 
 
-def report(both: dict[Kind, int] | None = None, differences: Sequence[Difference] = (), obstacles: Sequence[Obstacle] = (), **changes: Any) -> ParityReport:
+def report(
+    both: dict[Kind, int] | None = None,
+    differences: Sequence[Difference] = (),
+    obstacles: Sequence[Obstacle] = (),
+    **changes: Any,
+) -> ParityReport:
     found = {Kind.TOPIC: 1} if both is None else both
     times = {"started_at": datetime(2026, 1, 1, tzinfo=UTC), "finished_at": datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)}
     plain: dict[str, Any] = {
@@ -180,7 +202,11 @@ def test_a_report_reads_back_with_the_same_digest_and_a_changed_one_is_refused()
 
 
 def test_the_digest_covers_the_offsets_and_the_time() -> None:
-    digests = {report().digest, report(end_offset=10).digest, report(finished_at=datetime(2026, 1, 2, tzinfo=UTC)).digest}
+    digests = {
+        report().digest,
+        report(end_offset=10).digest,
+        report(finished_at=datetime(2026, 1, 2, tzinfo=UTC)).digest,
+    }
     assert len(digests) == 3
 
 

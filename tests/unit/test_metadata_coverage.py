@@ -24,9 +24,13 @@ NO_ZNODES_OF_THEIR_OWN = {"BrokerInfo", "AclChangeNode", "ZkData", "ZkAclStore",
 
 def test_every_field_of_every_record_is_accounted_for() -> None:
     with zipfile.ZipFile(kafka_jar("kafka-metadata")) as file:
-        texts = [file.read(name).decode() for name in file.namelist() if re.fullmatch(r"common/metadata/\w+\.json", name)]
+        texts = [
+            file.read(name).decode() for name in file.namelist() if re.fullmatch(r"common/metadata/\w+\.json", name)
+        ]
     schemas = [json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE)) for text in texts]
-    known = {each["name"]: {field["name"] for field in each["fields"]} for each in schemas if each["type"] == "metadata"}
+    known = {
+        each["name"]: {field["name"] for field in each["fields"]} for each in schemas if each["type"] == "metadata"
+    }
     assert len(known) > 20
     assert {name: set(fields) for name, fields in RECORDS.items()} == known
 
@@ -36,7 +40,11 @@ def test_every_znode_that_kafka_knows_is_accounted_for() -> None:
     with zipfile.ZipFile(kafka_jar("kafka_2.13")) as file:
         for name in file.namelist():
             found = re.fullmatch(r"kafka/zk/(\w+)\$?\.class", name)
-            if found and "ZkData.scala" in (texts := set(texts_of(file.read(name)))) and texts & {"path", "aclPath", "aclChangePath", "createPath"}:
+            if (
+                found
+                and "ZkData.scala" in (texts := set(texts_of(file.read(name))))
+                and texts & {"path", "aclPath", "aclChangePath", "createPath"}
+            ):
                 known.add(found[1])
     assert len(known) > 40
     assert {each for znode in ZNODES.values() for each in znode.defined_by} == known - NO_ZNODES_OF_THEIR_OWN
@@ -64,7 +72,9 @@ def texts_of(data: bytes) -> Iterator[str]:
 
 
 def test_what_is_said_to_be_compared_is_each_kind_and_what_is_not_is_listed_once() -> None:
-    said: list[Covered] = [each for fields in RECORDS.values() for each in fields.values()] + [znode.covered for znode in ZNODES.values()]
+    said: list[Covered] = [each for fields in RECORDS.values() for each in fields.values()] + [
+        znode.covered for znode in ZNODES.values()
+    ]
     kinds = {kind for each in said if not isinstance(each, Omission) for kind in each}
     assert kinds == set(Kind) - {Kind.UNREADABLE, Kind.WHOLE_TOPIC, Kind.MANY_EPOCHS}
     assert {each for each in said if isinstance(each, Omission)} <= set(OMISSIONS)

@@ -45,13 +45,19 @@ def state(leader: int, epoch: int, isr: list[int], recovery: int = 0) -> str:
 
 
 def test_a_change_of_leader_raises_the_leader_epoch_and_what_it_does_not_name_stays() -> None:
-    found = replay(topic(), partition(), change(isr=(1, 3)), change(leader=-1), change(leader=3, isr=(3,), leader_recovery_state=1))
+    found = replay(
+        topic(), partition(), change(isr=(1, 3)), change(leader=-1), change(leader=3, isr=(3,), leader_recovery_state=1)
+    )
     assert values(found, Kind.PARTITION_STATE) == {"a-0": [state(3, 2, [3], 1)]}
     assert values(found, Kind.ASSIGNMENT) == {"a-0": ["adding [], removing [], replicas [1, 2, 3]"]}
 
 
 def test_the_order_of_replicas_counts_and_that_of_the_isr_does_not() -> None:
-    found = replay(topic(), partition(0, replicas=(3, 1, 2), isr=(2, 1)), change(0, adding_replicas=(5, 4), removing_replicas=(2, 1)))
+    found = replay(
+        topic(),
+        partition(0, replicas=(3, 1, 2), isr=(2, 1)),
+        change(0, adding_replicas=(5, 4), removing_replicas=(2, 1)),
+    )
     assert values(found, Kind.ASSIGNMENT) == {"a-0": ["adding [4, 5], removing [1, 2], replicas [3, 1, 2]"]}
     assert values(found, Kind.PARTITION_STATE) == {"a-0": [state(1, 0, [1, 2])]}
 
@@ -66,8 +72,14 @@ def test_a_removed_topic_takes_its_partitions_and_configs_with_it() -> None:
 
 def test_after_m_every_value_a_key_had_is_told_the_latest_first() -> None:
     found = replay(topic(), partition(), NO_OP, change(isr=(1,)), change(isr=(1, 2)), start=2)
-    assert values(found, Kind.PARTITION_STATE) == {"a-0": [state(1, 0, [1, 2]), state(1, 0, [1]), state(1, 0, [1, 2, 3])]}
-    assert [(v.offset, v.last) for v in every_version(found) if v.kind is Kind.PARTITION_STATE] == [(4, True), (3, False), (2, False)]
+    assert values(found, Kind.PARTITION_STATE) == {
+        "a-0": [state(1, 0, [1, 2]), state(1, 0, [1]), state(1, 0, [1, 2, 3])]
+    }
+    assert [(v.offset, v.last) for v in every_version(found) if v.kind is Kind.PARTITION_STATE] == [
+        (4, True),
+        (3, False),
+        (2, False),
+    ]
 
 
 def test_a_topic_made_and_one_removed_after_m_were_absent_for_a_while() -> None:
@@ -116,7 +128,12 @@ def test_quotas_of_every_entity() -> None:
         parts = [{"entity_type": kind.replace("_", "-"), "entity_name": name} for kind, name in entity.items()]
         return record(RecordType.CLIENT_QUOTA, entity=parts, key="producer_byte_rate", value=value, remove=remove)
 
-    found = replay(quota(user=None), quota(user="u", client_id=None, value=2.5), quota(ip="1.2.3.4"), quota(ip="1.2.3.4", remove=True))
+    found = replay(
+        quota(user=None),
+        quota(user="u", client_id=None, value=2.5),
+        quota(ip="1.2.3.4"),
+        quota(ip="1.2.3.4", remove=True),
+    )
     assert values(found, Kind.CLIENT_QUOTA) == {
         "user <default>: producer_byte_rate": ["1.0"],
         "client-id <default>, user u: producer_byte_rate": ["2.5"],
@@ -124,9 +141,25 @@ def test_quotas_of_every_entity() -> None:
 
 
 def test_credentials_tokens_and_acls_come_and_go() -> None:
-    scram: dict[str, Any] = {"name": "u", "mechanism": 1, "salt": b"s", "stored_key": b"k", "server_key": b"v", "iterations": 4096}
-    entry: dict[str, Any] = {"resource_type": 2, "resource_name": "t", "pattern_type": 4, "principal": "User:u", "host": "*", "operation": 3}
-    token = record(RecordType.DELEGATION_TOKEN, token_id="id-1", owner="User:o", requester="User:r", renewers=("User:b", "User:a"))
+    scram: dict[str, Any] = {
+        "name": "u",
+        "mechanism": 1,
+        "salt": b"s",
+        "stored_key": b"k",
+        "server_key": b"v",
+        "iterations": 4096,
+    }
+    entry: dict[str, Any] = {
+        "resource_type": 2,
+        "resource_name": "t",
+        "pattern_type": 4,
+        "principal": "User:u",
+        "host": "*",
+        "operation": 3,
+    }
+    token = record(
+        RecordType.DELEGATION_TOKEN, token_id="id-1", owner="User:o", requester="User:r", renewers=("User:b", "User:a")
+    )
     there = (
         record(RecordType.USER_SCRAM_CREDENTIAL, **scram),
         record(RecordType.ACCESS_CONTROL_ENTRY, id=UUID(int=1), permission_type=3, **entry),
@@ -136,7 +169,9 @@ def test_credentials_tokens_and_acls_come_and_go() -> None:
     assert list(values(found, Kind.SCRAM_CREDENTIAL)) == ["user u, SCRAM-SHA-256"]
     assert list(values(found, Kind.ACL)) == ["ALLOW READ on PREFIXED TOPIC 't' to User:u from *"]
     assert values(found, Kind.DELEGATION_TOKEN) == {
-        f"token with {PRINTS.key(b'id-1')}": ["expires 0, issued 0, max 0, owner User:o, renewers ['User:a', 'User:b'], requester User:r"]
+        f"token with {PRINTS.key(b'id-1')}": [
+            "expires 0, issued 0, max 0, owner User:o, renewers ['User:a', 'User:b'], requester User:r"
+        ]
     }
     gone = (
         record(RecordType.REMOVE_USER_SCRAM_CREDENTIAL, name="u", mechanism=1),
@@ -146,15 +181,30 @@ def test_credentials_tokens_and_acls_come_and_go() -> None:
     emptied = replay(*there, *gone)
     assert not any(values(emptied, kind) for kind in (Kind.SCRAM_CREDENTIAL, Kind.ACL, Kind.DELEGATION_TOKEN))
     watched = replay(*there, *gone, start=2)
-    assert all(each[0] is None for kind in (Kind.SCRAM_CREDENTIAL, Kind.ACL, Kind.DELEGATION_TOKEN) for each in values(watched, kind).values())
+    assert all(
+        each[0] is None
+        for kind in (Kind.SCRAM_CREDENTIAL, Kind.ACL, Kind.DELEGATION_TOKEN)
+        for each in values(watched, kind).values()
+    )
 
 
 def test_only_live_hybrid_brokers_have_a_row() -> None:
     def register(broker: int, migrating: bool) -> bytes:
         ends = [{"name": "PLAINTEXT", "host": "h", "port": 9092, "security_protocol": 0}]
-        return record(RecordType.REGISTER_BROKER, 3, broker_id=broker, is_migrating_zk_broker=migrating, end_points=ends, rack="r", fenced=True)
+        return record(
+            RecordType.REGISTER_BROKER,
+            3,
+            broker_id=broker,
+            is_migrating_zk_broker=migrating,
+            end_points=ends,
+            rack="r",
+            fenced=True,
+        )
 
-    unfence = [record(RecordType.UNFENCE_BROKER, id=1), record(RecordType.BROKER_REGISTRATION_CHANGE, 1, broker_id=2, fenced=-1)]
+    unfence = [
+        record(RecordType.UNFENCE_BROKER, id=1),
+        record(RecordType.BROKER_REGISTRATION_CHANGE, 1, broker_id=2, fenced=-1),
+    ]
     found = replay(register(1, True), register(2, False), register(3, True), *unfence)
     assert values(found, Kind.BROKER) == {"broker 1": ["endpoints ['PLAINTEXT://h:9092'], rack r"]}
     fenced = replay(register(1, True), unfence[0], record(RecordType.FENCE_BROKER, id=1), start=1)
@@ -164,8 +214,12 @@ def test_only_live_hybrid_brokers_have_a_row() -> None:
 def test_after_the_copy_zookeeper_may_have_the_block_before_the_next_and_after_a_dual_write_only_the_next() -> None:
     copied = record(RecordType.PRODUCER_IDS, broker_id=1, broker_epoch=-1, next_producer_id=2000)
     written = record(RecordType.PRODUCER_IDS, broker_id=1, broker_epoch=7, next_producer_id=3000)
-    assert values(replay(copied), Kind.PRODUCER_IDS) == {"/latest_producer_id_block": ["first 2000, last 2999", "first 1000, last 1999"]}
-    assert values(replay(copied, written), Kind.PRODUCER_IDS) == {"/latest_producer_id_block": ["first 3000, last 3999"]}
+    assert values(replay(copied), Kind.PRODUCER_IDS) == {
+        "/latest_producer_id_block": ["first 2000, last 2999", "first 1000, last 1999"]
+    }
+    assert values(replay(copied, written), Kind.PRODUCER_IDS) == {
+        "/latest_producer_id_block": ["first 3000, last 3999"]
+    }
 
 
 def test_metadata_version_must_cover_the_inter_broker_protocol() -> None:

@@ -49,10 +49,14 @@ def _values(field: Field, version: int) -> st.SearchStrategy[Any]:
 
 
 def _struct(fields: tuple[Field, ...], version: int) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({f.name: _values(f, version) if f.since <= version else st.just(f.default) for f in fields})
+    return st.fixed_dictionaries(
+        {f.name: _values(f, version) if f.since <= version else st.just(f.default) for f in fields}
+    )
 
 
-EVERY_VERSION = [(RecordType(kind), version) for kind, schema in SCHEMAS.items() for version in range(schema.latest + 1)]
+EVERY_VERSION = [
+    (RecordType(kind), version) for kind, schema in SCHEMAS.items() for version in range(schema.latest + 1)
+]
 
 
 @pytest.mark.parametrize(("kind", "version"), EVERY_VERSION, ids=str)
@@ -75,7 +79,10 @@ def test_an_unknown_tagged_field_is_skipped() -> None:
     ("value", "says"),
     [
         (uvarint(1) + uvarint(99) + uvarint(0), "offset 7 that no Kafka up to 4.2 writes .type 99"),
-        (uvarint(1) + uvarint(RecordType.TOPIC) + uvarint(4), "offset 7 that no Kafka up to 4.2 writes .TopicRecord version 4"),
+        (
+            uvarint(1) + uvarint(RecordType.TOPIC) + uvarint(4),
+            "offset 7 that no Kafka up to 4.2 writes .TopicRecord version 4",
+        ),
         (record(RecordType.TOPIC, name="a")[:-3], "TopicRecord at offset 7 can't be decoded"),
         (record(RecordType.TOPIC, name="a") + b"\0\0", "TopicRecord at offset 7 has 2 bytes too many"),
     ],
@@ -89,7 +96,9 @@ def test_what_kafka_does_not_write_is_named_by_its_offset(value: bytes, says: st
 def in_the_jar() -> list[str]:
     """The record schemas of the lab's Kafka."""
     with zipfile.ZipFile(kafka_jar("kafka-metadata")) as jar:
-        return [jar.read(name).decode() for name in jar.namelist() if re.fullmatch(r"common/metadata/\w+Record\.json", name)]
+        return [
+            jar.read(name).decode() for name in jar.namelist() if re.fullmatch(r"common/metadata/\w+Record\.json", name)
+        ]
 
 
 def test_every_version_of_every_record_of_the_labs_kafka_is_read_along_that_kafkas_own_schema() -> None:
@@ -108,7 +117,10 @@ def _at(version: int, fields: tuple[Field, ...]) -> tuple[Field, ...]:
 
 def test_each_record_type_has_kafkas_name_for_it() -> None:
     """``MetadataRecordType`` is generated from the files' names and keys in the same way."""
-    named = {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", schema.name.removesuffix("Record")).upper(): kind for kind, schema in SCHEMAS.items()}
+    named = {
+        re.sub(r"(?<=[a-z])(?=[A-Z])", "_", schema.name.removesuffix("Record")).upper(): kind
+        for kind, schema in SCHEMAS.items()
+    }
     assert named == {kind.name: kind.value for kind in RecordType}
 
 
@@ -162,7 +174,11 @@ def test_the_request_that_reads_snapshots_is_version_0_of_kafkas_own(name: str) 
     with zipfile.ZipFile(kafka_jar("kafka-clients")) as jar:
         theirs = _message(jar.read(f"common/message/{name}.json").decode())
     ours = _message(resources.files("kraft_runbook.io.kafka.schemas").joinpath(f"{name}.json").read_text())
-    assert (ours["apiKey"], ours["validVersions"], ours["flexibleVersions"]) == (theirs["apiKey"], "0", theirs["flexibleVersions"])
+    assert (ours["apiKey"], ours["validVersions"], ours["flexibleVersions"]) == (
+        theirs["apiKey"],
+        "0",
+        theirs["flexibleVersions"],
+    )
     assert _of_version_0(ours["fields"]) == _of_version_0(theirs["fields"])
 
 
@@ -174,7 +190,10 @@ def _message(text: str) -> dict[str, Any]:
 def _of_version_0(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What of these fields decides how they are written."""
     said = ("name", "type", "versions", "nullableVersions", "taggedVersions", "tag", "default")
-    of_each = [{key: field[key] for key in said if key in field} | {"fields": _of_version_0(field.get("fields", []))} for field in fields]
+    of_each = [
+        {key: field[key] for key in said if key in field} | {"fields": _of_version_0(field.get("fields", []))}
+        for field in fields
+    ]
     return [field for field in of_each if field["versions"] == "0+"]
 
 

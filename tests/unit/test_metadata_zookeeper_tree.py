@@ -53,21 +53,41 @@ def test_the_order_of_replicas_makes_a_difference() -> None:
         (STATE, b'{"x":' * 100_000, "not JSON"),
         ("/config/topics/a", b'{"config":{"x":"\\ud800"}}', "not what Kafka writes there (UnicodeEncodeError)"),
         (STATE, b'{"leader":1}', "not what Kafka writes there (KeyError)"),
-        (STATE, b'{"leader":1,"leader_epoch":0,"controller_epoch":1,"isr":"1,2"}', "a list of broker ids is something else"),
+        (
+            STATE,
+            b'{"leader":1,"leader_epoch":0,"controller_epoch":1,"isr":"1,2"}',
+            "a list of broker ids is something else",
+        ),
         (STATE, b'{"leader":1,"leader_epoch":0,"isr":[1]}', "not what Kafka writes there (KeyError)"),
         (STATE, b'{"leader":"1","leader_epoch":0,"controller_epoch":1,"isr":[1]}', "a number is something else"),
-        ("/brokers/topics/a/partitions/00/state", b"{}", "its name is not how Kafka writes a number: no broker reads it"),
+        (
+            "/brokers/topics/a/partitions/00/state",
+            b"{}",
+            "its name is not how Kafka writes a number: no broker reads it",
+        ),
         ("/brokers/ids/01", b"{}", "its name is not how Kafka writes a number: no broker reads it"),
         ("/brokers/topics/a", b'{"version":3}', "not what Kafka writes there (KeyError)"),
         ("/config/topics/a", b'{"config":{"x":1}}', "'config' does not map names to texts"),
-        ("/config/users/u", b'{"config":{"producer_byte_rate":"fast"}}', "the quota producer_byte_rate is not a number"),
-        ("/config/users/u", b'{"config":{"producer_byte_rate":"1_000"}}', "the quota producer_byte_rate is not a number"),
+        (
+            "/config/users/u",
+            b'{"config":{"producer_byte_rate":"fast"}}',
+            "the quota producer_byte_rate is not a number",
+        ),
+        (
+            "/config/users/u",
+            b'{"config":{"producer_byte_rate":"1_000"}}',
+            "the quota producer_byte_rate is not a number",
+        ),
         ("/config/users/a%2", b"{}", "its name holds a % without two hexadecimal digits: Kafka's copy ends on it"),
         ("/config/clients/a%ff", b"{}", "the escapes in its name are not UTF-8: Kafka would read another name"),
         ("/config/users/u/clients/c", b'{"config":{"SCRAM-SHA-256":"x"}}', "the quota SCRAM-SHA-256 is not a number"),
         ("/kafka-acl/topic/a", b'{"version":1,"acls":[]}', "Kafka reads no ACLs below topic"),
         ("/kafka-acl/Topic/a", b'{"version":2,"acls":[]}', "ACLs of a version that Kafka does not read"),
-        ("/config/users/u", b'{"config":{"SCRAM-SHA-256":"salt=c2FsdA==,iterations=1"}}', "the SCRAM-SHA-256 credential is malformed"),
+        (
+            "/config/users/u",
+            b'{"config":{"SCRAM-SHA-256":"salt=c2FsdA==,iterations=1"}}',
+            "the SCRAM-SHA-256 credential is malformed",
+        ),
         ("/latest_producer_id_block", b'{"broker":1,"block_start":"x"}', "a number is something else"),
     ],
 )
@@ -78,20 +98,38 @@ def test_a_garbled_znode_is_named_by_its_path_and_its_data_is_not_shown(path: st
 @pytest.mark.parametrize(
     ("path", "znode"),
     [
-        ("/kafka-acl/Topic/a", {"version": 1, "acls": [{"principal": "User:a", "host": "*", "operation": "Read", "permissionType": "Allow"}]}),
+        (
+            "/kafka-acl/Topic/a",
+            {
+                "version": 1,
+                "acls": [{"principal": "User:a", "host": "*", "operation": "Read", "permissionType": "Allow"}],
+            },
+        ),
         ("/config/topics/a", {"version": 1, "config": {"retention.ms": "1"}}),
         (STATE, {"leader": 1, "leader_epoch": 0, "controller_epoch": 1, "isr": [1]}),
     ],
 )
 @pytest.mark.parametrize("behind", [b" trailing", b"\n{}", b"}", b"\x00\xff"])
-def test_what_stands_behind_the_json_is_not_looked_at_as_jackson_does_not(path: str, znode: object, behind: bytes) -> None:
+def test_what_stands_behind_the_json_is_not_looked_at_as_jackson_does_not(
+    path: str, znode: object, behind: bytes
+) -> None:
     data = json.dumps(znode).encode()
     assert rows(path, data + behind) == rows(path, data) != []
     assert faults_of(path, data + behind) == faults_of(path, data) == ()
 
 
 @given(
-    st.binary(max_size=40), st.sampled_from([STATE, "/brokers/topics/a", "/config/users/u", "/kafka-acl/Topic/t", "/delegation_token/tokens/x", "/cluster/id"])
+    st.binary(max_size=40),
+    st.sampled_from(
+        [
+            STATE,
+            "/brokers/topics/a",
+            "/config/users/u",
+            "/kafka-acl/Topic/t",
+            "/delegation_token/tokens/x",
+            "/cluster/id",
+        ]
+    ),
 )
 def test_no_data_whatever_breaks_the_reader(data: bytes, path: str) -> None:
     for row in rows_of(path, data, DECODING):
@@ -99,19 +137,33 @@ def test_no_data_whatever_breaks_the_reader(data: bytes, path: str) -> None:
 
 
 def test_quota_entities_are_unsanitized() -> None:
-    assert quota_entity("users/bob%40x%20y/clients/%3Cdefault%3E%2A") == (("user", "bob@x y"), ("client-id", "<default>*"))
+    assert quota_entity("users/bob%40x%20y/clients/%3Cdefault%3E%2A") == (
+        ("user", "bob@x y"),
+        ("client-id", "<default>*"),
+    )
     assert quota_entity("users/<default>") == (("user", None),)
     assert quota_entity("users/CN%3Dx%2C+O%3Dy") == quota_entity("users/CN%3Dx%2c%20O%3Dy") == (("user", "CN=x, O=y"),)
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("1", 1.0), (" 1e3 ", 1000.0), ("5d", 5.0), (".5F", 0.5), ("0x1p4", 16.0), ("-Infinity", float("-inf")), ("+1.", 1.0)]
+    ("text", "number"),
+    [
+        ("1", 1.0),
+        (" 1e3 ", 1000.0),
+        ("5d", 5.0),
+        (".5F", 0.5),
+        ("0x1p4", 16.0),
+        ("-Infinity", float("-inf")),
+        ("+1.", 1.0),
+    ],
 )
 def test_doubles_are_read_as_java_reads_them(text: str, number: float) -> None:
     assert double(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "1_0", "inf", "nan", "infinity", "0x10", "1e", "١", "1 0", "--1", "0x1p", "Infinityf"])
+@pytest.mark.parametrize(
+    "text", ["", "1_0", "inf", "nan", "infinity", "0x10", "1e", "١", "1 0", "--1", "0x1p", "Infinityf"]
+)
 def test_what_java_takes_for_no_double_is_none(text: str) -> None:
     with pytest.raises(BadZnode):
         double(text)
@@ -126,11 +178,19 @@ def test_what_java_takes_for_no_double_is_none(text: str) -> None:
         ("/config/brokers/<default>", {"config": {"x": "1"}}),
         (
             "/kafka-acl/TransactionalId/x",
-            {"version": 1, "acls": [{"principal": "User:u", "host": "*", "operation": "IdempotentWrite", "permissionType": "Allow"}]},
+            {
+                "version": 1,
+                "acls": [
+                    {"principal": "User:u", "host": "*", "operation": "IdempotentWrite", "permissionType": "Allow"}
+                ],
+            },
         ),
         (
             "/kafka-acl-extended/prefixed/Topic/a/b",
-            {"version": 1, "acls": [{"principal": "User:u", "host": "*", "operation": "Read", "permissionType": "Deny"}]},
+            {
+                "version": 1,
+                "acls": [{"principal": "User:u", "host": "*", "operation": "Read", "permissionType": "Deny"}],
+            },
         ),
         ("/latest_producer_id_block", {"broker": 1, "block_start": "0", "block_end": "999"}),
         ("/cluster/id", {"id": "x"}),
@@ -146,7 +206,9 @@ def test_every_row_carries_its_znode_and_where_a_key_has_one_path_leads_back_to_
 
 def test_a_credential_is_of_the_name_as_it_stands_and_may_stand_below_clients() -> None:
     znode = {"config": {"SCRAM-SHA-512": "salt=c2FsdA==,stored_key=YQ==,server_key=Yg==,iterations=4096"}}
-    (default,), (literal,), (client,) = (rows(f"/config/{path}", znode) for path in ("users/<default>", "users/%3Cdefault%3E", "clients/a+b"))
+    (default,), (literal,), (client,) = (
+        rows(f"/config/{path}", znode) for path in ("users/<default>", "users/%3Cdefault%3E", "clients/a+b")
+    )
     assert default[1] == literal[1] == '["<default>","SCRAM-SHA-512"]'
     assert client[1] == '["a b","SCRAM-SHA-512"]'
 
@@ -155,10 +217,14 @@ def test_acls_are_a_set_in_kafkas_own_names() -> None:
     entry = {"principal": "User:u", "host": "*", "operation": "DescribeConfigs", "permissionType": "Allow"}
     other = entry | {"operation": "All"}
     znode = {"version": 1, "acls": [entry, other, entry]}
-    assert sorted(rows("/kafka-acl/Cluster/kafka-cluster", znode)) == sorted(rows("/kafka-acl/Cluster/kafka-cluster", {"version": 1, "acls": [other, entry]}))
+    assert sorted(rows("/kafka-acl/Cluster/kafka-cluster", znode)) == sorted(
+        rows("/kafka-acl/Cluster/kafka-cluster", {"version": 1, "acls": [other, entry]})
+    )
     assert "DESCRIBE_CONFIGS" in rows("/kafka-acl/Cluster/kafka-cluster", znode)[0][1]
     respelt = znode | {"acls": [entry | {"operation": "describeCONFIGS", "permissionType": "ALLOW"}, other]}
-    assert sorted(rows("/kafka-acl/Cluster/kafka-cluster", respelt)) == sorted(rows("/kafka-acl/Cluster/kafka-cluster", znode))
+    assert sorted(rows("/kafka-acl/Cluster/kafka-cluster", respelt)) == sorted(
+        rows("/kafka-acl/Cluster/kafka-cluster", znode)
+    )
     for wrong in ({"operation": "DESCRIBE_CONFIGS"}, {"permissionType": "yes"}, {"principal": "u"}):
         ((kind, _, _),) = rows("/kafka-acl/Cluster/kafka-cluster", znode | {"acls": [entry | wrong]})
         assert kind is Kind.UNREADABLE
@@ -166,7 +232,15 @@ def test_acls_are_a_set_in_kafkas_own_names() -> None:
 
 
 def test_a_token_without_a_requester_was_asked_for_by_its_owner() -> None:
-    token = {"version": 2, "owner": "User%3Abob", "renewers": [], "issueTimestamp": 1, "maxTimestamp": 3, "expiryTimestamp": 2, "tokenId": "the-token-id"}
+    token = {
+        "version": 2,
+        "owner": "User%3Abob",
+        "renewers": [],
+        "issueTimestamp": 1,
+        "maxTimestamp": 3,
+        "expiryTimestamp": 2,
+        "tokenId": "the-token-id",
+    }
     ((_, key, value),) = rows("/delegation_token/tokens/the-token-id", token)
     assert json.loads(value)["requester"] == json.loads(value)["owner"] == "User:bob"
     assert "the-token-id" not in key
@@ -177,7 +251,13 @@ def test_an_empty_producer_id_block_is_no_row() -> None:
 
 
 def test_migration_is_read_and_a_garbled_one_refused() -> None:
-    znode = {"version": 0, "kraft_metadata_offset": 5, "kraft_controller_id": 101, "kraft_metadata_epoch": 2, "kraft_controller_epoch": 3}
+    znode = {
+        "version": 0,
+        "kraft_metadata_offset": 5,
+        "kraft_controller_id": 101,
+        "kraft_metadata_epoch": 2,
+        "kraft_controller_epoch": 3,
+    }
     assert parse_migration(json.dumps(znode).encode()).kraft_metadata_offset == 5
     with pytest.raises(BadZnode, match="lacks a field"):
         parse_migration(b'{"version":0}')
@@ -226,5 +306,10 @@ def test_an_encoded_password_compares_with_a_plain_one_by_fingerprint_and_neithe
 
 def test_without_the_encoders_secret_a_password_is_undecoded_and_says_why() -> None:
     encoded = encode_password("hunter2", "x")
-    ((_, _, value),) = rows("/config/brokers/1", {"config": {"ssl.key.password": encoded}}, Decoding(DECODING.fingerprints))
-    assert canonical_rows.why_undecoded(value) == "password.encoder.secret is not named under 'secrets' in the cluster file"
+    ((_, _, value),) = rows(
+        "/config/brokers/1", {"config": {"ssl.key.password": encoded}}, Decoding(DECODING.fingerprints)
+    )
+    assert (
+        canonical_rows.why_undecoded(value)
+        == "password.encoder.secret is not named under 'secrets' in the cluster file"
+    )

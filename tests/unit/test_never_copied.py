@@ -78,7 +78,9 @@ def test_it_is_found_in_a_snapshot_and_across_segments(tmp_path: Path) -> None:
     assert (found.states, found.end) == ({1, 2}, 900)
 
 
-def test_a_batch_cut_short_by_the_controllers_end_is_no_record_and_garbage_before_the_end_is_an_error(tmp_path: Path) -> None:
+def test_a_batch_cut_short_by_the_controllers_end_is_no_record_and_garbage_before_the_end_is_an_error(
+    tmp_path: Path,
+) -> None:
     whole, torn = batch(0, state(2)), batch(1, BEGIN, state(1), END)
     assert on_disk.scan(str(written(tmp_path, whole, torn[:-3]))).states == {2}
     assert on_disk.scan(str(written(tmp_path, whole, bytes(200)))).states == {2}
@@ -89,7 +91,14 @@ def test_a_batch_cut_short_by_the_controllers_end_is_no_record_and_garbage_befor
         on_disk.scan(str(written(tmp_path, batch(0, state(2), codec=1))))
 
 
-@given(st.lists(st.lists(st.sampled_from([BEGIN, END, ABORT, NO_OP, state(1), state(2), topic("x" * 200)]), min_size=1, max_size=5), max_size=8))
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from([BEGIN, END, ABORT, NO_OP, state(1), state(2), topic("x" * 200)]), min_size=1, max_size=5
+        ),
+        max_size=8,
+    )
+)
 def test_the_host_reads_what_the_decoder_reads(groups: list[list[bytes]]) -> None:
     data, offset = b"", 0
     for group in groups:
@@ -120,14 +129,19 @@ def logs(*states: frozenset[int] | None) -> list[LogAccount]:
     [
         (logs(PRE, PRE, PRE), None),
         (logs(PRE, PRE, None), None),
-        (logs(PRE, None, None), "the logs of 1 of 3 controllers tell, and 2 are needed: controller 102: not read (no such host)"),
+        (
+            logs(PRE, None, None),
+            "the logs of 1 of 3 controllers tell, and 2 are needed: controller 102: not read (no such host)",
+        ),
         (logs(PRE, PRE, COPIED), "the log of controller 103 holds the end of the copy"),
         (logs(PRE, PRE, frozenset({3})), "the log of controller 103 holds the end"),
         (logs(PRE, frozenset(), frozenset()), "the logs of 1 of 3 controllers tell"),
         (logs(PRE), "controller 102: said to be gone"),
     ],
 )
-def test_only_a_majority_of_logs_without_the_end_of_the_copy_proves_that_it_was_never_committed(found: list[LogAccount], why_not: str | None) -> None:
+def test_only_a_majority_of_logs_without_the_end_of_the_copy_proves_that_it_was_never_committed(
+    found: list[LogAccount], why_not: str | None
+) -> None:
     said = why_not_proven(found, SPEC.controller_ids)
     assert said is None if why_not is None else why_not in (said or "")
 
@@ -151,7 +165,9 @@ def one_shows_its_state(seen: ClusterObservation) -> ClusterObservation:
 
 
 @pytest.mark.parametrize("spoil", [lambda seen: seen, one_shows_its_state, a_controller(103, running=False)])
-def test_the_way_back_is_to_read_the_logs_not_to_start_them_again(spoil: Callable[[ClusterObservation], ClusterObservation]) -> None:
+def test_the_way_back_is_to_read_the_logs_not_to_start_them_again(
+    spoil: Callable[[ClusterObservation], ClusterObservation],
+) -> None:
     seen = spoil(died_in_the_copy(observation(Phase.PRE_MIGRATION)))
     assert "Aborting the metadata migration" in explain(seen, SPEC).forward[0]
     assert may_have_died_in_the_copy(seen)
@@ -174,5 +190,7 @@ def test_the_way_back_is_to_read_the_logs_not_to_start_them_again(spoil: Callabl
         lambda seen: a_controller(103, metrics=observation(Phase.HYBRID).controllers[103].metrics)(seen),
     ],
 )
-def test_anything_that_speaks_of_a_copy_brings_the_quorum_back_instead(spoil: Callable[[ClusterObservation], ClusterObservation]) -> None:
+def test_anything_that_speaks_of_a_copy_brings_the_quorum_back_instead(
+    spoil: Callable[[ClusterObservation], ClusterObservation],
+) -> None:
     assert not may_have_died_in_the_copy(spoil(died_in_the_copy(observation(Phase.PRE_MIGRATION))))

@@ -22,16 +22,26 @@ from kraft_runbook.procedures.observe import SECONDS_A_PARTITION, Scope, _Deadli
 
 
 def metadata(*isrs: list[int]) -> SimpleNamespace:
-    partitions = {at: SimpleNamespace(replicas=[1, 2, 3], isrs=isr, leader=isr[0] if isr else -1) for at, isr in enumerate(isrs)}
-    return SimpleNamespace(topics={"t": SimpleNamespace(partitions=partitions)}, cluster_id="x", controller_id=1, brokers={1: None})
+    partitions = {
+        at: SimpleNamespace(replicas=[1, 2, 3], isrs=isr, leader=isr[0] if isr else -1) for at, isr in enumerate(isrs)
+    }
+    return SimpleNamespace(
+        topics={"t": SimpleNamespace(partitions=partitions)}, cluster_id="x", controller_id=1, brokers={1: None}
+    )
 
 
 def test_a_partition_is_in_sync_in_whatever_order_its_isr_stands() -> None:
     state = _state(metadata([1, 2, 3], [3, 1, 2], [1, 2, 3, 4], [2, 1], []), 1)
-    assert (state.under_replicated, state.offline, state.out_of_sync_by_broker) == (("t-3", "t-4"), ("t-4",), {1: 1, 2: 1, 3: 2})
+    assert (state.under_replicated, state.offline, state.out_of_sync_by_broker) == (
+        ("t-3", "t-4"),
+        ("t-4",),
+        {1: 1, 2: 1, 3: 2},
+    )
 
 
-def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     deadline = _Deadline(began=100.0, seconds=6.0)
     at_work: list[float] = []
 
@@ -40,7 +50,9 @@ def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone
         return _state(found, broker_id)
 
     monkeypatch.setattr(topics_seen, "_state", state)
-    monkeypatch.setattr(topics_seen, "AdminClient", lambda *_, **__: SimpleNamespace(list_topics=lambda timeout: metadata([1], [1])))
+    monkeypatch.setattr(
+        topics_seen, "AdminClient", lambda *_, **__: SimpleNamespace(list_topics=lambda timeout: metadata([1], [1]))
+    )
     monkeypatch.setattr(observe, "accepts", lambda *_: True)
     monkeypatch.setattr(observe, "broker_mode", lambda *_, **__: BrokerMode.ZOOKEEPER)
     look = _look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), deadline, {})
@@ -53,7 +65,9 @@ def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone
 def test_where_the_file_names_no_zookeeper_none_is_asked(monkeypatch: pytest.MonkeyPatch, scope: Scope) -> None:
     asked: list[object] = []
     monkeypatch.setattr(observe, "read_zookeeper", lambda *given, **_: asked.append(given))
-    nowhere = SPEC.model_copy(update={"zookeeper": None, "brokers": SPEC.brokers[:1], "controllers": SPEC.controllers[:1]})
+    nowhere = SPEC.model_copy(
+        update={"zookeeper": None, "brokers": SPEC.brokers[:1], "controllers": SPEC.controllers[:1]}
+    )
     seen = observe.observe(nowhere, secrets=environment_secrets(SECRETS), scope=scope)
     assert (asked, seen.zookeeper, seen.has_zookeeper) == ([], NO_ZOOKEEPER, False)
     assert not [part for part in unread_parts(seen) if "ZooKeeper" in part]

@@ -47,7 +47,12 @@ def test_both_ways_see_the_same(seed: int) -> None:
     configs: list[dict[str, str]] = []
     names = [f"t-{at}" for at in range(6)]
     for at, name in enumerate(names):
-        topic: dict[str, Any] = {"topic_id": "B" * 21 + draw.choice("AQ"), "partitions": {}, "adding_replicas": {}, "removing_replicas": {}}
+        topic: dict[str, Any] = {
+            "topic_id": "B" * 21 + draw.choice("AQ"),
+            "partitions": {},
+            "adding_replicas": {},
+            "removing_replicas": {},
+        }
         for number in range(draw.randint(0, 12)):
             replicas = draw.sample(range(1, 9), draw.randint(1, 4))
             each = {
@@ -58,7 +63,10 @@ def test_both_ways_see_the_same(seed: int) -> None:
                 "leader": draw.choice([-1, *replicas]),
             }
             topic["partitions"][str(number)] = replicas
-            topic["adding_replicas"][str(number)], topic["removing_replicas"][str(number)] = each["adding"], each["removing"]
+            topic["adding_replicas"][str(number)], topic["removing_replicas"][str(number)] = (
+                each["adding"],
+                each["removing"],
+            )
             znodes[f"/brokers/topics/{name}/partitions/{number}/state"] = json.dumps(
                 {"leader": each["leader"], "isr": each["isr"], "leader_epoch": 0, "controller_epoch": 1}
             ).encode()
@@ -71,8 +79,12 @@ def test_both_ways_see_the_same(seed: int) -> None:
     lists = {key: Lists.of([each[key] for each in parts]) for key in ("replicas", "adding", "removing", "isr")}
     zeros = np.zeros(len(parts), np.int32)
     held = [(at, name, value) for at, config in enumerate(configs) for name, value in config.items()]
-    of_configs = ConfigColumns(np.array([at for at, _, _ in held], np.int32), [name for _, name, _ in held], [value for _, _, value in held])
-    columns = TopicColumns(names, ids, PartitionColumns(**numbers, **lists, leader_epoch=zeros, recovery=zeros, epoch=zeros), of_configs)
+    of_configs = ConfigColumns(
+        np.array([at for at, _, _ in held], np.int32), [name for _, name, _ in held], [value for _, _, value in held]
+    )
+    columns = TopicColumns(
+        names, ids, PartitionColumns(**numbers, **lists, leader_epoch=zeros, recovery=zeros, epoch=zeros), of_configs
+    )
     in_bulk, one_by_one = (_Topics(ZnodeFindings(Decoding(Fingerprints(b"salt")), PasswordSecrets())) for _ in range(2))
     _see_columns(in_bulk, columns)
     _see_one_by_one(one_by_one, cast(ZookeeperReader, Znodes(znodes)), names)
@@ -88,9 +100,15 @@ def test_both_ways_see_the_same(seed: int) -> None:
         assert (mine.count, mine.samples) == (theirs.count, theirs.samples), tally
 
 
-@pytest.mark.parametrize(("then", "missing"), [("states come", ()), ("topic goes", ()), ("nothing", ("new-0", "new-1"))])
-def test_a_topic_that_is_being_made_or_deleted_lacks_no_state(monkeypatch: pytest.MonkeyPatch, then: str, missing: tuple[str, ...]) -> None:
-    znodes = {"/brokers/topics/new": json.dumps({"topic_id": "B" * 21 + "A", "partitions": {"0": [1], "1": [2]}}).encode()}
+@pytest.mark.parametrize(
+    ("then", "missing"), [("states come", ()), ("topic goes", ()), ("nothing", ("new-0", "new-1"))]
+)
+def test_a_topic_that_is_being_made_or_deleted_lacks_no_state(
+    monkeypatch: pytest.MonkeyPatch, then: str, missing: tuple[str, ...]
+) -> None:
+    znodes = {
+        "/brokers/topics/new": json.dumps({"topic_id": "B" * 21 + "A", "partitions": {"0": [1], "1": [2]}}).encode()
+    }
 
     def a_moment_later(_: float) -> None:
         if then == "topic goes":

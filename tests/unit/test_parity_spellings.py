@@ -72,11 +72,23 @@ def znode_of(fact: Fact, names: Mapping[str, str]) -> tuple[str, bytes]:
     if kind == "acl":
         pattern, type_, name, principal = about
         root = "/kafka-acl" if pattern == 3 else "/kafka-acl-extended/prefixed"
-        entry = {"principal": f"User:{principal}", "host": "*", "operation": "Read" if value == "1" else "Write", "permissionType": "Allow"}
+        entry = {
+            "principal": f"User:{principal}",
+            "host": "*",
+            "operation": "Read" if value == "1" else "Write",
+            "permissionType": "Allow",
+        }
         return f"{root}/{type_}/{name}", json.dumps({"version": 1, "acls": [entry]}).encode()
     if kind == "token":
         owner = names[about]
-        token = {"version": 3, "owner": f"User%3A{owner}", "tokenRequester": f"User:{owner}", "renewers": [], "tokenId": about, "expiryTimestamp": int(value)}
+        token = {
+            "version": 3,
+            "owner": f"User%3A{owner}",
+            "tokenRequester": f"User:{owner}",
+            "renewers": [],
+            "tokenId": about,
+            "expiryTimestamp": int(value),
+        }
         return f"/delegation_token/tokens/{names[about]}", json.dumps(token | TOKEN_TIMES).encode()
     if kind == "broker":
         return f"/config/brokers/{about or '<default>'}", json.dumps({"config": {"x": value}}).encode()
@@ -93,7 +105,9 @@ def records_of(fact: Fact, *, gone: bool = False) -> list[bytes]:
     number = int(value)
     if kind == "quota":
         entity = [{"entity_type": type_, "entity_name": name} for type_, name in about]
-        return [record(RecordType.CLIENT_QUOTA, entity=entity, key="producer_byte_rate", value=float(number), remove=gone)]
+        return [
+            record(RecordType.CLIENT_QUOTA, entity=entity, key="producer_byte_rate", value=float(number), remove=gone)
+        ]
     if kind == "scram":
         keys = {"salt": b"key", "stored_key": b"key", "server_key": b"key", "iterations": number}
         if gone:
@@ -121,7 +135,9 @@ def records_of(fact: Fact, *, gone: bool = False) -> list[bytes]:
 
 
 # Characters that ZooKeeper takes in a path, those among them that matter to one encoding or another.
-NAMES = st.text(st.sampled_from("aB0 +%*~-_.,=@:<>é漢/\\&?#"), min_size=1, max_size=5) | st.sampled_from(["<default>", "a b", "a+b", "%20", "CN=x, O=y"])
+NAMES = st.text(st.sampled_from("aB0 +%*~-_.,=@:<>é漢/\\&?#"), min_size=1, max_size=5) | st.sampled_from(
+    ["<default>", "a b", "a+b", "%20", "CN=x, O=y"]
+)
 IN_PATHS = NAMES.filter(lambda name: "/" not in name and name not in (".", ".."))
 
 
@@ -145,7 +161,12 @@ FACTS: st.SearchStrategy[Fact] = st.tuples(
         lambda _: st.one_of(
             st.tuples(st.just("quota"), ENTITIES),
             st.tuples(st.just("scram"), NAMES),
-            st.tuples(st.just("acl"), st.tuples(st.sampled_from([3, 4]), st.sampled_from(["Topic", "Group", "TransactionalId"]), IN_PATHS, NAMES)),
+            st.tuples(
+                st.just("acl"),
+                st.tuples(
+                    st.sampled_from([3, 4]), st.sampled_from(["Topic", "Group", "TransactionalId"]), IN_PATHS, NAMES
+                ),
+            ),
             st.tuples(st.just("token"), NAMES),
             st.tuples(st.just("broker"), st.sampled_from(["", "1", "01", "2"])),
             st.tuples(st.just("topic"), st.sampled_from(sorted(TOPIC_IDS))),
@@ -200,7 +221,9 @@ def replay_of(before: Sequence[bytes], after: Sequence[bytes] = ()) -> LogReplay
 def tree_of_topics() -> Tree:
     tree = Tree()
     for name, topic_id in TOPIC_IDS.items():
-        tree[f"/brokers/topics/{name}"] = json.dumps({"topic_id": kafka_uuid(topic_id), "partitions": {"0": [1, 2, 3]}}).encode()
+        tree[f"/brokers/topics/{name}"] = json.dumps(
+            {"topic_id": kafka_uuid(topic_id), "partitions": {"0": [1, 2, 3]}}
+        ).encode()
         state = {"leader": 1, "leader_epoch": 0, "controller_epoch": 1, "isr": [1, 2, 3]}
         tree[f"/brokers/topics/{name}/partitions/0/state"] = json.dumps(state).encode()
         tree[f"/brokers/topics/{name}/partitions/0"] = tree[f"/brokers/topics/{name}/partitions"] = b""
@@ -209,13 +232,19 @@ def tree_of_topics() -> Tree:
 
 def verdict(tree: Tree, later: Tree, replay: LogReplay) -> Verdict:
     """As the gate asks: everything once, then the suspects again, in ``later`` from then on."""
-    rows = [*read_everything_else(tree, DECODING), *read_topics(tree, topic_names(tree), DECODING), canonical_rows.metadata_version("3.9", covered=True)]
+    rows = [
+        *read_everything_else(tree, DECODING),
+        *read_topics(tree, topic_names(tree), DECODING),
+        canonical_rows.metadata_version("3.9", covered=True),
+    ]
     found = compare(rows, every_version(replay))
     suspects: Sequence[Difference] = found.differences
     obstacles, undecoded = [], list(found.undecoded)
     for _ in range(3):
         again = read_again(later, suspects, DECODING)
-        look = look_again(suspects, again, list(replay.versions_of(keys_in_question(suspects, again), replay.start)), replay.touched)
+        look = look_again(
+            suspects, again, list(replay.versions_of(keys_in_question(suspects, again), replay.start)), replay.touched
+        )
         obstacles += look.obstacles
         undecoded += look.undecoded
         suspects = look.suspects
@@ -273,7 +302,10 @@ def test_a_difference_is_never_a_match_however_names_are_spelt(cluster: list[Spe
     assert verdict(planted, planted, replay) is Verdict.MISMATCH
     # Put right between the looks, by nobody that the log knows of: not proven, where it was by taking something away.
     after = verdict(planted, tree, replay)
-    assert (after is Verdict.MATCH) == (how in ("less", "another value", "garbled")) or (kind_of(fact), how) == ("acl", "another value")
+    assert (after is Verdict.MATCH) == (how in ("less", "another value", "garbled")) or (kind_of(fact), how) == (
+        "acl",
+        "another value",
+    )
 
 
 def kind_of(fact: Fact) -> str:
@@ -282,7 +314,9 @@ def kind_of(fact: Fact) -> str:
 
 @given(clusters(), st.lists(FACTS, min_size=1, max_size=3), st.data())
 @settings(max_examples=100, deadline=None)
-def test_under_the_fence_what_was_touched_is_compared_however_names_are_spelt(cluster: list[Spelt], some: list[Fact], data: st.DataObject) -> None:
+def test_under_the_fence_what_was_touched_is_compared_however_names_are_spelt(
+    cluster: list[Spelt], some: list[Fact], data: st.DataObject
+) -> None:
     facts, tree = [fact for fact, _ in cluster], tree_of(cluster)
     known = {znode_key(each) for each in facts}
     made = [each for each in one_a_znode(some) if znode_key(each) not in known]

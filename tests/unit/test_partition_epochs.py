@@ -40,7 +40,9 @@ STATE = "/brokers/topics/t/partitions/7/state"
         (None, ["3"], False),  # no state znode: a difference of another kind
     ],
 )
-def test_a_version_lies_behind_where_it_is_lower_than_every_epoch_since_m(version: str | None, epochs: list[str | None], behind: bool) -> None:
+def test_a_version_lies_behind_where_it_is_lower_than_every_epoch_since_m(
+    version: str | None, epochs: list[str | None], behind: bool
+) -> None:
     assert is_behind(version, epochs) is behind
 
 
@@ -60,8 +62,14 @@ def columns(counts: list[int], numbers: list[int]) -> PartitionColumns:
 
 
 def by_row(names: list[str], counts: list[int], versions: list[int], epochs: list[int]) -> Comparison:
-    keys = [canonical_rows.partition_epoch(name, number, 0).key for name, held in zip(names, counts, strict=True) for number in range(held)]
-    rows = [canonical_rows.Row(Kind.PARTITION_EPOCH, key, str(version)) for key, version in zip(keys, versions, strict=True)]
+    keys = [
+        canonical_rows.partition_epoch(name, number, 0).key
+        for name, held in zip(names, counts, strict=True)
+        for number in range(held)
+    ]
+    rows = [
+        canonical_rows.Row(Kind.PARTITION_EPOCH, key, str(version)) for key, version in zip(keys, versions, strict=True)
+    ]
     return compare(
         rows,
         [Version(Kind.PARTITION_EPOCH, key, str(epoch), 0, last=True) for key, epoch in zip(keys, epochs, strict=True)],
@@ -97,7 +105,9 @@ def test_in_columns_the_same_partitions_lie_behind_as_row_by_row(data: st.DataOb
     expected = by_row(names, counts, versions, epochs)
     kept = [each for each in expected.differences if canonical_rows.parse_key(each.key)[0] not in but]
     assert sorted(map(str, behind)) == sorted(map(str, kept))
-    assert both[Kind.PARTITION_EPOCH] + len(behind) == sum(held for name, held in zip(names, counts, strict=True) if name not in but)
+    assert both[Kind.PARTITION_EPOCH] + len(behind) == sum(
+        held for name, held in zip(names, counts, strict=True) if name not in but
+    )
 
 
 def report_of(found: Comparison) -> ParityReport:
@@ -108,7 +118,9 @@ def report_of(found: Comparison) -> ParityReport:
     )  # fmt: skip
 
 
-def test_a_version_that_lies_behind_is_no_difference_and_every_text_of_the_report_says_that_it_forbids_leaving() -> None:
+def test_a_version_that_lies_behind_is_no_difference_and_every_text_of_the_report_says_that_it_forbids_leaving() -> (
+    None
+):
     report = report_of(by_row(["t"], [3], [4, 7, 9], [4, 9, 8]))
     assert (report.verdict, report.behind, report.differing) == (Verdict.MATCH, 1, 0)
     for text in (report.summary, report.render_text(), report.render_markdown()):
@@ -142,7 +154,10 @@ def test_every_version_is_raised_to_its_epoch_in_transactions_that_fit(wanted: l
     """(version, how far behind, bytes of data) a partition: each write at the version that the one before it left."""
     behind = [Behind("t", number, version, version + deficit) for number, (version, deficit, _) in enumerate(wanted)]
     versions = {each.path: each.version for each in behind}
-    znodes = [Znode(each.path, b"x" * size, each.version, 1, 1, 1, 0) for each, (_, _, size) in zip(behind, wanted, strict=True)]
+    znodes = [
+        Znode(each.path, b"x" * size, each.version, 1, 1, 1, 0)
+        for each, (_, _, size) in zip(behind, wanted, strict=True)
+    ]
     for batch in batches(list(zip(behind, znodes, strict=True))):
         assert 0 < sum(times for _, _, times in batch) <= WRITES_AT_ONCE
         assert sum(times * (len(znode.path) + len(znode.data)) for _, znode, times in batch) <= MAX_REQUEST_BYTES

@@ -99,7 +99,9 @@ def server() -> Iterator[Server]:
 
 def client(server: Server, **given: Any) -> PatientHttp:
     settings: dict[str, Any] = {"patience": 30, "gone": lambda: None, "say": lambda _: None, "timeout": 0.3} | given
-    return PatientHttp("the server", f"http://127.0.0.1:{server.port}", lambda http: http.post("/login", json={}), **settings)
+    return PatientHttp(
+        "the server", f"http://127.0.0.1:{server.port}", lambda http: http.post("/login", json={}), **settings
+    )
 
 
 @pytest.mark.parametrize("fault", [STALL, CUT, 500, 502, 503])
@@ -168,7 +170,9 @@ def test_a_change_that_was_surely_not_made_is_made_again(server: Server) -> None
     assert http.change("POST", "/counter", {}) == {"made": 1}
 
 
-def test_a_server_that_runs_is_waited_for_without_end_and_a_person_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_runs_is_waited_for_without_end_and_a_person_is_told(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(patient_http, "TOLD_AFTER", 0.0)
     monkeypatch.setattr(patient_http, "GONE", 0.0)
     said: list[str] = []
@@ -181,11 +185,16 @@ def test_a_server_that_runs_is_waited_for_without_end_and_a_person_is_told(serve
     assert "it runs; asking again" in said[0]
 
 
-def test_a_server_whose_processes_have_ended_is_given_up_with_its_last_error(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_whose_processes_have_ended_is_given_up_with_its_last_error(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(patient_http, "GONE", 0.5)
     http = client(server, patience=None, gone=lambda: "nothing of it runs; the last error in its log: no space left")
     server.end()
-    with pytest.raises(Unreachable, match=r"the server did not answer GET /counter within \d+ s \(ConnectError.*nothing of it runs.*no space left"):
+    with pytest.raises(
+        Unreachable,
+        match=r"the server did not answer GET /counter within \d+ s \(ConnectError.*nothing of it runs.*no space left",
+    ):
         http.get("/counter")
 
 

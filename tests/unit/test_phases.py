@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import WHY, Spoil, a_controller, both, broker, gauges, observation, part, with_quorum, zookeeper
 
-from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode, ControllerMode, ControllerZnode, Unread, ZkMigrationState
+from kraft_runbook.cluster.observation import (
+    NO_ZOOKEEPER,
+    BrokerMode,
+    ControllerMode,
+    ControllerZnode,
+    Unread,
+    ZkMigrationState,
+)
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.migration.transitions import TABLE, Step
@@ -59,13 +66,17 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.KRAFT,
         both(KAFKA_4, NO_RECORD),
         Phase.KRAFT,
-        ("the metadata log holds no migration state: this cluster was born in KRaft mode, or runs Kafka 4, whose snapshots leave out what a migration left",),
+        (
+            "the metadata log holds no migration state: this cluster was born in KRaft mode, or runs Kafka 4, whose snapshots leave out what a migration left",
+        ),
     ),
     "no ZooKeeper, and every controller is down": (
         Phase.KRAFT,
         both(every(CONTROLLERS, a_controller, running=False, metrics=WHY), UNSEEN),
         Phase.UNKNOWN,
-        ("the metadata log, which alone tells of a migration where there is no ZooKeeper, could not be read: a test did not read it",),
+        (
+            "the metadata log, which alone tells of a migration where there is no ZooKeeper, could not be read: a test did not read it",
+        ),
     ),
     "no ZooKeeper in the file, and the copy was made": (
         Phase.HYBRID,
@@ -93,7 +104,10 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
     ),
     "born in KRaft": (
         Phase.FINALIZED,
-        both(all_gauges(zk_migration_state=ZkMigrationState.NONE), with_quorum(migration_state_record=ZkMigrationState.NONE)),
+        both(
+            all_gauges(zk_migration_state=ZkMigrationState.NONE),
+            with_quorum(migration_state_record=ZkMigrationState.NONE),
+        ),
         Phase.UNKNOWN,
         (
             "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: "
@@ -111,7 +125,10 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
     ),
     "a quorum was formed without the flag beside brokers in ZooKeeper mode": (
         Phase.PRE_MIGRATION,
-        both(all_gauges(zk_migration_state=ZkMigrationState.NONE), with_quorum(migration_state_record=ZkMigrationState.NONE)),
+        both(
+            all_gauges(zk_migration_state=ZkMigrationState.NONE),
+            with_quorum(migration_state_record=ZkMigrationState.NONE),
+        ),
         Phase.UNKNOWN,
         (
             "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: these controllers formed their quorum without the "
@@ -127,7 +144,10 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
     ),
     "a quorum that has just formed shows 0, its log is empty": (
         Phase.PRE_MIGRATION,
-        both(all_gauges(zk_migration_state=ZkMigrationState.NONE), with_quorum(migration_state_record=None, metadata_version=None)),
+        both(
+            all_gauges(zk_migration_state=ZkMigrationState.NONE),
+            with_quorum(migration_state_record=None, metadata_version=None),
+        ),
         Phase.PRE_MIGRATION,
         ("controller 101, 102, 103 runs, the quorum has published nothing yet, and no copy was made",),
     ),
@@ -137,7 +157,12 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.PRE_MIGRATION,
         ("ZkMigrationState is 2 (PRE_MIGRATION) in the metadata log",),
     ),
-    "a controller that has just joined shows 0 after the copy": (Phase.HYBRID, gauges(103, zk_migration_state=ZkMigrationState.NONE), Phase.HYBRID, ()),
+    "a controller that has just joined shows 0 after the copy": (
+        Phase.HYBRID,
+        gauges(103, zk_migration_state=ZkMigrationState.NONE),
+        Phase.HYBRID,
+        (),
+    ),
     "one gauge is behind the log": (
         Phase.HYBRID,
         all_gauges(zk_migration_state=ZkMigrationState.PRE_MIGRATION),
@@ -159,7 +184,12 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
             "broker 2's mode could not be read: a test did not read it",
         ),
     ),
-    "an unread mode does not matter where another broker is in KRaft mode": (Phase.DUAL_WRITE, broker(2, mode=WHY), Phase.DUAL_WRITE, ()),
+    "an unread mode does not matter where another broker is in KRaft mode": (
+        Phase.DUAL_WRITE,
+        broker(2, mode=WHY),
+        Phase.DUAL_WRITE,
+        (),
+    ),
     "a controller is silent and the log unread after the copy": (
         Phase.HYBRID,
         both(a_controller(103, metrics=WHY), UNSEEN),
@@ -178,7 +208,12 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
             "controller 101's metrics: a test did not read it",
         ),
     ),
-    "a controller is down": (Phase.HYBRID, both(a_controller(103, running=False, mode=WHY, metrics=WHY), UNSEEN), Phase.HYBRID, ()),
+    "a controller is down": (
+        Phase.HYBRID,
+        both(a_controller(103, running=False, mode=WHY, metrics=WHY), UNSEEN),
+        Phase.HYBRID,
+        (),
+    ),
     "all metrics silent, the log read": (
         Phase.PRE_MIGRATION,
         every(CONTROLLERS, a_controller, metrics=WHY),
@@ -193,13 +228,22 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
     ),
     "one controller of three was provisioned": (
         Phase.ZOOKEEPER,
-        a_controller(101, running=True, mode=ControllerMode.MIGRATION, metrics=observation(Phase.PRE_MIGRATION).controllers[102].metrics),
+        a_controller(
+            101,
+            running=True,
+            mode=ControllerMode.MIGRATION,
+            metrics=observation(Phase.PRE_MIGRATION).controllers[102].metrics,
+        ),
         Phase.PRE_MIGRATION,
         ("ZkMigrationState is 2 (PRE_MIGRATION) on controller 101",),
     ),
     "a controller without the flag was started": (
         Phase.PRE_MIGRATION,
-        both(all_gauges(zk_migration_state=ZkMigrationState.NOT_PUBLISHED), a_controller(102, mode=ControllerMode.KRAFT), UNSEEN),
+        both(
+            all_gauges(zk_migration_state=ZkMigrationState.NOT_PUBLISHED),
+            a_controller(102, mode=ControllerMode.KRAFT),
+            UNSEEN,
+        ),
         Phase.UNKNOWN,
         ("controller 102 runs without the migration flag: stop it before it leads a quorum",),
     ),
@@ -215,20 +259,34 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         tuple(f"controller {i}'s metrics: a test did not read it" for i in CONTROLLERS),
     ),
-    "ZooKeeper is unread": (Phase.ZOOKEEPER, part(zookeeper=WHY), Phase.UNKNOWN, ("ZooKeeper could not be read: a test did not read it",)),
+    "ZooKeeper is unread": (
+        Phase.ZOOKEEPER,
+        part(zookeeper=WHY),
+        Phase.UNKNOWN,
+        ("ZooKeeper could not be read: a test did not read it",),
+    ),
     "ZooKeeper is unread after the copy": (Phase.DUAL_WRITE, part(zookeeper=WHY), Phase.DUAL_WRITE, ()),
-    "a controller can't be seen": (Phase.ZOOKEEPER, a_controller(103, running=WHY), Phase.UNKNOWN, ("controller 103: a test did not read it",)),
+    "a controller can't be seen": (
+        Phase.ZOOKEEPER,
+        a_controller(103, running=WHY),
+        Phase.UNKNOWN,
+        ("controller 103: a test did not read it",),
+    ),
     "the controllers are gone but hold /controller": (
         Phase.ZOOKEEPER,
         zookeeper(controller=ControllerZnode(101, 4)),
         Phase.UNKNOWN,
-        ("/controller is held by KRaft controller 101, but of the declared controllers none of them runs: start them, or read docs/rollback.md",),
+        (
+            "/controller is held by KRaft controller 101, but of the declared controllers none of them runs: start them, or read docs/rollback.md",
+        ),
     ),
     "the controllers show no state but hold /controller": (
         Phase.PRE_MIGRATION,
         both(all_gauges(zk_migration_state=None), zookeeper(controller=ControllerZnode(101, 4)), UNSEEN),
         Phase.UNKNOWN,
-        ("/controller is held by KRaft controller 101, but of the declared controllers they show no migration state: start them, or read docs/rollback.md",),
+        (
+            "/controller is held by KRaft controller 101, but of the declared controllers they show no migration state: start them, or read docs/rollback.md",
+        ),
     ),
     "a broker is in KRaft mode and no controller runs": (
         Phase.ZOOKEEPER,
@@ -261,18 +319,29 @@ TRANSIENT: dict[str, tuple[Phase, Spoil]] = {
     "a controller's port is open and it does not answer yet": (Phase.ZOOKEEPER, a_controller(102, running=True)),
     "controllers restarted together hold /controller and have not published": (
         Phase.PRE_MIGRATION,
-        both(all_gauges(zk_migration_state=ZkMigrationState.NOT_PUBLISHED), zookeeper(controller=ControllerZnode(101, 4)), UNSEEN),
+        both(
+            all_gauges(zk_migration_state=ZkMigrationState.NOT_PUBLISHED),
+            zookeeper(controller=ControllerZnode(101, 4)),
+            UNSEEN,
+        ),
     ),
     "no ZooKeeper, and no controller leads yet": (Phase.KRAFT, UNSEEN),
     "no ZooKeeper, and the quorum forms": (Phase.KRAFT, both(NO_RECORD, with_quorum(metadata_version=None))),
     "a broker's port is open and it does not tell its mode yet": (Phase.HYBRID, both(broker(2, mode=WHY), UNSEEN)),
 }
 LASTING: dict[str, tuple[Phase, Spoil]] = {
-    "the look had no time for one controller, another is silent": (Phase.ZOOKEEPER, both(a_controller(102, running=WHY), a_controller(103, running=LATE))),
+    "the look had no time for one controller, another is silent": (
+        Phase.ZOOKEEPER,
+        both(a_controller(102, running=WHY), a_controller(103, running=LATE)),
+    ),
     "born in KRaft": CASES["born in KRaft"][:2],
-    "no ZooKeeper in the file, and brokers that use it": CASES["no ZooKeeper in the file, and brokers in ZooKeeper mode"][:2],
+    "no ZooKeeper in the file, and brokers that use it": CASES[
+        "no ZooKeeper in the file, and brokers in ZooKeeper mode"
+    ][:2],
     "no ZooKeeper, and every controller is down": CASES["no ZooKeeper, and every controller is down"][:2],
-    "a quorum formed without the flag": CASES["a quorum was formed without the flag beside brokers in ZooKeeper mode"][:2],
+    "a quorum formed without the flag": CASES["a quorum was formed without the flag beside brokers in ZooKeeper mode"][
+        :2
+    ],
     "a controller without the flag": CASES["a controller without the flag was started"][:2],
     "no controller runs, and they hold /controller": CASES["the controllers are gone but hold /controller"][:2],
     "a broker is in KRaft mode and no controller runs": CASES["a broker is in KRaft mode and no controller runs"][:2],
@@ -292,7 +361,9 @@ def test_what_may_be_a_start_is_told_from_what_lasts(name: str) -> None:
     st.sets(st.sampled_from(CONTROLLERS)),
     st.sets(st.sampled_from(BROKERS)),
 )
-def test_an_unread_part_never_changes_the_phase_into_another(phase: Phase, parts: set[str], controllers: set[int], brokers: set[int]) -> None:
+def test_an_unread_part_never_changes_the_phase_into_another(
+    phase: Phase, parts: set[str], controllers: set[int], brokers: set[int]
+) -> None:
     """Reading less may only make the phase UNKNOWN."""
     less = part(**dict.fromkeys(parts, WHY))(observation(phase))
     for i in controllers:
@@ -319,26 +390,56 @@ WAYS_OUT = {
     Phase.FINALIZED: "nothing is left to migrate; rollback is impossible after finalization (KIP-866)",
     Phase.KRAFT: "nothing is there to migrate, and no ZooKeeper to go back to",
     (Step.PROVISION_CONTROLLERS, Phase.HYBRID): "this step's work is already done; continue with roll_brokers_to_kraft",
-    (Step.PROVISION_CONTROLLERS, Phase.DUAL_WRITE): "this step's work is already done; continue with finalize_controllers",
+    (
+        Step.PROVISION_CONTROLLERS,
+        Phase.DUAL_WRITE,
+    ): "this step's work is already done; continue with finalize_controllers",
     (Step.ROLL_BROKERS_TO_HYBRID, Phase.ZOOKEEPER): "first reach PRE_MIGRATION (provision_controllers)",
-    (Step.ROLL_BROKERS_TO_HYBRID, Phase.DUAL_WRITE): "this step's work is already done; continue with finalize_controllers",
-    (Step.ROLL_BROKERS_TO_KRAFT, Phase.ZOOKEEPER): "first reach HYBRID (roll_brokers_to_hybrid or roll_brokers_back_to_hybrid)",
-    (Step.ROLL_BROKERS_TO_KRAFT, Phase.PRE_MIGRATION): "first reach HYBRID (roll_brokers_to_hybrid or roll_brokers_back_to_hybrid)",
+    (
+        Step.ROLL_BROKERS_TO_HYBRID,
+        Phase.DUAL_WRITE,
+    ): "this step's work is already done; continue with finalize_controllers",
+    (
+        Step.ROLL_BROKERS_TO_KRAFT,
+        Phase.ZOOKEEPER,
+    ): "first reach HYBRID (roll_brokers_to_hybrid or roll_brokers_back_to_hybrid)",
+    (
+        Step.ROLL_BROKERS_TO_KRAFT,
+        Phase.PRE_MIGRATION,
+    ): "first reach HYBRID (roll_brokers_to_hybrid or roll_brokers_back_to_hybrid)",
     (Step.FINALIZE_CONTROLLERS, Phase.ZOOKEEPER): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
     (Step.FINALIZE_CONTROLLERS, Phase.PRE_MIGRATION): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
     (Step.FINALIZE_CONTROLLERS, Phase.HYBRID): "first reach DUAL_WRITE (roll_brokers_to_kraft)",
     (Step.DEPROVISION_CONTROLLERS, Phase.HYBRID): "from HYBRID the way back begins with leave_kraft",
-    (Step.DEPROVISION_CONTROLLERS, Phase.DUAL_WRITE): "from DUAL_WRITE the way back begins with roll_brokers_back_to_hybrid",
+    (
+        Step.DEPROVISION_CONTROLLERS,
+        Phase.DUAL_WRITE,
+    ): "from DUAL_WRITE the way back begins with roll_brokers_back_to_hybrid",
     (Step.ROLL_BROKERS_BACK_TO_HYBRID, Phase.ZOOKEEPER): "this step's work is already done",
-    (Step.ROLL_BROKERS_BACK_TO_HYBRID, Phase.PRE_MIGRATION): "this step's work is already done; continue with deprovision_controllers",
+    (
+        Step.ROLL_BROKERS_BACK_TO_HYBRID,
+        Phase.PRE_MIGRATION,
+    ): "this step's work is already done; continue with deprovision_controllers",
     (Step.LEAVE_KRAFT, Phase.PRE_MIGRATION): "from PRE_MIGRATION the way back begins with deprovision_controllers",
     (Step.LEAVE_KRAFT, Phase.DUAL_WRITE): "from DUAL_WRITE the way back begins with roll_brokers_back_to_hybrid",
-    (Step.ROLL_BROKERS_TO_ZOOKEEPER, Phase.PRE_MIGRATION): "from PRE_MIGRATION the way back begins with deprovision_controllers",
+    (
+        Step.ROLL_BROKERS_TO_ZOOKEEPER,
+        Phase.PRE_MIGRATION,
+    ): "from PRE_MIGRATION the way back begins with deprovision_controllers",
     (Step.ROLL_BROKERS_TO_ZOOKEEPER, Phase.HYBRID): "from HYBRID the way back begins with leave_kraft",
-    (Step.ROLL_BROKERS_TO_ZOOKEEPER, Phase.DUAL_WRITE): "from DUAL_WRITE the way back begins with roll_brokers_back_to_hybrid",
-    (Step.SET_CONTROLLERS_ASIDE, Phase.PRE_MIGRATION): "from PRE_MIGRATION the way back begins with deprovision_controllers",
+    (
+        Step.ROLL_BROKERS_TO_ZOOKEEPER,
+        Phase.DUAL_WRITE,
+    ): "from DUAL_WRITE the way back begins with roll_brokers_back_to_hybrid",
+    (
+        Step.SET_CONTROLLERS_ASIDE,
+        Phase.PRE_MIGRATION,
+    ): "from PRE_MIGRATION the way back begins with deprovision_controllers",
     (Step.SET_CONTROLLERS_ASIDE, Phase.HYBRID): "from HYBRID the way back begins with leave_kraft",
-    (Step.SET_CONTROLLERS_ASIDE, Phase.DUAL_WRITE): "from DUAL_WRITE the way back begins with roll_brokers_back_to_hybrid",
+    (
+        Step.SET_CONTROLLERS_ASIDE,
+        Phase.DUAL_WRITE,
+    ): "from DUAL_WRITE the way back begins with roll_brokers_back_to_hybrid",
 }
 
 
@@ -357,7 +458,10 @@ def test_a_step_is_refused_anywhere_else_and_says_why(step: Step, phase: Phase) 
     edge = next(e for e in TABLE.edges if e.step is step)
     with pytest.raises(Refused) as refused:
         TABLE.require(step, PhaseReading(phase, ("first reason", "second")))
-    assert refused.value.problem == f"{step.value} runs from {edge.source.value} to {edge.target.value}; the cluster is in {phase.value} (first reason; second)"
+    assert (
+        refused.value.problem
+        == f"{step.value} runs from {edge.source.value} to {edge.target.value}; the cluster is in {phase.value} (first reason; second)"
+    )
     assert refused.value.way_out == (WAYS_OUT[phase] if phase in WAYS_OUT else WAYS_OUT[step, phase])
 
 
@@ -367,7 +471,15 @@ def test_the_way_forward_reaches_finalized_and_every_way_back_zookeeper() -> Non
         (edge,) = TABLE.forward_from(phase)
         steps.append(edge.step)
         phase = edge.target
-    assert (phase, steps) == (Phase.FINALIZED, [Step.PROVISION_CONTROLLERS, Step.ROLL_BROKERS_TO_HYBRID, Step.ROLL_BROKERS_TO_KRAFT, Step.FINALIZE_CONTROLLERS])
+    assert (phase, steps) == (
+        Phase.FINALIZED,
+        [
+            Step.PROVISION_CONTROLLERS,
+            Step.ROLL_BROKERS_TO_HYBRID,
+            Step.ROLL_BROKERS_TO_KRAFT,
+            Step.FINALIZE_CONTROLLERS,
+        ],
+    )
     assert [e.step for e in TABLE.back_from(Phase.DUAL_WRITE)] == [Step.ROLL_BROKERS_BACK_TO_HYBRID]
     assert TABLE.back_from(Phase.FINALIZED) == ()
 
@@ -394,6 +506,12 @@ def test_rollback_is_known_from_every_phase(phase: Phase, possible: bool, steps:
 
 
 def test_a_step_is_past_only_beyond_its_target() -> None:
-    assert [p for p in Phase if TABLE.already_past(Step.ROLL_BROKERS_TO_HYBRID, p)] == [Phase.DUAL_WRITE, Phase.FINALIZED]
+    assert [p for p in Phase if TABLE.already_past(Step.ROLL_BROKERS_TO_HYBRID, p)] == [
+        Phase.DUAL_WRITE,
+        Phase.FINALIZED,
+    ]
     assert not TABLE.already_past(Step.PROVISION_CONTROLLERS, Phase.UNKNOWN)
-    assert [p for p in Phase if TABLE.already_past(Step.ROLL_BROKERS_BACK_TO_HYBRID, p)] == [Phase.ZOOKEEPER, Phase.PRE_MIGRATION]
+    assert [p for p in Phase if TABLE.already_past(Step.ROLL_BROKERS_BACK_TO_HYBRID, p)] == [
+        Phase.ZOOKEEPER,
+        Phase.PRE_MIGRATION,
+    ]

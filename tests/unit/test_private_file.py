@@ -56,7 +56,11 @@ def test_only_its_owner_reads_it_and_the_directories_made_for_it(tmp_path: Path)
         write_private(file, "{}")
     finally:
         os.umask(before)
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent, file.parent.parent)] == [0o600, 0o700, 0o700]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent, file.parent.parent)] == [
+        0o600,
+        0o700,
+        0o700,
+    ]
 
 
 def test_the_draft_of_a_killed_writer_goes_with_the_next_writing_and_that_of_a_living_one_stays(tmp_path: Path) -> None:

@@ -35,7 +35,9 @@ def test_reading_on_from_it_is_reading_the_whole_log(seed: int) -> None:
         resumed.apply(Chunk(chunk.data, since=max(chunk.since, offset + 1), up_to=chunk.up_to))
     assert resumed.touched == whole.touched
     later = draw.randrange(offset, len(values))
-    expected = {str(v) for v in whole.versions_of(set(whole.touched), later) if v.kind.is_of_a_topic or v.offset > offset}
+    expected = {
+        str(v) for v in whole.versions_of(set(whole.touched), later) if v.kind.is_of_a_topic or v.offset > offset
+    }
     assert {str(v) for v in resumed.versions_of(set(whole.touched), later)} == expected
     last = {(v.kind, v.key): v.value for v in whole.versions_of(set(whole.touched)) if v.last}
     assert {(v.kind, v.key): v.value for v in resumed.versions_of(set(whole.touched), 10**6) if v.last} == last
@@ -45,7 +47,10 @@ def test_at_a_later_offset_only_what_a_key_says_from_there_on_counts() -> None:
     replay = LogReplay(1, PRINTS, "3.9")
     replay.apply(Chunk(log(topic(), partition(), change(isr=(1,)), change(isr=(2,)), change(isr=(3,))), up_to=9))
     keys = set(replay.touched)
-    told = {offset: [v.offset for v in replay.versions_of(keys, offset) if "isr" in (v.value or "")] for offset in (1, 2, 3, 4, 9)}
+    told = {
+        offset: [v.offset for v in replay.versions_of(keys, offset) if "isr" in (v.value or "")]
+        for offset in (1, 2, 3, 4, 9)
+    }
     assert told == {1: [4, 3, 2, 1], 2: [4, 3, 2], 3: [4, 3], 4: [4], 9: [4]}
 
 

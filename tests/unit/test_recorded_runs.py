@@ -53,7 +53,11 @@ def test_a_record_that_is_read_and_written_again_has_the_same_body_and_digest(na
         assert kind is not None
         body = {key: record.body[key] for key in OF_EVERY_BODY} | kind.body()
         later = CAME_LATER.get(kind.outcome, set()) - record.body.keys()
-        again = make_record(previous, {key: value for key, value in body.items() if key not in later}, at=datetime.fromisoformat(record.at))
+        again = make_record(
+            previous,
+            {key: value for key, value in body.items() if key not in later},
+            at=datetime.fromisoformat(record.at),
+        )
         assert again == record
         previous = record
 
@@ -62,7 +66,9 @@ def test_every_outcome_has_a_kind_and_a_recorded_example_and_stands_in_the_docs(
     assert KINDS.keys() == set(Outcome)
     assert {outcome_of(record.body) for name in NAMES for record in records(name)} == set(Outcome)
     table = DOCS.read_text().partition("## What a record holds")[2].partition("\n## ")[0]
-    assert {word for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for word in re.findall(r"`(\w+)`", row)} == set(Outcome)
+    assert {
+        word for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for word in re.findall(r"`(\w+)`", row)
+    } == set(Outcome)
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
@@ -83,7 +89,13 @@ def test_a_verdict_that_parity_never_gives_is_none_and_no_match() -> None:
     def verdict(word: object) -> object:
         return getattr(kind_of({"outcome": "compared", "verdict": word}), "verdict", "no such kind")
 
-    assert [verdict(word) for word in ("MATCH", "match", "MATCH ", None, True)] == [Verdict.MATCH, None, None, None, None]
+    assert [verdict(word) for word in ("MATCH", "match", "MATCH ", None, True)] == [
+        Verdict.MATCH,
+        None,
+        None,
+        None,
+        None,
+    ]
 
 
 def test_a_kind_is_written_with_every_key_but_those_that_are_left_out_where_empty() -> None:

@@ -41,13 +41,33 @@ def test_a_change_of_leader_raises_the_epoch_and_one_without_does_not() -> None:
     first = [("TOPIC_RECORD", {"name": "t", "topicId": "id"}), ("PARTITION_RECORD", PARTITION)]
     change: dict[str, object] = {"partitionId": 0, "topicId": "id"}
     assert script(*first).partitions["t"][0] == ((3, 1, 2), (), (), 3, 7, (1, 2, 3), 0)
-    assert script(*first, ("PARTITION_CHANGE_RECORD", change | {"isr": [3]})).partitions["t"][0] == ((3, 1, 2), (), (), 3, 7, (3,), 0)
-    assert script(*first, ("PARTITION_CHANGE_RECORD", change | {"leader": 1})).partitions["t"][0] == ((3, 1, 2), (), (), 1, 8, (1, 2, 3), 0)
+    assert script(*first, ("PARTITION_CHANGE_RECORD", change | {"isr": [3]})).partitions["t"][0] == (
+        (3, 1, 2),
+        (),
+        (),
+        3,
+        7,
+        (3,),
+        0,
+    )
+    assert script(*first, ("PARTITION_CHANGE_RECORD", change | {"leader": 1})).partitions["t"][0] == (
+        (3, 1, 2),
+        (),
+        (),
+        1,
+        8,
+        (1, 2, 3),
+        0,
+    )
 
 
 def test_what_stands_in_an_aborted_transaction_never_was() -> None:
     topic = ("TOPIC_RECORD", {"name": "t", "topicId": "id"})
-    begin, abort, end = (("BEGIN_TRANSACTION_RECORD", {}), ("ABORT_TRANSACTION_RECORD", {}), ("END_TRANSACTION_RECORD", {}))
+    begin, abort, end = (
+        ("BEGIN_TRANSACTION_RECORD", {}),
+        ("ABORT_TRANSACTION_RECORD", {}),
+        ("END_TRANSACTION_RECORD", {}),
+    )
     assert script(begin, topic, abort).ids == {}
     assert script(begin, topic).ids == {}
     assert script(begin, topic, end).ids == {"t": "id"}
@@ -56,7 +76,10 @@ def test_what_stands_in_an_aborted_transaction_never_was() -> None:
 def test_a_removed_topic_takes_its_partitions_and_configs_along() -> None:
     config = {"resourceType": 2, "resourceName": "t", "name": "a", "value": "1"}
     facts = script(
-        ("TOPIC_RECORD", {"name": "t", "topicId": "id"}), ("PARTITION_RECORD", PARTITION), ("CONFIG_RECORD", config), ("REMOVE_TOPIC_RECORD", {"topicId": "id"})
+        ("TOPIC_RECORD", {"name": "t", "topicId": "id"}),
+        ("PARTITION_RECORD", PARTITION),
+        ("CONFIG_RECORD", config),
+        ("REMOVE_TOPIC_RECORD", {"topicId": "id"}),
     )
     assert facts == Facts()
 
@@ -80,7 +103,15 @@ def test_rows_and_dicts_give_one_summary() -> None:
         canonical_rows.producer_ids(0, 999),
     ]
     assert summary_of_rows(rows, 1) == summary_of_facts(facts, 1)
-    assert json.loads(json.dumps(summary_of_facts(facts, 1).sample))["t"]["partitions"]["0"] == [[3, 1], [], [], 3, 7, [1, 3], 0]
+    assert json.loads(json.dumps(summary_of_facts(facts, 1).sample))["t"]["partitions"]["0"] == [
+        [3, 1],
+        [],
+        [],
+        3,
+        7,
+        [1, 3],
+        0,
+    ]
 
 
 def run(name: str, seconds: float, partitions: int = 10) -> Run:
@@ -96,7 +127,10 @@ def test_no_table_when_two_sides_found_different_facts() -> None:
 def test_a_ratio_is_of_two_that_begin_alike_and_read_in_as_many_processes() -> None:
     alike = [line for line in LINES if line.alike]
     for line in alike:
-        assert [state for state in ("warm", "cold") if (state in line.title) != (state in line.peer_title)] in ([], ["cold"]), line
+        assert [state for state in ("warm", "cold") if (state in line.title) != (state in line.peer_title)] in (
+            [],
+            ["cold"],
+        ), line
         assert ("in_two" in line.peer) == ("in_two" in line.ours or line.ours == "ours.gate"), line
     readers = {(line.ours, line.peer) for line in alike if line.what == "zookeeper"}
     assert {(ours.removesuffix("_in_two"), peer.removesuffix("_in_two")) for ours, peer in readers} == {
@@ -108,12 +142,16 @@ def test_a_ratio_is_of_two_that_begin_alike_and_read_in_as_many_processes() -> N
 
 def test_two_that_are_not_alike_have_no_ratio() -> None:
     (line,) = [line for line in LINES if line.peer == "peers.dict_diff_gate"]
-    assert "| 2.00 | 30.00 | - |" in parity_table([line], [run("ours.gate", 2), run("peers.dict_diff_gate", 30)], 200_000)
+    assert "| 2.00 | 30.00 | - |" in parity_table(
+        [line], [run("ours.gate", 2), run("peers.dict_diff_gate", 30)], 200_000
+    )
 
 
 def test_an_aim_that_was_missed_says_no() -> None:
     lines = [line for line in LINES if line.what == "log"]
-    said = parity_table(lines, [run("ours.log", 2), run("peers.dump_log", 30), run("peers.generic_decoder", 4)], 200_000)
+    said = parity_table(
+        lines, [run("ours.log", 2), run("peers.dump_log", 30), run("peers.generic_decoder", 4)], 200_000
+    )
     assert "| 15.0 | >= 10x | yes |" in said
     assert "| 2.0 | >= 5x | no |" in said
     slow = parity_table(lines, [run("ours.log", 7), run("peers.dump_log", 700)], 2_000_000)
@@ -126,7 +164,13 @@ def figures(seconds: float) -> CopyFigures:
 
 
 def test_a_copy_that_failed_stands_in_the_table() -> None:
-    said = table([Outcome(DEFAULTS, 20, figures(10)), Outcome("batch 5000", 20, figures(5)), Outcome("linger 0", 20, None, "the controller ended")])
+    said = table(
+        [
+            Outcome(DEFAULTS, 20, figures(10)),
+            Outcome("batch 5000", 20, figures(5)),
+            Outcome("linger 0", 20, None, "the controller ended"),
+        ]
+    )
     assert "| 20 | batch 5000 | 1 | 6.0 | 1.83 | 5.0 | 2.00 |" in said
     assert "| 20 | linger 0 | 0 of 1: the controller ended |" in said
 
@@ -137,7 +181,13 @@ def test_the_drivers_lines_are_recognised() -> None:
         b"14820 ms across 126 batches. The average time spent waiting on a batch was 30.52 ms. The record types were {TOPIC_RECORD=2000}. (x)"
     )
     assert copied is not None
-    assert (copied[1], copied["records"], copied["ms"], copied["batches"], copied["wait"]) == (b"2026-11-21 21:28:52,123", b"26001", b"14820", b"126", b"30.52")
+    assert (copied[1], copied["records"], copied["ms"], copied["batches"], copied["wait"]) == (
+        b"2026-11-21 21:28:52,123",
+        b"26001",
+        b"14820",
+        b"126",
+        b"30.52",
+    )
     line = b"[2026-11-21 21:29:07,001] INFO [KRaftMigrationDriver id=3001] 30 transitioning from KRAFT_CONTROLLER_TO_BROKER_COMM to DUAL_WRITE state (x)"
     assert DUAL_WRITE.search(line) is not None
     assert DUAL_WRITE.search(line.replace(b"to DUAL_WRITE", b"to SYNC_KRAFT_TO_ZK")) is None
@@ -151,7 +201,14 @@ def test_a_stand_ins_answer_has_the_length_it_claims() -> None:
 
 
 def test_the_cluster_file_is_one_that_everything_else_can_read(tmp_path: Path) -> None:
-    plan = Plan(tmp_path, 200, brokers=5, controllers=3, network="127.77.7", properties={"zookeeper.max.in.flight.requests": "200"})
+    plan = Plan(
+        tmp_path,
+        200,
+        brokers=5,
+        controllers=3,
+        network="127.77.7",
+        properties={"zookeeper.max.in.flight.requests": "200"},
+    )
     plan.save()
     spec = write_cluster_file(plan)
     assert saved_plan(tmp_path) == plan

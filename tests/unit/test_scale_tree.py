@@ -10,7 +10,20 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.scale.tree import MADE_AT, OPEN, ZXID, Node, Shape, encode, partition_facts, skeleton, topic_config, topic_id, topic_name, write_tree
+from benchmarks.scale.tree import (
+    MADE_AT,
+    OPEN,
+    ZXID,
+    Node,
+    Shape,
+    encode,
+    partition_facts,
+    skeleton,
+    topic_config,
+    topic_id,
+    topic_name,
+    write_tree,
+)
 
 SHAPE = Shape(970, brokers=7)
 
@@ -69,14 +82,23 @@ def test_a_topic_says_what_the_facts_say(nodes: dict[str, Decoded]) -> None:
     for topic in range(SHAPE.topics):
         name = topic_name(topic)
         body = json.loads(nodes[f"/brokers/topics/{name}"].data or b"")
-        assert (body["version"], body["topic_id"], body["adding_replicas"], body["removing_replicas"]) == (3, topic_id(topic), {}, {})
+        assert (body["version"], body["topic_id"], body["adding_replicas"], body["removing_replicas"]) == (
+            3,
+            topic_id(topic),
+            {},
+            {},
+        )
         assert json.loads(nodes[f"/config/topics/{name}"].data or b"") == {"version": 1, "config": topic_config(topic)}
         for partition in range(SHAPE.a_topic):
             facts = partition_facts(SHAPE, topic, partition)
             state = nodes[f"/brokers/topics/{name}/partitions/{partition}/state"]
             told = json.loads(state.data or b"")
             assert tuple(body["partitions"][str(partition)]) == facts.replicas
-            assert (told["leader"], told["leader_epoch"], tuple(told["isr"])) == (facts.leader, facts.leader_epoch, facts.isr)
+            assert (told["leader"], told["leader_epoch"], tuple(told["isr"])) == (
+                facts.leader,
+                facts.leader_epoch,
+                facts.isr,
+            )
             assert state.version == facts.epoch, "the partition's epoch is the znode's version"
 
 
@@ -96,7 +118,9 @@ def test_assignments_are_possible() -> None:
 
 
 def test_some_partitions_have_lost_a_replica_from_their_isr() -> None:
-    facts = [partition_facts(SHAPE, topic, partition) for topic in range(SHAPE.topics) for partition in range(SHAPE.a_topic)]
+    facts = [
+        partition_facts(SHAPE, topic, partition) for topic in range(SHAPE.topics) for partition in range(SHAPE.a_topic)
+    ]
     assert sum(len(each.isr) == 2 for each in facts) == 10
     assert {each.leader_epoch for each in facts} == set(range(50))
 

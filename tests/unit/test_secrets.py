@@ -12,12 +12,16 @@ CONNECTION = SecretRef(airflow_connection="kafka_keystore")
 
 
 def test_a_secret_is_read_from_its_variable_or_from_airflows_variable_of_its_connection():
-    secrets = environment_secrets({"PLAIN": "one", "AIRFLOW_CONN_KAFKA_KEYSTORE": '{"conn_type": "generic", "password": "two"}'})
+    secrets = environment_secrets(
+        {"PLAIN": "one", "AIRFLOW_CONN_KAFKA_KEYSTORE": '{"conn_type": "generic", "password": "two"}'}
+    )
     assert secrets(SecretRef(env="PLAIN")) == "one"
     assert secrets(CONNECTION) == "two"
 
 
-@pytest.mark.parametrize(("ref", "named"), [(SecretRef(env="PLAIN"), "export PLAIN"), (CONNECTION, connection_variable(CONNECTION))])
+@pytest.mark.parametrize(
+    ("ref", "named"), [(SecretRef(env="PLAIN"), "export PLAIN"), (CONNECTION, connection_variable(CONNECTION))]
+)
 def test_a_secret_that_is_not_there_is_named_with_the_way_out(ref, named):
     with pytest.raises(SecretMissing) as missing:
         environment_secrets({})(ref)

@@ -15,7 +15,9 @@ from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.settled import observe_settled
 
 CLEAR = observation(Phase.PRE_MIGRATION)
-NOT_PUBLISHED = both(*(gauges(i, zk_migration_state=ZkMigrationState.NOT_PUBLISHED) for i in (101, 102, 103)), part(quorum=WHY))
+NOT_PUBLISHED = both(
+    *(gauges(i, zk_migration_state=ZkMigrationState.NOT_PUBLISHED) for i in (101, 102, 103)), part(quorum=WHY)
+)
 STARTING = both(NOT_PUBLISHED, zookeeper(controller=ControllerZnode(101, 4)))(observation(Phase.PRE_MIGRATION))
 LASTING = both(NOT_PUBLISHED, a_controller(102, mode=ControllerMode.KRAFT))(observation(Phase.PRE_MIGRATION))
 N = SPEC.deadlines.healthy_in_a_row
@@ -29,7 +31,9 @@ class Looks:
         monkeypatch.setattr(settled, "observe", self.observe)
         monkeypatch.setattr(settled, "time", SimpleNamespace(monotonic=lambda: self.now, sleep=self.sleep))
 
-    def observe(self, spec: object, *, secrets: object, scope: Scope = Scope.LIVE, with_hosts: bool = False, gone: object = ()) -> ClusterObservation:
+    def observe(
+        self, spec: object, *, secrets: object, scope: Scope = Scope.LIVE, with_hosts: bool = False, gone: object = ()
+    ) -> ClusterObservation:
         self.deep.append(scope is Scope.FULL)
         return self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]
 

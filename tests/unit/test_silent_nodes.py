@@ -36,13 +36,20 @@ def test_who_accepts_and_says_nothing_is_told_from_who_refuses() -> None:
     secrets = environment_secrets({})
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port = mute.getsockname()[1]
-        with pytest.raises(TimedOut), KafkaConnection(f"127.0.0.1:{port}", "broker 1", SPEC.broker_security, secrets=secrets, timeout=0.6) as connection:
+        with (
+            pytest.raises(TimedOut),
+            KafkaConnection(
+                f"127.0.0.1:{port}", "broker 1", SPEC.broker_security, secrets=secrets, timeout=0.6
+            ) as connection,
+        ):
             connection.send(_any_request())
         with MetricsClient(SPEC.metrics, secrets=secrets, timeout=0.3) as metrics, pytest.raises(TimedOut):
             metrics.read("127.0.0.1", port)
     with (
         pytest.raises(Unreachable) as refused,
-        KafkaConnection(f"127.0.0.1:{port}", "broker 1", SPEC.broker_security, secrets=secrets, timeout=5) as connection,
+        KafkaConnection(
+            f"127.0.0.1:{port}", "broker 1", SPEC.broker_security, secrets=secrets, timeout=5
+        ) as connection,
     ):
         connection.send(_any_request())
     assert not isinstance(refused.value, TimedOut)

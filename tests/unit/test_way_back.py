@@ -8,7 +8,14 @@ from dataclasses import replace
 import pytest
 from observations import SPEC, WHY, a_controller, broker, observation, on_host, part, zookeeper
 
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode, MigrationZnode, Unread
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    ControllerMode,
+    ControllerZnode,
+    MigrationZnode,
+    Unread,
+)
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.leaving import FencePlan, fence_plan
 from kraft_runbook.migration.phases import Phase
@@ -36,7 +43,11 @@ def test_until_finalization_there_is_a_way_with_its_time_and_window(phase: Phase
 @pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE])
 def test_partitions_that_lie_behind_are_named_with_the_step_that_mends_them(phase: Phase) -> None:
     behind = "1 of 31 state znodes have a version behind their partition epoch: orders-1 (version 7, epoch 11)"
-    (step,) = [step for step in way_back(observation(phase), SPEC, lies_behind=behind).steps if step.startswith("leave_kraft: ")]
+    (step,) = [
+        step
+        for step in way_back(observation(phase), SPEC, lies_behind=behind).steps
+        if step.startswith("leave_kraft: ")
+    ]
     assert behind in step
     assert "lies behind" in step.split(". Now: ")[0]
     assert not any("Now: " in step for step in way_back(observation(phase), SPEC).steps)
@@ -63,8 +74,14 @@ def all_controllers_down(seen: ClusterObservation) -> ClusterObservation:
 NOES: dict[str, tuple[Spoil, str]] = {
     "ZooKeeper unread": (part(zookeeper=WHY), "ZooKeeper can't be read"),
     "a controller unread": (a_controller(102, running=WHY), "it can't be seen whether controller 102"),
-    "a controller without the flag": (a_controller(102, mode=ControllerMode.KRAFT), "controller 102 runs without the migration flag"),
-    "a voter that nobody declared": (lambda seen: replace(seen, undeclared_controllers=frozenset({999})), "voters that the cluster file does not know: 999"),
+    "a controller without the flag": (
+        a_controller(102, mode=ControllerMode.KRAFT),
+        "controller 102 runs without the migration flag",
+    ),
+    "a voter that nobody declared": (
+        lambda seen: replace(seen, undeclared_controllers=frozenset({999})),
+        "voters that the cluster file does not know: 999",
+    ),
 }
 
 
@@ -135,7 +152,9 @@ def test_what_leaving_waits_for_comes_with_a_controller_down() -> None:
     assert "/migration is at 900" in conditions.READY_TO_LEAVE.progress(behind, SPEC, earlier=earlier).waiting_for
 
 
-@pytest.mark.parametrize("spoil", [zookeeper(controller=ControllerZnode(102, 4)), zookeeper(migration=MigrationZnode(999, 102, 4, 4))])
+@pytest.mark.parametrize(
+    "spoil", [zookeeper(controller=ControllerZnode(102, 4)), zookeeper(migration=MigrationZnode(999, 102, 4, 4))]
+)
 def test_two_controllers_on_the_two_sides_turn_it_to_no_before_a_broker_is_rolled(spoil: Spoil) -> None:
     plan = way_back(spoil(observation(Phase.DUAL_WRITE)), SPEC)
     assert not plan.possible
@@ -155,7 +174,11 @@ def test_a_controller_whose_host_is_gone_counts_as_fenced_on_the_operators_word_
 
 def test_what_may_not_be_deleted_in_the_end_is_said_in_the_beginning() -> None:
     said = "this tool may not delete /controller and /migration (NoAuth)"
-    for seen in (observation(Phase.HYBRID), observation(Phase.PRE_MIGRATION), all_controllers_down(observation(Phase.HYBRID))):
+    for seen in (
+        observation(Phase.HYBRID),
+        observation(Phase.PRE_MIGRATION),
+        all_controllers_down(observation(Phase.HYBRID)),
+    ):
         plan = way_back(seen, SPEC, not_deletable=said)
         assert not plan.possible
         assert plan.steps == ()

@@ -14,7 +14,13 @@ from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Row
 from kraft_runbook.metadata.topic_columns import TopicColumns
 from kraft_runbook.metadata.znodes.state_columns import States, states_of
-from kraft_runbook.metadata.znodes.znode_columns import Assignments, TopicZnodes, assignments_of, is_plain_name, together
+from kraft_runbook.metadata.znodes.znode_columns import (
+    Assignments,
+    TopicZnodes,
+    assignments_of,
+    is_plain_name,
+    together,
+)
 from kraft_runbook.metadata.znodes.znode_rows import Decoding, assigned_partitions, rows_of
 
 DECODING = Decoding(Fingerprints(b"salt"))
@@ -38,9 +44,15 @@ def rows_in(columns: TopicColumns) -> dict[str, list[Row]]:
 
     for at in range(len(of)):
         name, partition = columns.names[of.topic[at]], int(of.partition[at])
-        rows[name].append(canonical_rows.assignment(name, partition, values(of.replicas, at), values(of.adding, at), values(of.removing, at)))
         rows[name].append(
-            canonical_rows.partition_state(name, partition, int(of.leader[at]), int(of.leader_epoch[at]), values(of.isr, at), int(of.recovery[at]))
+            canonical_rows.assignment(
+                name, partition, values(of.replicas, at), values(of.adding, at), values(of.removing, at)
+            )
+        )
+        rows[name].append(
+            canonical_rows.partition_state(
+                name, partition, int(of.leader[at]), int(of.leader_epoch[at]), values(of.isr, at), int(of.recovery[at])
+            )
         )
     for topic, key, value in zip(columns.configs.topic, columns.configs.name, columns.configs.value, strict=True):
         rows[columns.names[topic]].append(canonical_rows.topic_config(columns.names[topic], key, value))
@@ -50,7 +62,11 @@ def rows_in(columns: TopicColumns) -> dict[str, list[Row]]:
 def generic_rows(tree: Tree, name: str) -> list[Row]:
     """What ``read_topics`` gives of a topic in this tree."""
     above = f"/brokers/topics/{name}"
-    listed = {path.removeprefix(f"{above}/partitions/").partition("/")[0] for path in tree if path.startswith(f"{above}/partitions/")}
+    listed = {
+        path.removeprefix(f"{above}/partitions/").partition("/")[0]
+        for path in tree
+        if path.startswith(f"{above}/partitions/")
+    }
     wanted = listed | set(map(str, assigned_partitions(tree.get(above, b""))))
     paths = [above, *(f"{above}/partitions/{partition}/state" for partition in wanted), f"/config/topics/{name}"]
     return sorted((row for path in paths if path in tree for row in rows_of(path, tree[path], DECODING)), key=repr)
@@ -67,9 +83,16 @@ def columns_of(tree: Tree, names: Sequence[str], block: int = 3) -> TopicColumns
 
     def znodes(name: str) -> TopicZnodes:
         above = f"/brokers/topics/{name}"
-        return TopicZnodes(name, tree.get(above), tree.get(f"/config/topics/{name}"), len(children[above]) if above in children else None)
+        return TopicZnodes(
+            name,
+            tree.get(above),
+            tree.get(f"/config/topics/{name}"),
+            len(children[above]) if above in children else None,
+        )
 
-    assignments = [assignments_of([znodes(name) for name in names[at : at + block]]) for at in range(0, len(names), block)]
+    assignments = [
+        assignments_of([znodes(name) for name in names[at : at + block]]) for at in range(0, len(names), block)
+    ]
     states = [
         tree.get(f"/brokers/topics/{name}/partitions/{partition}/state")
         for each in assignments
@@ -79,7 +102,9 @@ def columns_of(tree: Tree, names: Sequence[str], block: int = 3) -> TopicColumns
     return together(assignments, [states_of(states[at : at + block]) for at in range(0, len(states), block)])
 
 
-def tree_of(name: str, topic: bytes = TOPIC, state: bytes = STATE, config: bytes | None = CONFIG, partitions: int = 2) -> Tree:
+def tree_of(
+    name: str, topic: bytes = TOPIC, state: bytes = STATE, config: bytes | None = CONFIG, partitions: int = 2
+) -> Tree:
     above = f"/brokers/topics/{name}"
     tree = {above: topic, **{f"{above}/partitions/{partition}/state": state for partition in range(partitions)}}
     return tree if config is None else tree | {f"/config/topics/{name}": config}
@@ -114,12 +139,33 @@ def topics(draw: st.DrawFn) -> Tree:
     changes = st.dictionaries(st.sampled_from(numbers), replicas, max_size=2)
     partitions = {number: draw(replicas) for number in draw(st.permutations(numbers))}
     topic_id = draw(st.from_regex(r"[A-Za-z0-9_-]{21}[AQgw]", fullmatch=True))
-    topic = {"removing_replicas": draw(changes), "partitions": partitions, "topic_id": topic_id, "adding_replicas": draw(changes), "version": 3}
+    topic = {
+        "removing_replicas": draw(changes),
+        "partitions": partitions,
+        "topic_id": topic_id,
+        "adding_replicas": draw(changes),
+        "version": 3,
+    }
     tree = {"/brokers/topics/%": znode(topic), "/brokers/topics/%/partitions": b""}
     for number in numbers:
-        state = {"controller_epoch": 1, "leader": draw(ids | st.just(-1)), "version": 1, "leader_epoch": draw(ids), "isr": draw(replicas | st.just([]))}
-        tree[f"/brokers/topics/%/partitions/{number}/state"] = znode(state | draw(st.sampled_from([{}, {"leader_recovery_state": 1}])))
-    config = draw(st.none() | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), st.text(st.characters(codec="utf-8"), max_size=5), max_size=3))
+        state = {
+            "controller_epoch": 1,
+            "leader": draw(ids | st.just(-1)),
+            "version": 1,
+            "leader_epoch": draw(ids),
+            "isr": draw(replicas | st.just([])),
+        }
+        tree[f"/brokers/topics/%/partitions/{number}/state"] = znode(
+            state | draw(st.sampled_from([{}, {"leader_recovery_state": 1}]))
+        )
+    config = draw(
+        st.none()
+        | st.dictionaries(
+            st.text(st.characters(codec="utf-8"), max_size=5),
+            st.text(st.characters(codec="utf-8"), max_size=5),
+            max_size=3,
+        )
+    )
     return tree if config is None else tree | {"/config/topics/%": znode({"version": 1, "config": config})}
 
 
@@ -147,7 +193,11 @@ def test_states_in_any_order_of_their_fields_are_sure() -> None:
         ]
     )
     assert states.sure.all()
-    assert (states.leader.tolist(), states.leader_epoch.tolist(), states.recovery.tolist()) == ([-1, 200, 5, 1], [123456789, 4, 6, 0], [0, 1, 0, 0])
+    assert (states.leader.tolist(), states.leader_epoch.tolist(), states.recovery.tolist()) == (
+        [-1, 200, 5, 1],
+        [123456789, 4, 6, 0],
+        [0, 1, 0, 0],
+    )
     assert (states.isr.offsets.tolist(), states.isr.values.tolist()) == ([0, 1, 4, 4, 6], [2, 10, 200, 3000, 1, 2])
 
 
@@ -161,7 +211,9 @@ def test_a_field_that_kafka_does_not_write_leaves_the_topic_to_the_generic_code(
 
 
 def test_brokers_that_are_added_and_removed_stand_with_their_partition() -> None:
-    moving = TOPIC.replace(b'"removing_replicas":{}', b'"removing_replicas":{"1":[2]}').replace(b'"adding_replicas":{}', b'"adding_replicas":{"0":[3,4]}')
+    moving = TOPIC.replace(b'"removing_replicas":{}', b'"removing_replicas":{"1":[2]}').replace(
+        b'"adding_replicas":{}', b'"adding_replicas":{"0":[3,4]}'
+    )
     of = columns_of(tree_of("a") | tree_of("b", moving), ["a", "b"]).partitions
     assert (of.adding.offsets.tolist(), of.adding.values.tolist()) == ([0, 0, 0, 2, 2], [3, 4])
     assert (of.removing.offsets.tolist(), of.removing.values.tolist()) == ([0, 0, 0, 0, 1], [2])
@@ -175,7 +227,11 @@ def test_partitions_come_in_their_order_and_replicas_in_theirs() -> None:
 
 @pytest.mark.parametrize(
     ("written", "otherwise"),
-    [(b'"controller_epoch":1,', b""), (b'"controller_epoch":1,', b'"controller_epoch":"1",'), (b'"isr":', b'"leader_recovery_state":2,"isr":')],
+    [
+        (b'"controller_epoch":1,', b""),
+        (b'"controller_epoch":1,', b'"controller_epoch":"1",'),
+        (b'"isr":', b'"leader_recovery_state":2,"isr":'),
+    ],
 )
 def test_a_state_that_kafka_does_not_read_is_not_sure(written: bytes, otherwise: bytes) -> None:
     assert written in STATE
@@ -210,11 +266,20 @@ def mutated(draw: st.DrawFn, base: bytes) -> bytes:
 
 @given(
     st.lists(
-        st.tuples(mutated(TOPIC), mutated(STATE), mutated(STATE), mutated(CONFIG), st.sampled_from(["", "none", "stray", "topic", "config", "0"])), max_size=4
+        st.tuples(
+            mutated(TOPIC),
+            mutated(STATE),
+            mutated(STATE),
+            mutated(CONFIG),
+            st.sampled_from(["", "none", "stray", "topic", "config", "0"]),
+        ),
+        max_size=4,
     )
 )
 @settings(max_examples=500, deadline=None)
-def test_whatever_stands_in_the_znodes_columns_never_differ_from_the_rows(some: list[tuple[bytes, bytes, bytes, bytes, str]]) -> None:
+def test_whatever_stands_in_the_znodes_columns_never_differ_from_the_rows(
+    some: list[tuple[bytes, bytes, bytes, bytes, str]],
+) -> None:
     tree: Tree = {}
     names = []
     for number, (topic, state, other, config, change) in enumerate(some):
@@ -223,7 +288,11 @@ def test_whatever_stands_in_the_znodes_columns_never_differ_from_the_rows(some: 
         tree |= tree_of(name, topic, state, config) | {f"/brokers/topics/{name}/partitions/1/state": other}
         if change == "stray":
             tree[f"/brokers/topics/{name}/partitions/2/state"] = STATE
-        gone = {"topic": f"/brokers/topics/{name}", "config": f"/config/topics/{name}", "0": f"/brokers/topics/{name}/partitions/0/state"}
+        gone = {
+            "topic": f"/brokers/topics/{name}",
+            "config": f"/config/topics/{name}",
+            "0": f"/brokers/topics/{name}/partitions/0/state",
+        }
         if change == "none":
             tree = {path: data for path, data in tree.items() if not path.startswith(f"/brokers/topics/{name}")}
         tree.pop(gone.get(change, ""), None)
@@ -239,7 +308,9 @@ def test_what_is_sure_of_a_state_is_what_json_says_of_it(texts: list[bytes]) -> 
         if not states.sure[at]:
             continue
         isr = [int(each) for each in states.isr.values[states.isr.offsets[at] : states.isr.offsets[at + 1]]]
-        row = canonical_rows.partition_state("t", 0, int(states.leader[at]), int(states.leader_epoch[at]), isr, int(states.recovery[at]))
+        row = canonical_rows.partition_state(
+            "t", 0, int(states.leader[at]), int(states.leader_epoch[at]), isr, int(states.recovery[at])
+        )
         assert [row] == rows_of("/brokers/topics/t/partitions/0/state", text, DECODING)
 
 
@@ -301,7 +372,9 @@ def test_an_unusual_znode_makes_its_topic_odd_and_no_other(which: str, old: byte
 
 
 def test_a_missing_or_a_stray_znode_makes_its_topic_odd_and_no_other() -> None:
-    tree = tree_of("a") | tree_of("stray", partitions=3) | tree_of("stateless", partitions=1) | tree_of("c", config=None)
+    tree = (
+        tree_of("a") | tree_of("stray", partitions=3) | tree_of("stateless", partitions=1) | tree_of("c", config=None)
+    )
     tree["/brokers/topics/stateless/partitions/1/other"] = b""
     assert agrees(tree, ["a", "gone", "stray", "stateless", "c"]) == {"a", "c"}
 

@@ -68,12 +68,20 @@ NAME = "listener.name.sasl.scram-sha-256.sasl.jaas.config"
         (WITH_NOW, PasswordSecrets(None, "old", "it is nowhere"), Unread("it is nowhere")),
     ],
 )
-def test_a_stored_password_is_decoded_and_never_shown(encoded: str, secrets: PasswordSecrets, problem: str | Unread | None) -> None:
+def test_a_stored_password_is_decoded_and_never_shown(
+    encoded: str, secrets: PasswordSecrets, problem: str | Unread | None
+) -> None:
     findings = ZnodeFindings(Decoding(Fingerprints(b"salt")), secrets)
     assert findings.see("/config/brokers/1", data_of(config(**{NAME: encoded, "max.connections": "5"})))
     (found,) = findings.passwords
-    assert (found.path, found.name, found.cipher) == ("/config/brokers/1", NAME, CIPHERS.get(encoded, "AES/CBC/PKCS5Padding"))
-    assert found.problem == problem or (isinstance(problem, str) and isinstance(found.problem, str) and found.problem.startswith(problem))
+    assert (found.path, found.name, found.cipher) == (
+        "/config/brokers/1",
+        NAME,
+        CIPHERS.get(encoded, "AES/CBC/PKCS5Padding"),
+    )
+    assert found.problem == problem or (
+        isinstance(problem, str) and isinstance(found.problem, str) and found.problem.startswith(problem)
+    )
     assert not {"correct horse", encoded} & {str(found), str(findings.faults)} and "correct" not in str(found)
 
 

@@ -41,14 +41,22 @@ class Reader:
         return [None] * len(paths)
 
 
-@pytest.mark.parametrize("error", [ConnectionLoss(), SessionExpiredError(), KazooTimeoutError(), OSError()], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    "error",
+    [ConnectionLoss(), SessionExpiredError(), KazooTimeoutError(), OSError()],
+    ids=lambda error: type(error).__name__,
+)
 def test_where_the_connection_breaks_it_is_not_known_what_was_deleted(error: Exception) -> None:
     with pytest.raises(StepFailed, match="could not be deleted") as failed:
         leave_office(Reader(error), HELD)  # type: ignore[arg-type]
     assert not isinstance(failed.value, NothingDeleted)
 
 
-@pytest.mark.parametrize("answers", [[NoAuthError(), RolledBackError()], [RolledBackError(), BadVersionError()]], ids=["NoAuth", "BadVersion"])
+@pytest.mark.parametrize(
+    "answers",
+    [[NoAuthError(), RolledBackError()], [RolledBackError(), BadVersionError()]],
+    ids=["NoAuth", "BadVersion"],
+)
 def test_where_zookeeper_answers_no_nothing_was_deleted(answers: list[Exception]) -> None:
     with pytest.raises(NothingDeleted):
         leave_office(Reader(answers), HELD)  # type: ignore[arg-type]

@@ -18,7 +18,11 @@ SERVERS = ("a:1", "b:1", "c:1")
 
 
 def test_readers_with_other_numbers_begin_with_other_servers_and_the_leader_comes_last() -> None:
-    assert [spread_over(SERVERS, number, "b:1") for number in range(3)] == [["a:1", "c:1", "b:1"], ["c:1", "a:1", "b:1"], ["a:1", "c:1", "b:1"]]
+    assert [spread_over(SERVERS, number, "b:1") for number in range(3)] == [
+        ["a:1", "c:1", "b:1"],
+        ["c:1", "a:1", "b:1"],
+        ["a:1", "c:1", "b:1"],
+    ]
     assert [spread_over(SERVERS, number, None)[0] for number in range(4)] == ["a:1", "b:1", "c:1", "a:1"]
 
 
@@ -47,7 +51,9 @@ def server() -> Iterator[Callable[[bytes | None], str]]:
         each.close()
 
 
-def test_a_server_leads_only_if_it_says_so(server: Callable[[bytes | None], str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_leads_only_if_it_says_so(
+    server: Callable[[bytes | None], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "SRVR_TIMEOUT", 0.2)
     assert leads(server(b"Zookeeper version: 3.8.4\nMode: leader\nNode count: 5\n"))
     assert not leads(server(b"Zookeeper version: 3.8.4\nMode: follower\nNode count: 5\n"))

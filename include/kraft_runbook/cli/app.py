@@ -50,7 +50,11 @@ app = typer.Typer(
 
 ClusterName = Annotated[str, typer.Option("--cluster", help="The cluster: the name of its file without .yaml.")]
 ClustersDir = Annotated[
-    Path | None, typer.Option("--clusters-dir", help="Where the cluster files lie. Default: KRAFT_RUNBOOK_CLUSTERS, or include/clusters of this project.")
+    Path | None,
+    typer.Option(
+        "--clusters-dir",
+        help="Where the cluster files lie. Default: KRAFT_RUNBOOK_CLUSTERS, or include/clusters of this project.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; its schema lies in docs/schemas.")]
 
@@ -64,10 +68,17 @@ def observe_command(
     hosts: Annotated[bool, typer.Option("--hosts", help="Also examine the hosts, through Ansible.")] = False,
 ) -> None:
     """Read ZooKeeper, brokers, controllers and metrics at once, and show what is true."""
-    seen = observe(_load(cluster, clusters_dir), secrets=environment_secrets(), scope=Scope.FULL if full else Scope.LIVE, with_hosts=hosts)
+    seen = observe(
+        _load(cluster, clusters_dir),
+        secrets=environment_secrets(),
+        scope=Scope.FULL if full else Scope.LIVE,
+        with_hosts=hosts,
+    )
     reading = detect_phase(seen)
     if reading.transient:
-        typer.echo("a node that has just started shows the same for a moment: look again before you believe it", err=True)
+        typer.echo(
+            "a node that has just started shows the same for a moment: look again before you believe it", err=True
+        )
     typer.echo(to_json("observe", ObserveOutput(reading, seen)) if as_json else _observation_text(seen))
     raise typer.Exit(CANT_TELL if reading.phase is Phase.UNKNOWN else FINE)
 
@@ -77,7 +88,9 @@ def preflight_command(
     cluster: ClusterName,
     clusters_dir: ClustersDir = None,
     as_json: AsJson = False,
-    gate: Annotated[str | None, typer.Option("--gate", help="The checks of a gate: start, dual_write or finalize.")] = None,
+    gate: Annotated[
+        str | None, typer.Option("--gate", help="The checks of a gate: start, dual_write or finalize.")
+    ] = None,
 ) -> None:
     """Run every check that applies where the cluster stands, with a deep read and the hosts examined."""
     if gate not in (None, "start", "dual_write", "finalize"):
@@ -100,10 +113,19 @@ def parity_command(
     cluster: ClusterName,
     clusters_dir: ClustersDir = None,
     as_json: AsJson = False,
-    baseline: Annotated[Path | None, typer.Option(help="After finalization: the proven state to compare with, in ZooKeeper's place.")] = None,
-    save_baseline: Annotated[Path | None, typer.Option(help="Where a MATCH in dual write leaves what a finalized cluster is compared with.")] = None,
-    save_proven: Annotated[Path | None, typer.Option(help="Where a MATCH in dual write leaves the state that --since goes on from.")] = None,
-    since: Annotated[Path | None, typer.Option(help="Compare only what changed since that full comparison (--save-proven); without Spark.")] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="After finalization: the proven state to compare with, in ZooKeeper's place.")
+    ] = None,
+    save_baseline: Annotated[
+        Path | None, typer.Option(help="Where a MATCH in dual write leaves what a finalized cluster is compared with.")
+    ] = None,
+    save_proven: Annotated[
+        Path | None, typer.Option(help="Where a MATCH in dual write leaves the state that --since goes on from.")
+    ] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option(help="Compare only what changed since that full comparison (--save-proven); without Spark."),
+    ] = None,
 ) -> None:
     """Compare the metadata in ZooKeeper with that in KRaft, by Spark; or what changed since then."""
     spec = _load(cluster, clusters_dir)
@@ -112,10 +134,17 @@ def parity_command(
 
         report = recheck(spec, since, secrets=environment_secrets())
     else:
-        from kraft_runbook.parity.spark.full_comparison import run_parity  # pyspark takes a second to import, and only this needs it
+        from kraft_runbook.parity.spark.full_comparison import (
+            run_parity,
+        )  # pyspark takes a second to import, and only this needs it
 
         report = run_parity(spec, secrets=environment_secrets(), baseline=baseline, save_baseline=save_baseline)
-    if save_proven is not None and since is None and report.verdict is ParityVerdict.MATCH and report.against == "ZooKeeper":
+    if (
+        save_proven is not None
+        and since is None
+        and report.verdict is ParityVerdict.MATCH
+        and report.against == "ZooKeeper"
+    ):
         from kraft_runbook.parity.recheck import save_proven as save
 
         save(save_proven, spec, report, secrets=environment_secrets())
@@ -145,12 +174,26 @@ def explain_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_j
 
 @app.command("evidence")
 def evidence_command(
-    run: Annotated[str | None, typer.Option("--run", help="The run: its name in the list, or Airflow's run id. Without it, the runs are listed.")] = None,
-    directory: Annotated[Path | None, typer.Option("--directory", help="Where the evidence lies. Default: where the environment's settings put it.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run", help="The run: its name in the list, or Airflow's run id. Without it, the runs are listed."
+        ),
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--directory", help="Where the evidence lies. Default: where the environment's settings put it."),
+    ] = None,
     anchor: Annotated[
-        str, typer.Option("--anchor", help="The digest of a record of this run that was noted elsewhere: shows whether a tail was cut off.")
+        str,
+        typer.Option(
+            "--anchor",
+            help="The digest of a record of this run that was noted elsewhere: shows whether a tail was cut off.",
+        ),
     ] = "",
-    html: Annotated[Path | None, typer.Option("--html", help="Also write one HTML page to file, which needs no other file.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write one HTML page to file, which needs no other file.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a run saw and did and who approved it, and verify that no record was changed since."""
@@ -173,7 +216,9 @@ def checks_command(
 
 
 @app.command("schema")
-def schema_command(command: Annotated[str, typer.Argument(help="observe, preflight, parity, plan, explain, checks or evidence.")]) -> None:
+def schema_command(
+    command: Annotated[str, typer.Argument(help="observe, preflight, parity, plan, explain, checks or evidence.")],
+) -> None:
     """Print the JSON schema of a command's --json output."""
     if command not in OUTPUTS:
         raise typer.BadParameter(f"no schema for {command}; there are {', '.join(OUTPUTS)}")
@@ -194,24 +239,42 @@ def _load(name: str, directory: Path | None) -> ClusterSpec:
     return load_cluster(name, directory=clusters_directory(directory), environment=os.environ)
 
 
-def _look(spec: ClusterSpec, *, after: ClusterObservation | None = None, scope: Scope = Scope.LIVE, with_hosts: bool = False) -> ClusterObservation:
+def _look(
+    spec: ClusterSpec, *, after: ClusterObservation | None = None, scope: Scope = Scope.LIVE, with_hosts: bool = False
+) -> ClusterObservation:
     """A settled look, and where it is the second, one that lies far enough behind the first to tell whether dual write is alive."""
     if after is not None:
         time.sleep(LIVENESS_SECONDS)
     tell = partial(typer.echo, err=True)
-    return observe_settled(spec, secrets=environment_secrets(), tell=tell, scope=scope, with_hosts=with_hosts, within=PATIENCE_SECONDS)
+    return observe_settled(
+        spec, secrets=environment_secrets(), tell=tell, scope=scope, with_hosts=with_hosts, within=PATIENCE_SECONDS
+    )
 
 
 def _observation_text(seen: ClusterObservation) -> str:
     reading = detect_phase(seen)
-    lines = [f"{seen.cluster} is in {reading.phase}: {'; '.join(reading.reasons)}", f"read in {seen.took_seconds:.2f} s", ""]
+    lines = [
+        f"{seen.cluster} is in {reading.phase}: {'; '.join(reading.reasons)}",
+        f"read in {seen.took_seconds:.2f} s",
+        "",
+    ]
     for broker in seen.brokers.values():
-        state = "does not run" if broker.running is False else f"{broker.mode} mode" if was_read(broker.mode) else f"unread: {broker.mode.reason}"
+        state = (
+            "does not run"
+            if broker.running is False
+            else f"{broker.mode} mode"
+            if was_read(broker.mode)
+            else f"unread: {broker.mode.reason}"
+        )
         lag = f", {broker.metrics.under_replicated_partitions} under-replicated" if was_read(broker.metrics) else ""
         lines.append(f"broker {broker.id}: {state}{lag}")
     for controller in seen.controllers.values():
         state = (
-            "does not run" if controller.running is False else f"{controller.mode} mode" if was_read(controller.mode) else f"unread: {controller.mode.reason}"
+            "does not run"
+            if controller.running is False
+            else f"{controller.mode} mode"
+            if was_read(controller.mode)
+            else f"unread: {controller.mode.reason}"
         )
         metrics = controller.metrics
         shown = ""
@@ -225,7 +288,9 @@ def _observation_text(seen: ClusterObservation) -> str:
             f"ZooKeeper: cluster {seen.zookeeper.cluster_id}, {seen.zookeeper.topic_count} topics, /controller {holder.broker_id if holder else 'is not there'}"
         )
     if was_read(seen.quorum):
-        lines.append(f"quorum: leader {seen.quorum.leader_id}, epoch {seen.quorum.leader_epoch}, high watermark {seen.quorum.high_watermark}")
+        lines.append(
+            f"quorum: leader {seen.quorum.leader_id}, epoch {seen.quorum.leader_epoch}, high watermark {seen.quorum.high_watermark}"
+        )
     lines += [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
     lines += [f"controller {i} votes and is not in the cluster file" for i in sorted(seen.undeclared_controllers)]
     unread = unread_parts(seen)
@@ -240,7 +305,10 @@ def main() -> None:
         typer.echo(f"error: {error}", err=True)
         sys.exit(ERROR)
     except typer.TyperException as error:
-        typer.echo(f"usage error: {str(error).rstrip('.')}. kraft-runbook --help lists the commands and their options", err=True)
+        typer.echo(
+            f"usage error: {str(error).rstrip('.')}. kraft-runbook --help lists the commands and their options",
+            err=True,
+        )
         sys.exit(USAGE)
     except (typer.Abort, KeyboardInterrupt):
         typer.echo("interrupted", err=True)

@@ -30,17 +30,28 @@ def show_evidence(run: str | None, directory: Path | None, *, anchor: str, html:
     report = make_report(found.run, found.records, found.broken, anchor=anchor)
     if html is not None:
         _write(html, report, found)
-    typer.echo(to_json("evidence", EvidenceOutput(str(place), (_entry(report),), report)) if as_json else render_text(report))
+    typer.echo(
+        to_json("evidence", EvidenceOutput(str(place), (_entry(report),), report)) if as_json else render_text(report)
+    )
     return report.chain.problem is None
 
 
 def _list(place: Path, *, as_json: bool) -> bool:
-    reports = [make_report(each.run, each.records, each.broken) for each in (inspect_run(place, name) for name in runs_in(place))]
-    runs = tuple(_entry(r) for r in sorted(reports, key=lambda r: (r.began is None, r.began or datetime.min.replace(tzinfo=UTC), r.run)))
+    reports = [
+        make_report(each.run, each.records, each.broken)
+        for each in (inspect_run(place, name) for name in runs_in(place))
+    ]
+    runs = tuple(
+        _entry(r)
+        for r in sorted(reports, key=lambda r: (r.began is None, r.began or datetime.min.replace(tzinfo=UTC), r.run))
+    )
     if as_json:
         typer.echo(to_json("evidence", EvidenceOutput(str(place), runs, None)))
     else:
-        lines = [f"{_when(each.began)}  {each.records:>5}  {each.run}\n{'':28}{each.problem or each.outcome}" for each in runs]
+        lines = [
+            f"{_when(each.began)}  {each.records:>5}  {each.run}\n{'':28}{each.problem or each.outcome}"
+            for each in runs
+        ]
         typer.echo("\n".join([f"{len(runs)} runs in {place}", *lines]))
     return all(each.problem is None for each in runs)
 
@@ -50,12 +61,23 @@ def _when(at: datetime | None) -> str:
 
 
 def _entry(report: RunReport) -> RunEntry:
-    return RunEntry(report.run, report.cluster, report.began, report.ended, report.chain.records, report.outcome, report.good, report.chain.problem)
+    return RunEntry(
+        report.run,
+        report.cluster,
+        report.began,
+        report.ended,
+        report.chain.records,
+        report.outcome,
+        report.good,
+        report.chain.problem,
+    )
 
 
 def _write(file: Path, report: RunReport, found: FoundRun) -> None:
     try:
         file.write_text(render_page(report, found.records, made_at=datetime.now(UTC)), encoding="utf-8")
     except OSError as error:
-        raise RunbookError(f"the page can't be written to {file}: {error.strerror}", way_out="name another file by --html") from None
+        raise RunbookError(
+            f"the page can't be written to {file}: {error.strerror}", way_out="name another file by --html"
+        ) from None
     typer.echo(f"written to {file}", err=True)

@@ -119,5 +119,8 @@ def to_json(command: str, value: object) -> str:
 
 def schema(command: str) -> str:
     """The JSON schema of a command's output, as it lies in docs/schemas."""
-    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **OUTPUTS[command].json_schema(mode="serialization")}
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **OUTPUTS[command].json_schema(mode="serialization"),
+    }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

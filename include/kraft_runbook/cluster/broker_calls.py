@@ -43,7 +43,11 @@ def enabled(properties: Properties, listener: Listener) -> tuple[str, ...]:
 def enabled_for_calls(properties: Properties, listener: Listener) -> dict[str, str]:
     """What a controller's properties lack so that Kafka takes its mechanism: it must be enabled for the listener, though no controller opens that
     (``KafkaConfig.validateValues``; measured on 3.9.2: format and start fail). What the cluster file says of that listener is left alone."""
-    if not listener.protocol.is_sasl or prefixed(listener, ENABLED) in properties or mechanism_of(properties) in enabled(properties, listener):
+    if (
+        not listener.protocol.is_sasl
+        or prefixed(listener, ENABLED) in properties
+        or mechanism_of(properties) in enabled(properties, listener)
+    ):
         return {}
     return {prefixed(listener, ENABLED): mechanism_of(properties)}
 
@@ -63,7 +67,11 @@ def lacking(controller: Properties, broker: Properties, listener: Listener) -> I
             yield f"{prefixed(listener, ENABLED)} lacks {mechanism}, without which Kafka does not start"
         if jaas_key(broker, listener) in broker and jaas_key(controller, listener) not in controller:
             yield f"{jaas_key(controller, listener)} is missing"
-        if mechanism == GSSAPI and for_listener(broker, listener, SERVICE_NAME) and not for_listener(controller, listener, SERVICE_NAME):
+        if (
+            mechanism == GSSAPI
+            and for_listener(broker, listener, SERVICE_NAME)
+            and not for_listener(controller, listener, SERVICE_NAME)
+        ):
             yield f"{SERVICE_NAME} is missing"
     if listener.protocol.is_tls:
         if _has(broker, listener, TRUSTSTORE) and not _has(controller, listener, TRUSTSTORE):
@@ -74,7 +82,11 @@ def lacking(controller: Properties, broker: Properties, listener: Listener) -> I
 
 def left_to_the_jvm(controller: Properties, broker: Properties, listener: Listener) -> Iterator[str]:
     """What the properties of neither side say, so that the controller's JVM decides, or what may differ without harm."""
-    if listener.protocol.is_sasl and jaas_key(controller, listener) not in controller and jaas_key(broker, listener) not in broker:
+    if (
+        listener.protocol.is_sasl
+        and jaas_key(controller, listener) not in controller
+        and jaas_key(broker, listener) not in broker
+    ):
         yield f"{jaas_key(controller, listener)} is not set, as on the brokers: the login comes from the JVM's java.security.auth.login.config"
     if listener.protocol.is_tls:
         if not _has(controller, listener, TRUSTSTORE) and not _has(broker, listener, TRUSTSTORE):
@@ -91,5 +103,9 @@ def _has(properties: Properties, listener: Listener, keys: tuple[str, ...]) -> b
 
 def _client_auth(broker: Properties, listener: Listener) -> str:
     """Of a SASL listener Kafka takes the prefixed property alone (``ChannelBuilders.create``)."""
-    found = broker.get(prefixed(listener, CLIENT_AUTH)) if listener.protocol.is_sasl else for_listener(broker, listener, CLIENT_AUTH)
+    found = (
+        broker.get(prefixed(listener, CLIENT_AUTH))
+        if listener.protocol.is_sasl
+        else for_listener(broker, listener, CLIENT_AUTH)
+    )
     return (found or "none").strip().lower()

@@ -32,7 +32,11 @@ _LOOKS_SECRET = re.compile(r"PASS|PWD|_PW|SECRET|TOKEN|KEY|CRED|CONN|JAAS|AUTH|D
 
 def may_read(name: str, environment: Mapping[str, str]) -> bool:
     """Whether a cluster file may read a variable: ``PROJECT_ROOT``, one whose name begins with ``KRB_`` and names no secret, or one that the deployment lists."""
-    return name == "PROJECT_ROOT" or name in _listed(MAY_READ, environment) or (name.startswith(READABLE_PREFIX) and not _LOOKS_SECRET.search(name))
+    return (
+        name == "PROJECT_ROOT"
+        or name in _listed(MAY_READ, environment)
+        or (name.startswith(READABLE_PREFIX) and not _LOOKS_SECRET.search(name))
+    )
 
 
 def may_use(name: str, environment: Mapping[str, str]) -> bool:
@@ -66,7 +70,10 @@ def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> 
     except ValidationError as error:
         problems = missing + [text for item in error.errors() for text in _describe(item, node)]
         raise ClusterFileError(source, problems) from None
-    problems = missing + [f"line {_line_of(node, path)}: {'.'.join(map(str, path))}: {why}" for path, why in _misused(spec, shown, environment)]
+    problems = missing + [
+        f"line {_line_of(node, path)}: {'.'.join(map(str, path))}: {why}"
+        for path, why in _misused(spec, shown, environment)
+    ]
     if problems:
         raise ClusterFileError(source, problems)
     return spec
@@ -87,11 +94,15 @@ def load_cluster(name: str, *, directory: Path, environment: Mapping[str, str]) 
     given = {"PROJECT_ROOT": str(directory.resolve().parent.parent), **environment}
     spec = parse_cluster(path.read_text(), source=str(path), environment=given)
     if spec.name != name:
-        raise ClusterFileError(str(path), [f"name: the file is called {name}.yaml but names the cluster {spec.name!r}; make them the same"])
+        raise ClusterFileError(
+            str(path), [f"name: the file is called {name}.yaml but names the cluster {spec.name!r}; make them the same"]
+        )
     return spec
 
 
-def _misused(spec: ClusterSpec, shown: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _misused(
+    spec: ClusterSpec, shown: Mapping[str, str], environment: Mapping[str, str]
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """The variables that the file may not name as secrets, each with its place. ``shown``: where the file shows a variable's value, by name."""
     for path, name in _named_secrets(spec, ()):
         if not may_use(name, environment):
@@ -101,7 +112,10 @@ def _misused(spec: ClusterSpec, shown: Mapping[str, str], environment: Mapping[s
                 f"others must be listed in {MAY_USE} (comma-separated) where Airflow and the command line run",
             )
         if name in shown:
-            yield path, f"{name} is named as a secret here, and {shown[name]} shows its value as ${{{name}}}; take another variable there"
+            yield (
+                path,
+                f"{name} is named as a secret here, and {shown[name]} shows its value as ${{{name}}}; take another variable there",
+            )
 
 
 def _named_secrets(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -117,7 +131,9 @@ def _named_secrets(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[tupl
             yield from _named_secrets(each, (*at, place))
 
 
-def _substitute(value: Any, environment: Mapping[str, str], missing: list[str], shown: dict[str, str], at: tuple[str | int, ...]) -> Any:
+def _substitute(
+    value: Any, environment: Mapping[str, str], missing: list[str], shown: dict[str, str], at: tuple[str | int, ...]
+) -> Any:
     """Fill ``${NAME}`` and ``${NAME:-default}``; ``shown`` gets the names that were filled, and where. Properties keep Kafka's own ``${provider:…}`` references, which have a colon."""
     if isinstance(value, dict):
         return {k: _substitute(v, environment, missing, shown, (*at, k)) for k, v in value.items()}
@@ -140,7 +156,9 @@ def _substitute(value: Any, environment: Mapping[str, str], missing: list[str], 
             shown.setdefault(name, ".".join(map(str, at)))
             return environment[name]
         if default is None:
-            missing.append(f"{'.'.join(map(str, at))}: environment variable {name} is not set; set it, or give a default as ${{{name}:-…}}")
+            missing.append(
+                f"{'.'.join(map(str, at))}: environment variable {name} is not set; set it, or give a default as ${{{name}:-…}}"
+            )
             return ""
         return _VARIABLE.sub(fill, default)
 

@@ -43,21 +43,54 @@ def _topic_default(key: str, default: str | None) -> Enforced:
 ENFORCED: tuple[Enforced, ...] = (
     Enforced("default.replication.factor", "1", REPLICATION, "replicas of a topic created without a factor"),
     Enforced("num.partitions", "1", REPLICATION, "partitions of a topic created without a count"),
-    Enforced("min.insync.replicas", "1", REPLICATION, "the cluster's default; with eligible leader replicas it decides who may lead"),
-    Enforced("unclean.leader.election.enable", "false", CONFIGURATION, "whether a replica that is out of sync may be elected"),
-    Enforced("unclean.leader.election.interval.ms", "300000", "QuorumController", "how often such an election is looked for"),
-    Enforced("auto.leader.rebalance.enable", "true", "ControllerServer", "whether preferred leaders are elected again by themselves"),
+    Enforced(
+        "min.insync.replicas",
+        "1",
+        REPLICATION,
+        "the cluster's default; with eligible leader replicas it decides who may lead",
+    ),
+    Enforced(
+        "unclean.leader.election.enable", "false", CONFIGURATION, "whether a replica that is out of sync may be elected"
+    ),
+    Enforced(
+        "unclean.leader.election.interval.ms", "300000", "QuorumController", "how often such an election is looked for"
+    ),
+    Enforced(
+        "auto.leader.rebalance.enable",
+        "true",
+        "ControllerServer",
+        "whether preferred leaders are elected again by themselves",
+    ),
     Enforced("leader.imbalance.check.interval.seconds", "300", "ControllerServer", "how often"),
     Enforced("eligible.leader.replicas.enable", "false", "ControllerServer", "KIP-966, a preview in 3.9"),
-    Enforced("broker.session.timeout.ms", "9000", "ClusterControlManager", "after how long without a heartbeat a broker is fenced"),
-    Enforced("broker.heartbeat.interval.ms", "2000", "ControllerApis", "half of it is the deadline of a heartbeat's answer"),
+    Enforced(
+        "broker.session.timeout.ms",
+        "9000",
+        "ClusterControlManager",
+        "after how long without a heartbeat a broker is fenced",
+    ),
+    Enforced(
+        "broker.heartbeat.interval.ms", "2000", "ControllerApis", "half of it is the deadline of a heartbeat's answer"
+    ),
     Enforced("delete.topic.enable", "true", "ControllerApis", "false forbids to delete topics"),
     Enforced("create.topic.policy.class.name", None, REPLICATION, "which topics may be created", loads=True),
     Enforced("alter.config.policy.class.name", None, CONFIGURATION, "which configurations may be changed", loads=True),
-    Enforced("remote.log.storage.system.enable", "false", "ControllerConfigurationValidator", "false refuses topics with remote.storage.enable"),
-    Enforced("socket.request.max.bytes", "104857600", "SocketServer", "a request that a broker forwards is as large as the broker accepted it"),
+    Enforced(
+        "remote.log.storage.system.enable",
+        "false",
+        "ControllerConfigurationValidator",
+        "false refuses topics with remote.storage.enable",
+    ),
+    Enforced(
+        "socket.request.max.bytes",
+        "104857600",
+        "SocketServer",
+        "a request that a broker forwards is as large as the broker accepted it",
+    ),
     # Who asks, and what they may do.
-    Enforced("allow.everyone.if.no.acl.found", "false", "StandardAuthorizer", "whether a resource without ACLs is open"),
+    Enforced(
+        "allow.everyone.if.no.acl.found", "false", "StandardAuthorizer", "whether a resource without ACLs is open"
+    ),
     Enforced(
         "principal.builder.class",
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
@@ -65,19 +98,47 @@ ENFORCED: tuple[Enforced, ...] = (
         "reads the principal of each forwarded request, as the broker's wrote it",
         loads=True,
     ),
-    Enforced("sasl.kerberos.principal.to.local.rules", "DEFAULT", "SaslChannelBuilder", "the name of who connects, by which super.users and ACLs know it"),
+    Enforced(
+        "sasl.kerberos.principal.to.local.rules",
+        "DEFAULT",
+        "SaslChannelBuilder",
+        "the name of who connects, by which super.users and ACLs know it",
+    ),
     Enforced("ssl.principal.mapping.rules", "DEFAULT", "SslChannelBuilder", "the same under TLS"),
-    Enforced("delegation.token.secret.key", None, "DelegationTokenControlManager", "makes and checks delegation tokens; without it they are off"),
+    Enforced(
+        "delegation.token.secret.key",
+        None,
+        "DelegationTokenControlManager",
+        "makes and checks delegation tokens; without it they are off",
+    ),
     Enforced("delegation.token.master.key", None, "DelegationTokenControlManager", "the same under its former name"),
-    Enforced("delegation.token.max.lifetime.ms", "604800000", "DelegationTokenControlManager", "a token's longest life"),
-    Enforced("delegation.token.expiry.time.ms", "86400000", "DelegationTokenControlManager", "a token's life between renewals"),
-    Enforced("delegation.token.expiry.check.interval.ms", "3600000", "DelegationTokenControlManager", "how often expired tokens are removed"),
+    Enforced(
+        "delegation.token.max.lifetime.ms", "604800000", "DelegationTokenControlManager", "a token's longest life"
+    ),
+    Enforced(
+        "delegation.token.expiry.time.ms",
+        "86400000",
+        "DelegationTokenControlManager",
+        "a token's life between renewals",
+    ),
+    Enforced(
+        "delegation.token.expiry.check.interval.ms",
+        "3600000",
+        "DelegationTokenControlManager",
+        "how often expired tokens are removed",
+    ),
     # Quotas: controller_mutation_rate is counted by the controllers.
     Enforced("quota.window.num", "11", "QuotaFactory", "samples of a client quota"),
     Enforced("quota.window.size.seconds", "1", "QuotaFactory", "length of a sample"),
     Enforced("controller.quota.window.num", "11", "QuotaFactory", "samples of controller_mutation_rate"),
     Enforced("controller.quota.window.size.seconds", "1", "QuotaFactory", "length of a sample"),
-    Enforced("client.quota.callback.class", None, "QuotaFactory", "decides quotas in the place of Kafka's own rule", loads=True),
+    Enforced(
+        "client.quota.callback.class",
+        None,
+        "QuotaFactory",
+        "decides quotas in the place of Kafka's own rule",
+        loads=True,
+    ),
     # Topic defaults: ServerTopicConfigSynonyms names the broker settings behind each.
     _topic_default("message.max.bytes", "1048588"),
     _topic_default("compression.type", "producer"),
@@ -114,15 +175,45 @@ ENFORCED: tuple[Enforced, ...] = (
     _topic_default("log.message.timestamp.after.max.ms", "9223372036854775807"),
     _topic_default("log.message.downconversion.enable", "true"),
     # What only the migration needs.
-    Enforced("password.encoder.secret", None, "ZkConfigMigrationClient", "without it dual write puts dynamic broker passwords into ZooKeeper in clear", True),
-    Enforced("password.encoder.cipher.algorithm", "AES/CBC/PKCS5Padding", "ZkConfigMigrationClient", "how they are encoded", True),
+    Enforced(
+        "password.encoder.secret",
+        None,
+        "ZkConfigMigrationClient",
+        "without it dual write puts dynamic broker passwords into ZooKeeper in clear",
+        True,
+    ),
+    Enforced(
+        "password.encoder.cipher.algorithm",
+        "AES/CBC/PKCS5Padding",
+        "ZkConfigMigrationClient",
+        "how they are encoded",
+        True,
+    ),
     Enforced("password.encoder.keyfactory.algorithm", None, "ZkConfigMigrationClient", "the same", True),
     Enforced("password.encoder.key.length", "128", "ZkConfigMigrationClient", "the same", True),
     Enforced("password.encoder.iterations", "4096", "ZkConfigMigrationClient", "the same", True),
-    Enforced("zookeeper.set.acl", "false", "KafkaZkClient", "without it new znodes, SCRAM users among them, are open to the world", True),
-    Enforced("sasl.mechanism.inter.broker.protocol", "GSSAPI", "ControllerChannelManager", "how the controllers log in to migrating brokers", True),
+    Enforced(
+        "zookeeper.set.acl",
+        "false",
+        "KafkaZkClient",
+        "without it new znodes, SCRAM users among them, are open to the world",
+        True,
+    ),
+    Enforced(
+        "sasl.mechanism.inter.broker.protocol",
+        "GSSAPI",
+        "ControllerChannelManager",
+        "how the controllers log in to migrating brokers",
+        True,
+    ),
     Enforced("sasl.kerberos.service.name", None, "KerberosLogin", "the same under Kerberos", True),
-    Enforced("controller.socket.timeout.ms", "30000", "MigrationPropagator", "time-out of UpdateMetadata and LeaderAndIsr to migrating brokers", True),
+    Enforced(
+        "controller.socket.timeout.ms",
+        "30000",
+        "MigrationPropagator",
+        "time-out of UpdateMetadata and LeaderAndIsr to migrating brokers",
+        True,
+    ),
 )
 """Read in Kafka 3.9.2's sources: ``ControllerServer``, ``ControllerApis``, ``QuorumController.Builder`` and what they build. Not here, since no
 controller reads it: ``leader.imbalance.per.broker.percentage``, ``auto.create.topics.enable``, ``password.encoder.old.secret``, connection limits
@@ -174,7 +265,9 @@ def values_by_broker(of_brokers: Mapping[int, Mapping[str, str]], key: str) -> d
     found: dict[str | None, list[int]] = {}
     for broker, properties in of_brokers.items():
         value = properties.get(key)
-        found.setdefault(value.strip() if value is not None else setting.default if setting else None, []).append(broker)
+        found.setdefault(value.strip() if value is not None else setting.default if setting else None, []).append(
+            broker
+        )
     return found
 
 

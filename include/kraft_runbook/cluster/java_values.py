@@ -56,7 +56,11 @@ def is_java_base64(text: str) -> bool:
     """Whether ``Base64.getDecoder`` takes it. Padding may be left out, but not be wrong."""
     bare = text.rstrip("=")
     padding = len(text) - len(bare)
-    return _BASE64.fullmatch(bare) is not None and len(bare) % 4 != 1 and (not padding or (padding <= 2 and len(text) % 4 == 0))
+    return (
+        _BASE64.fullmatch(bare) is not None
+        and len(bare) % 4 != 1
+        and (not padding or (padding <= 2 and len(text) % 4 == 0))
+    )
 
 
 def is_kafka_uuid(text: str) -> bool:

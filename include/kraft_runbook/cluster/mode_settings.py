@@ -57,7 +57,9 @@ LEFT_OUT: tuple[LeftOut, ...] = (
         when=_names_consumer,
     ),
     LeftOut("zookeeper.", IN_KRAFT, False, "nothing there speaks to ZooKeeper"),
-    LeftOut("authorizer.zookeeper.", IN_KRAFT | CONTROLLERS, False, "StandardAuthorizer keeps ACLs in the metadata log"),
+    LeftOut(
+        "authorizer.zookeeper.", IN_KRAFT | CONTROLLERS, False, "StandardAuthorizer keeps ACLs in the metadata log"
+    ),
     LeftOut("password.encoder.", IN_KRAFT, False, "dynamic passwords are in the metadata log, not encoded"),
 )
 

@@ -87,7 +87,9 @@ def controller_properties(
     inter_broker = spec.brokers[0].listener(spec.kafka.inter_broker_listener)
     if mode is ControllerMode.MIGRATION:
         protocols[inter_broker.name] = inter_broker.protocol.value
-        properties |= {MIGRATION_FLAG: "true", "inter.broker.listener.name": inter_broker.name} | dict(also) | _zookeeper(spec)
+        properties |= (
+            {MIGRATION_FLAG: "true", "inter.broker.listener.name": inter_broker.name} | dict(also) | _zookeeper(spec)
+        )
     properties |= {
         "listeners": f"{listener.name}://{controller.address}",
         "listener.security.protocol.map": _pairs(protocols),
@@ -117,11 +119,17 @@ def _quorum(spec: ClusterSpec) -> dict[str, str]:
 def _authorizer(spec: ClusterSpec, class_name: str) -> dict[str, str]:
     if not spec.authorizer:
         return {}
-    return {"authorizer.class.name": class_name} | ({"super.users": ";".join(spec.super_users)} if spec.super_users else {})
+    return {"authorizer.class.name": class_name} | (
+        {"super.users": ";".join(spec.super_users)} if spec.super_users else {}
+    )
 
 
 def _secrets(spec: ClusterSpec, *, without_zookeeper: bool) -> dict[str, str]:
-    references = {key: f"${{secrets:{spec.secrets_file}:{key}}}" for key in spec.secrets if not (without_zookeeper and of_zookeeper_alone(key))}
+    references = {
+        key: f"${{secrets:{spec.secrets_file}:{key}}}"
+        for key in spec.secrets
+        if not (without_zookeeper and of_zookeeper_alone(key))
+    }
     if not references:
         return {}
     return {"config.providers": "secrets", "config.providers.secrets.class": FILE_CONFIG_PROVIDER} | references

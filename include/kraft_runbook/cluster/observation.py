@@ -452,11 +452,17 @@ def unread_parts(seen: ClusterObservation) -> tuple[str, ...]:
     if isinstance(seen.quorum, Unread) and all(c.running is False for c in seen.controllers.values()):
         found = [text for text in found if not text.startswith("quorum")]
     for broker in seen.brokers.values():
-        found += [f"broker {broker.id}: {part.reason}" for part in (broker.running, broker.mode, broker.metrics) if isinstance(part, Unread)]
+        found += [
+            f"broker {broker.id}: {part.reason}"
+            for part in (broker.running, broker.mode, broker.metrics)
+            if isinstance(part, Unread)
+        ]
     for controller in seen.controllers.values():
         if controller.running is not False:
             found += [
-                f"controller {controller.id}: {part.reason}" for part in (controller.running, controller.mode, controller.metrics) if isinstance(part, Unread)
+                f"controller {controller.id}: {part.reason}"
+                for part in (controller.running, controller.mode, controller.metrics)
+                if isinstance(part, Unread)
             ]
     return tuple(dict.fromkeys(found))
 

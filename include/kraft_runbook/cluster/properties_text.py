@@ -27,7 +27,9 @@ def render_properties(properties: Mapping[str, str], *, header: str) -> str:
 
 def render_secrets(values: Mapping[str, str]) -> str:
     """The text of a host's secrets file (``spec.secrets_file``): one line a property, as Kafka's ``FileConfigProvider`` reads it."""
-    return render_properties(dict(sorted(values.items())), header="Read by Kafka's FileConfigProvider. Keep it to its owner (0600).")
+    return render_properties(
+        dict(sorted(values.items())), header="Read by Kafka's FileConfigProvider. Keep it to its owner (0600)."
+    )
 
 
 def escaped(value: str) -> str:

@@ -22,7 +22,10 @@ def is_sensitive(property_name: str) -> bool:
 
 _VALUE = r"""(?:"[^"\\]*"|'[^'\\]*'|[^\s;"'=]+)"""
 _OPTION = re.compile(rf"([A-Za-z_][\w.\-]*)\s*=\s*({_VALUE})")
-_LOGIN = re.compile(rf"\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)((?:\s+[A-Za-z_][\w.\-]*\s*=\s*{_VALUE})*)\s*;?\s*", re.IGNORECASE)
+_LOGIN = re.compile(
+    rf"\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)((?:\s+[A-Za-z_][\w.\-]*\s*=\s*{_VALUE})*)\s*;?\s*",
+    re.IGNORECASE,
+)
 """One login module as Kafka's JaasConfig reads it. A comment or a second module does not match: what is not understood is taken for a secret."""
 _OPEN_OPTIONS = frozenset(
     [
@@ -57,4 +60,7 @@ def is_open_login(property_name: str, value: str) -> bool:
     login = _LOGIN.fullmatch(value) if property_name.endswith("sasl.jaas.config") else None
     if login is None:
         return False
-    return all(name.lower() in _OPEN_OPTIONS or _REFERENCE.fullmatch(given.strip("\"'")) for name, given in _OPTION.findall(login.group(1)))
+    return all(
+        name.lower() in _OPEN_OPTIONS or _REFERENCE.fullmatch(given.strip("\"'"))
+        for name, given in _OPTION.findall(login.group(1))
+    )

@@ -129,17 +129,32 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
     for at, broker in enumerate(spec.brokers):
         names = [each.name for each in broker.listeners]
         yield from _duplicates(f"brokers.{at}.listeners", names, "name")
-        for needed, key in ((spec.kafka.inter_broker_listener, "kafka.inter_broker_listener"), (spec.client_listener, "broker_client_listener")):
+        for needed, key in (
+            (spec.kafka.inter_broker_listener, "kafka.inter_broker_listener"),
+            (spec.client_listener, "broker_client_listener"),
+        ):
             if needed not in names:
                 yield f"brokers.{at}.listeners: broker {broker.id} has no listener {needed}, which {key} names; it has {', '.join(names)}"
         if spec.controller_listener.name in names:
             yield f"brokers.{at}.listeners: {spec.controller_listener.name} is the controller listener's name; give the broker's listener another"
         for each in broker.listeners:
-            yield from _taken(sockets, broker.host, each.port, f"brokers.{at}.listeners", f"broker {broker.id} listener {each.name}")
-        yield from _taken(sockets, broker.host, broker.metrics_port, f"brokers.{at}.metrics_port", f"broker {broker.id} metrics")
+            yield from _taken(
+                sockets, broker.host, each.port, f"brokers.{at}.listeners", f"broker {broker.id} listener {each.name}"
+            )
+        yield from _taken(
+            sockets, broker.host, broker.metrics_port, f"brokers.{at}.metrics_port", f"broker {broker.id} metrics"
+        )
     for at, controller in enumerate(spec.controllers):
-        yield from _taken(sockets, controller.host, controller.port, f"controllers.{at}.port", f"controller {controller.id}")
-        yield from _taken(sockets, controller.host, controller.metrics_port, f"controllers.{at}.metrics_port", f"controller {controller.id} metrics")
+        yield from _taken(
+            sockets, controller.host, controller.port, f"controllers.{at}.port", f"controller {controller.id}"
+        )
+        yield from _taken(
+            sockets,
+            controller.host,
+            controller.metrics_port,
+            f"controllers.{at}.metrics_port",
+            f"controller {controller.id} metrics",
+        )
     yield from _log4j_files(spec)
     if tuple(int(x) for x in spec.kafka.version.split(".")) < (3, 9, 0):
         yield f"kafka.version: {spec.kafka.version} is too old; upgrade the brokers to 3.9.2 first, the last release that can migrate"
@@ -157,7 +172,11 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
                 yield f"{where}.{key}: this property follows from the cluster file and the phase; remove it"
     if spec.secrets and not spec.secrets_file:
         yield "secrets_file: needed where 'secrets' names any: the path, on each host, of the file Kafka's FileConfigProvider reads them from"
-    if spec.reach.kind == "local" and spec.service_manager.kind == "systemd" and len({b.host for b in spec.brokers} | {c.host for c in spec.controllers}) > 1:
+    if (
+        spec.reach.kind == "local"
+        and spec.service_manager.kind == "systemd"
+        and len({b.host for b in spec.brokers} | {c.host for c in spec.controllers}) > 1
+    ):
         yield "reach.kind: local reaches this machine alone, but the nodes name several hosts; use ssh"
 
 
@@ -168,7 +187,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
 
 def _unwritable(spec: ClusterSpec) -> Iterator[str]:
     """Names and values that don't belong into a properties file. (What is written is escaped besides: ``properties_text``.)"""
-    for where, keys in (*((where, tuple(properties)) for where, properties in _property_maps(spec)), ("secrets", tuple(spec.secrets))):
+    for where, keys in (
+        *((where, tuple(properties)) for where, properties in _property_maps(spec)),
+        ("secrets", tuple(spec.secrets)),
+    ):
         for key in keys:
             if not PROPERTY_KEY.fullmatch(key):
                 yield f"{where}: {key!r} is no property's name; it has letters, digits and . _ - $ alone"
@@ -189,7 +211,9 @@ def _log4j_files(spec: ClusterSpec) -> Iterator[str]:
         yield "controller_log4j: what each controllers[].log4j_file is to hold; give both or neither"
     taken: dict[tuple[str, str], str] = {}
     for controller in spec.controllers:
-        taken["" if spec.reach.kind == "local" else controller.host, controller.config_file] = f"the config_file of controller {controller.id}"
+        taken["" if spec.reach.kind == "local" else controller.host, controller.config_file] = (
+            f"the config_file of controller {controller.id}"
+        )
     for at, controller, path in files:
         place = ("" if spec.reach.kind == "local" else controller.host, path)
         if place in taken:

@@ -24,15 +24,25 @@ def _bare_if_ipv6(host: str) -> str:
         IPv6Address(host)
     except ValueError:
         bare = host.strip("[]").partition("%")[0]
-        raise ValueError(f"{host!r} is no host; an IPv6 address stands alone, without brackets, port and zone ({bare if ':' in bare else '::1'})") from None
+        raise ValueError(
+            f"{host!r} is no host; an IPv6 address stands alone, without brackets, port and zone ({bare if ':' in bare else '::1'})"
+        ) from None
     if "%" in host:
-        raise ValueError(f"{host!r} has a zone, which means something on one machine only; give an address that every node can reach")
+        raise ValueError(
+            f"{host!r} has a zone, which means something on one machine only; give an address that every node can reach"
+        )
     return host
 
 
-Host = Annotated[str, Field(min_length=1, pattern=r"^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?$|[:\[\]%]"), AfterValidator(_bare_if_ipv6)]
+Host = Annotated[
+    str,
+    Field(min_length=1, pattern=r"^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?$|[:\[\]%]"),
+    AfterValidator(_bare_if_ipv6),
+]
 """A name, an IPv4 address, or a bare IPv6 address."""
-BindHost = Annotated[str, Field(pattern=r"^$|^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?$|[:\[\]%]"), AfterValidator(_bare_if_ipv6)]
+BindHost = Annotated[
+    str, Field(pattern=r"^$|^[A-Za-z0-9]([A-Za-z0-9.\-]*[A-Za-z0-9])?$|[:\[\]%]"), AfterValidator(_bare_if_ipv6)
+]
 """The same, or empty: every address of the machine."""
 EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - what a cluster file may say of Kafka; nothing binds here
 ListenerName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
@@ -207,7 +217,9 @@ class ZooKeeper(Model):
     def _servers_are_host_port(self) -> ZooKeeper:
         bad = [s for s in self.servers if not _is_host_and_port(s)]
         if bad:
-            raise ValueError(f"each server is host:port, not {', '.join(map(repr, bad))} (an IPv6 address stands in brackets: [::1]:2181)")
+            raise ValueError(
+                f"each server is host:port, not {', '.join(map(repr, bad))} (an IPv6 address stands in brackets: [::1]:2181)"
+            )
         return self
 
 
@@ -279,7 +291,9 @@ class Signer(Model):
     @classmethod
     def _a_text_is_a_name(cls, given: Any) -> Any:
         if isinstance(given, int):
-            raise ValueError(f"{given} is a number; the file names people: write the user name, or {{name: …, id: '{given}'}}")
+            raise ValueError(
+                f"{given} is a number; the file names people: write the user name, or {{name: …, id: '{given}'}}"
+            )
         return {"name": given} if isinstance(given, str) else given
 
     def __str__(self) -> str:
@@ -305,7 +319,9 @@ class Approvals(Model):
 
     def may_sign(self, name: str, user_id: str) -> bool:
         """Whether this person stands in the list. Where the list has an id, the id decides: a name can be given to another account."""
-        return not self.users or any(user_id == each.id if each.id is not None else name == each.name for each in self.users)
+        return not self.users or any(
+            user_id == each.id if each.id is not None else name == each.name for each in self.users
+        )
 
     def why_not(self, name: str, user_id: str, triggered_by: str | None) -> str | None:
         """Why an approval by this person does not count; None when it does. ``triggered_by``: the name of whoever triggered the run."""
@@ -318,7 +334,9 @@ class Approvals(Model):
     def describe(self, needed: int, triggered_by: str | None) -> str:
         """Who may sign, and how many must, in words."""
         people = ", ".join(str(each) for each in self.users) or "anyone whom Airflow lets answer"
-        apart = f"; not {triggered_by or 'whoever triggered it'}, who triggered this run" if self.exclude_trigger else ""
+        apart = (
+            f"; not {triggered_by or 'whoever triggered it'}, who triggered this run" if self.exclude_trigger else ""
+        )
         return f"{needed} of: {people}{apart}"
 
     @model_validator(mode="after")
@@ -329,7 +347,9 @@ class Approvals(Model):
             raise ValueError(f"users: {', '.join(twice)} stands there more than once; each person once")
         most = max([self.needed, *self.needed_at.values()])
         if names and most > len(names):
-            raise ValueError(f"{most} different people must sign, and users names {len(names)}; name more, or ask for fewer")
+            raise ValueError(
+                f"{most} different people must sign, and users names {len(names)}; name more, or ask for fewer"
+            )
         return self
 
 

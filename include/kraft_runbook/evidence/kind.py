@@ -50,7 +50,11 @@ def _verdict(body: Body, key: str) -> Verdict | None:
 
 def _wholes(body: Body, key: str) -> tuple[int, ...]:
     value = body.get(key)
-    return tuple(each for each in value if isinstance(each, int) and not isinstance(each, bool)) if isinstance(value, list) else ()
+    return (
+        tuple(each for each in value if isinstance(each, int) and not isinstance(each, bool))
+        if isinstance(value, list)
+        else ()
+    )
 
 
 _READERS: Mapping[str, Callable[[Body, str], Any]] = {

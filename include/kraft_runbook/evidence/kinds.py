@@ -314,8 +314,35 @@ class Workload(Kind):
 KINDS: Mapping[Outcome, type[Kind]] = {
     kind.outcome: kind
     for kind in (
-        *(Began, Checked, Proven, Asked, Approved, Rejected, TurnedAway, Confirmed, Begins, Played, AlreadyDone, Reached, GaveUp, Compared),
-        *(Planned, Restored, LogsRead, LeftKraft, CutOff, WayBack, SecretsRemoved, TaskRefused, TaskFailed, Closed, Workload),
+        *(
+            Began,
+            Checked,
+            Proven,
+            Asked,
+            Approved,
+            Rejected,
+            TurnedAway,
+            Confirmed,
+            Begins,
+            Played,
+            AlreadyDone,
+            Reached,
+            GaveUp,
+            Compared,
+        ),
+        *(
+            Planned,
+            Restored,
+            LogsRead,
+            LeftKraft,
+            CutOff,
+            WayBack,
+            SecretsRemoved,
+            TaskRefused,
+            TaskFailed,
+            Closed,
+            Workload,
+        ),
     )
 }
 K = TypeVar("K", bound=Kind)

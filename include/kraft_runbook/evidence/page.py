@@ -71,7 +71,9 @@ def render_page(report: RunReport, records: Sequence[EvidenceRecord], *, made_at
     )
     environment.filters.update(breakable=_breakable, clock=_clock, day=_day, duration=_duration, genuine=describe)
     bodies = [json.dumps(record.body, indent=2, sort_keys=True) for record in records]
-    return environment.get_template("evidence.html").render(r=report, chart=lay_out(report), kinds=_kinds(report), bodies=bodies, made_at=made_at)
+    return environment.get_template("evidence.html").render(
+        r=report, chart=lay_out(report), kinds=_kinds(report), bodies=bodies, made_at=made_at
+    )
 
 
 def lay_out(report: RunReport) -> Chart | None:
@@ -87,12 +89,16 @@ def lay_out(report: RunReport) -> Chart | None:
         left = min(x(start), WIDTH - 3)
         return Bar(left, round(max(x(end) - left, 3.0), 2), style, title)
 
-    phases = tuple(bar(p.began, p.ended, p.phase, f"{p.phase} {_clock(p.began)} to {_clock(p.ended)}") for p in report.phases)
+    phases = tuple(
+        bar(p.began, p.ended, p.phase, f"{p.phase} {_clock(p.began)} to {_clock(p.ended)}") for p in report.phases
+    )
     lanes: dict[str, list[Bar]] = {}
     for entry in report.entries:
         if entry.trusted:
             style = "bad" if entry.bad else "good" if entry.seconds else "point"
-            lanes.setdefault(_lane(entry), []).append(bar(entry.began, entry.at, style, f"{entry.task}: {entry.outcome}, {_clock(entry.at)}. {entry.summary}"))
+            lanes.setdefault(_lane(entry), []).append(
+                bar(entry.began, entry.at, style, f"{entry.task}: {entry.outcome}, {_clock(entry.at)}. {entry.summary}")
+            )
     for gate in report.gates:
         if gate.proven_at and gate.answers:
             waited = bar(gate.proven_at, gate.answers[-1].at, "wait", f"gate {gate.gate} waited for a person")

@@ -108,7 +108,9 @@ def gate_proofs(records: Sequence[EvidenceRecord]) -> tuple[GateProof, ...]:
                 found[key] = replace(proof, answers=(*proof.answers, answer))
             case Confirmed():
                 repeated = {(text(s, "by"), text(s, "by_id"), moment(s, "answered_at")) for s in told.signatures}
-                answers = tuple(replace(a, read_back=a.approved and (a.by, a.by_id, a.at) in repeated) for a in proof.answers)
+                answers = tuple(
+                    replace(a, read_back=a.approved and (a.by, a.by_id, a.at) in repeated) for a in proof.answers
+                )
                 found[key] = replace(proof, confirmed_at=at, answers=answers)
     return tuple(found.values())
 
@@ -122,9 +124,16 @@ def _proof(proven: Proven, at: datetime) -> GateProof:
         proven_at=at,
         phase=proven.phase,
         genuine=digest_of(proof) == proven.digest == proof.get("digest") if proof else None,
-        checks=tuple(CheckLine(text(c, "code"), text(c, "title"), text(c, "verdict"), text(c, "evidence")) for c in parts(proof, "checks")),
-        parity=f"{text(parity, 'verdict')} at metadata offset {text(parity, 'offset')}, digest {text(parity, 'digest')}" if parity else proven.parity or "",
-        rollback=f"{'possible' if rollback.get('possible') else 'not possible'}: {text(rollback, 'why')}" if rollback else "",
+        checks=tuple(
+            CheckLine(text(c, "code"), text(c, "title"), text(c, "verdict"), text(c, "evidence"))
+            for c in parts(proof, "checks")
+        ),
+        parity=f"{text(parity, 'verdict')} at metadata offset {text(parity, 'offset')}, digest {text(parity, 'digest')}"
+        if parity
+        else proven.parity or "",
+        rollback=f"{'possible' if rollback.get('possible') else 'not possible'}: {text(rollback, 'why')}"
+        if rollback
+        else "",
     )
 
 

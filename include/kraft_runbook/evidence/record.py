@@ -26,7 +26,13 @@ class EvidenceRecord:
     def to_line(self) -> str:
         """One line of JSON, without a line break inside."""
         return json.dumps(
-            {"sequence": self.sequence, "previous": self.previous, "at": self.at, "body": self.body, "digest": self.digest},
+            {
+                "sequence": self.sequence,
+                "previous": self.previous,
+                "at": self.at,
+                "body": self.body,
+                "digest": self.digest,
+            },
             sort_keys=True,
             separators=(",", ":"),
         )
@@ -40,7 +46,11 @@ class EvidenceRecord:
         except (KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"not an evidence record: {type(error).__name__}: {error}") from None
         texts = (record.previous, record.at, record.digest)
-        if not isinstance(record.sequence, int) or not isinstance(record.body, dict) or not all(isinstance(t, str) for t in texts):
+        if (
+            not isinstance(record.sequence, int)
+            or not isinstance(record.body, dict)
+            or not all(isinstance(t, str) for t in texts)
+        ):
             raise ValueError("not an evidence record: a field has the wrong type")
         when = datetime.fromisoformat(record.at)
         if when.tzinfo is None or when.year < 2000:
@@ -57,7 +67,9 @@ def make_record(previous: EvidenceRecord | None, body: Mapping[str, Any], *, at:
 
 
 def _digest(sequence: int, previous: str, at: str, body: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([sequence, previous, at, body], sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps([sequence, previous, at, body], sort_keys=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,18 @@ from kraft_runbook.evidence.record import FIRST, Break, EvidenceRecord, lacks
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.runbook.check_results import Verdict as CheckVerdict
 
-MOMENTS = ("began_at", "ready_at", "caught_up_at", "fenced_at", "drained_at", "proven_at", "stopped_at", "deleted_at", "elected_at", "known_at")
+MOMENTS = (
+    "began_at",
+    "ready_at",
+    "caught_up_at",
+    "fenced_at",
+    "drained_at",
+    "proven_at",
+    "stopped_at",
+    "deleted_at",
+    "elected_at",
+    "known_at",
+)
 """The moments of leaving KRaft, in their order."""
 LEADING_FIGURES = ("acknowledged", "read_back", "lost", "duplicated")
 HIDDEN = frozenset({"cluster", "dag", "run", "task", "outcome", "phase"})
@@ -179,7 +190,9 @@ def make_report(run: str, records: Sequence[EvidenceRecord], broken: Break | Non
         ended=trusted[-1].at if trusted else None,
         outcome=outcome,
         good=good,
-        chain=Chain(len(records), sound[-1].digest if sound else FIRST, problem, broken.place if broken else None, anchor),
+        chain=Chain(
+            len(records), sound[-1].digest if sound else FIRST, problem, broken.place if broken else None, anchor
+        ),
         phases=_phases(trusted),
         gates=gate_proofs(sound),
         parity=parity_runs(sound),
@@ -236,7 +249,9 @@ def _reason(body: Body) -> str | None:
         case kinds.Rejected(by=by):
             return f"rejected by {by or ''}"
         case kinds.Compared(verdict=verdict) if verdict is not ParityVerdict.MATCH:
-            return "; ".join([f"parity is {text(body, 'verdict')}", *(text(o, "problem") for o in parts(body, "obstacles"))])
+            return "; ".join(
+                [f"parity is {text(body, 'verdict')}", *(text(o, "problem") for o in parts(body, "obstacles"))]
+            )
         case kinds.WayBack() as way_back if not way_back.possible or way_back.threats:
             closed = "about to be closed" if way_back.possible else f"closed: {way_back.why}"
             return f"the way back is {closed}; {', '.join(way_back.threats)}".removesuffix("; ")
@@ -250,7 +265,9 @@ def _summary(body: Body) -> str:
         case kinds.Checked() as checked:
             results = parts(checked.checks, "results")
             missed = [text(r, "code") for r in results if text(r, "verdict") != CheckVerdict.PASS]
-            return f"{len(results) - len(missed)} of {len(results)} checks pass" + (f"; not: {', '.join(missed)}" if missed else "")
+            return f"{len(results) - len(missed)} of {len(results)} checks pass" + (
+                f"; not: {', '.join(missed)}" if missed else ""
+            )
         case kinds.Asked() as asked:
             return f"gate {asked.gate}, proof {asked.digest[:12]}, signature {asked.number} of {asked.needed}"
         case kinds.TurnedAway() as answer:
@@ -265,11 +282,19 @@ def _summary(body: Body) -> str:
             return why
         case kinds.Reached() as reached:
             copied = number(reached.copy, "seconds")
-            about = f", node {reached.node_id}" if reached.node_id is not None else "" if copied is None else f", the copy itself {copied:.1f} s"
+            about = (
+                f", node {reached.node_id}"
+                if reached.node_id is not None
+                else ""
+                if copied is None
+                else f", the copy itself {copied:.1f} s"
+            )
             return reached.condition + about
         case kinds.Compared() as compared:
             same = sum(whole(each, "both") or 0 for each in parts(body, "counts"))
-            return f"{text(body, 'verdict')} at metadata offset {compared.offset}" + (f", {same} facts the same" if same else "")
+            return f"{text(body, 'verdict')} at metadata offset {compared.offset}" + (
+                f", {same} facts the same" if same else ""
+            )
         case kinds.Closed() as closed:
             return f"in {closed.phase}" + (f"; failed: {', '.join(closed.failed)}" if closed.failed else "")
         case kinds.Planned() as planned:
@@ -279,9 +304,15 @@ def _summary(body: Body) -> str:
         case kinds.LeftKraft(values=left):
             gone, logs = ", ".join(texts(left, "gone")), "; ".join(texts(left, "logs_read"))
             on_trust = f"; controller {gone} counted as stopped on the operator's word" if gone else ""
-            return f"no controller for {text(left, 'window_seconds')} s" + on_trust + (f"; the copy was never committed: {logs}" if logs else "")
+            return (
+                f"no controller for {text(left, 'window_seconds')} s"
+                + on_trust
+                + (f"; the copy was never committed: {logs}" if logs else "")
+            )
         case kinds.Workload(values=account):
-            return ", ".join(f"{name} {text(account, name)}" for name in ("acknowledged", "lost", "duplicated") if name in account)
+            return ", ".join(
+                f"{name} {text(account, name)}" for name in ("acknowledged", "lost", "duplicated") if name in account
+            )
     return _reason(body) or "; ".join(f"{clean(k)} {text(body, k)}" for k in body if k not in HIDDEN)[:300]
 
 
@@ -301,7 +332,10 @@ def _nodes(records: Sequence[EvidenceRecord]) -> tuple[NodeWork, ...]:
             entry = _entry(record, trusted=True)
             step = NodeStep(played.step, entry.began, entry.seconds or 0.0, played.changed, played.was_restart)
             steps.setdefault(played.node_id, []).append(step)
-    return tuple(NodeWork(node, sum(s.restarted for s in done), round(sum(s.seconds for s in done), 1), tuple(done)) for node, done in sorted(steps.items()))
+    return tuple(
+        NodeWork(node, sum(s.restarted for s in done), round(sum(s.seconds for s in done), 1), tuple(done))
+        for node, done in sorted(steps.items())
+    )
 
 
 def _problems(records: Sequence[EvidenceRecord], entries: Sequence[Entry]) -> tuple[Problem, ...]:
@@ -332,7 +366,11 @@ def _window(record: EvidenceRecord, left: kinds.LeftKraft) -> ControllerlessWind
 
 def _workload(record: EvidenceRecord, told: kinds.Workload) -> Workload:
     account = part(told.values, "workload") or told.values
-    names = [name for name in dict.fromkeys((*LEADING_FIGURES, *account)) if name in account and name not in HIDDEN and account[name] not in ([], None)]
+    names = [
+        name
+        for name in dict.fromkeys((*LEADING_FIGURES, *account))
+        if name in account and name not in HIDDEN and account[name] not in ([], None)
+    ]
     figures = tuple(Figure(clean(name).replace("_", " "), text(account, name)) for name in names)
     acknowledged, lost, duplicated = (whole(account, name) for name in ("acknowledged", "lost", "duplicated"))
     good = None if lost is None or duplicated is None or not acknowledged else lost == 0 and duplicated == 0

@@ -110,7 +110,8 @@ def inspect_run(directory: Path, run: str) -> FoundRun:
         lines = (each.read_bytes() for each in sorted(objects.glob("*.json")))
     else:
         raise RunbookError(
-            f"{directory} holds no evidence of run {run}", way_out="kraft-runbook evidence lists the runs; --directory names where they lie, if elsewhere"
+            f"{directory} holds no evidence of run {run}",
+            way_out="kraft-runbook evidence lists the runs; --directory names where they lie, if elsewhere",
         )
     records: list[EvidenceRecord] = []
     unreadable = None
@@ -127,7 +128,8 @@ def runs_in(directory: Path) -> tuple[str, ...]:
     """The runs that have evidence there. Raises RunbookError where there is no such directory."""
     if not directory.is_dir():
         raise RunbookError(
-            f"there is no evidence directory {directory}", way_out="name it by --directory, KRAFT_RUNBOOK_EVIDENCE, KRAFT_RUNBOOK_STATE or AIRFLOW_HOME"
+            f"there is no evidence directory {directory}",
+            way_out="name it by --directory, KRAFT_RUNBOOK_EVIDENCE, KRAFT_RUNBOOK_STATE or AIRFLOW_HOME",
         )
     files = {each.stem for each in directory.glob("*.jsonl")}
     copies = {each.parent.name for each in directory.glob("*/000000-*.json")}
@@ -139,7 +141,11 @@ def find_run(directory: Path, wanted: str) -> str:
     dag_id, slash, run_id = wanted.partition("/")
     name = file_name(wanted.replace("/", "__", 1))
     known = runs_in(directory)
-    found = [each for run in known if (each := re.fullmatch(rf"(?:(.+)__)?{re.escape(name)}(-[0-9a-f]{{{DIGEST_LENGTH}}})?", run))]
+    found = [
+        each
+        for run in known
+        if (each := re.fullmatch(rf"(?:(.+)__)?{re.escape(name)}(-[0-9a-f]{{{DIGEST_LENGTH}}})?", run))
+    ]
     matching = (
         [run for run in known if slash and run == run_name(dag_id, run_id)]
         or [run for run in known if run == name]
@@ -149,9 +155,12 @@ def find_run(directory: Path, wanted: str) -> str:
     if len(matching) == 1:
         return matching[0]
     if matching:
-        raise RunbookError(f"{wanted} is the id of {len(matching)} runs: {', '.join(matching)}", way_out="name one of them")
+        raise RunbookError(
+            f"{wanted} is the id of {len(matching)} runs: {', '.join(matching)}", way_out="name one of them"
+        )
     raise RunbookError(
-        f"{directory} holds no evidence of run {wanted}", way_out="kraft-runbook evidence lists the runs; --directory names where they lie, if elsewhere"
+        f"{directory} holds no evidence of run {wanted}",
+        way_out="kraft-runbook evidence lists the runs; --directory names where they lie, if elsewhere",
     )
 
 

@@ -10,13 +10,23 @@ from kraft_runbook.evidence.run_report import RunReport
 
 def render_text(report: RunReport) -> str:
     """The timeline, then gates, parity, nodes, windows, problems, and last whether all this can be trusted."""
-    lines = [f"run       {report.run}", f"cluster   {report.cluster or 'not said'}", f"time      {_span(report)}", f"outcome   {report.outcome}", ""]
+    lines = [
+        f"run       {report.run}",
+        f"cluster   {report.cluster or 'not said'}",
+        f"time      {_span(report)}",
+        f"outcome   {report.outcome}",
+        "",
+    ]
     for e in report.entries:
         took = f"{e.seconds:8.1f} s" if e.seconds is not None else f"{'':10}"
         mark = "?" if not e.trusted else "!" if e.bad else " "
         lines.append(f"{e.at:%H:%M:%S}{took} {mark} {e.task:<48} {e.outcome:<13}{_first_line(e.summary)}")
     if report.phases:
-        lines += ["", "phases    " + ", then ".join(f"{p.phase} ({(p.ended - p.began).total_seconds():.1f} s)" for p in report.phases)]
+        lines += [
+            "",
+            "phases    "
+            + ", then ".join(f"{p.phase} ({(p.ended - p.began).total_seconds():.1f} s)" for p in report.phases),
+        ]
     for gate in report.gates:
         lines += ["", *_gate(gate)]
     for parity in report.parity:
@@ -31,7 +41,11 @@ def render_text(report: RunReport) -> str:
         lines += ["", "workload: " + ", ".join(f"{f.name} {f.value}" for f in workload.figures)]
     for problem in report.problems:
         past = f"overcome at {problem.overcome_at:%H:%M:%S}" if problem.overcome_at else "not overcome in this run"
-        lines += ["", f"! {problem.at:%H:%M:%S} {problem.task} {problem.outcome}; {past}", *(f"    {line}" for line in problem.reason.splitlines())]
+        lines += [
+            "",
+            f"! {problem.at:%H:%M:%S} {problem.task} {problem.outcome}; {past}",
+            *(f"    {line}" for line in problem.reason.splitlines()),
+        ]
     return "\n".join([*lines, "", *_chain(report)])
 
 
@@ -53,8 +67,15 @@ def _gate(gate: GateProof) -> list[str]:
     passed = sum(c.passed for c in gate.checks)
     lines = [f"gate {gate.gate}: proof {gate.digest} ({describe(gate.genuine)})"]
     lines += ["  THIS RUN HAS NO RECORD OF THAT PROOF"] if gate.proven_at is None else []
-    lines += [f"  {passed} of {len(gate.checks)} checks pass" + (f"; parity {gate.parity}" if gate.parity else "")] if gate.checks else []
-    lines += [f"  {'approved' if a.approved else 'REJECTED'} by {a.who} at {a.at:%Y-%m-%d %H:%M:%S} UTC{_read_back(a)}" for a in gate.answers]
+    lines += (
+        [f"  {passed} of {len(gate.checks)} checks pass" + (f"; parity {gate.parity}" if gate.parity else "")]
+        if gate.checks
+        else []
+    )
+    lines += [
+        f"  {'approved' if a.approved else 'REJECTED'} by {a.who} at {a.at:%Y-%m-%d %H:%M:%S} UTC{_read_back(a)}"
+        for a in gate.answers
+    ]
     lines += ["  nobody answered"] if not gate.answers else []
     return lines + ([f"  confirmed at {gate.confirmed_at:%Y-%m-%d %H:%M:%S} UTC"] if gate.confirmed_at else [])
 
@@ -67,7 +88,10 @@ def _parity(parity: ParityRun) -> list[str]:
     lines = [
         f"parity {parity.task}: {parity.verdict or 'an unknown verdict'}, metadata offsets {parity.offset} to {parity.end_offset}, report {parity.digest} ({describe(parity.genuine)})"
     ]
-    lines += [f"  {c.kind:<20}{c.both:>9} same, {c.only_zookeeper + c.only_kraft + c.differ} not, {c.undecoded} unread" for c in parity.counts]
+    lines += [
+        f"  {c.kind:<20}{c.both:>9} same, {c.only_zookeeper + c.only_kraft + c.differ} not, {c.undecoded} unread"
+        for c in parity.counts
+    ]
     return lines + [f"  {each}" for each in (*parity.obstacles, *parity.differences)]
 
 

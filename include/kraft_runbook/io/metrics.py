@@ -42,14 +42,18 @@ class MetricsClient:
 
     def __init__(self, settings: MetricsSource, *, secrets: Secrets, timeout: float = 4.0) -> None:
         auth = (settings.username, secrets(settings.password)) if settings.username and settings.password else None
-        verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=settings.ca_file) if settings.scheme == "https" else False
+        verify: ssl.SSLContext | bool = (
+            ssl.create_default_context(cafile=settings.ca_file) if settings.scheme == "https" else False
+        )
         self._http = httpx.Client(timeout=timeout, verify=verify, auth=auth, trust_env=False)
         self._source: MetricSource = _SOURCES[settings.kind](self._http, settings)
 
     def __enter__(self) -> MetricsClient:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._http.close()
 
     def read(self, host: str, port: int) -> NodeMetrics:
@@ -134,12 +138,19 @@ def parse_jolokia(answer: Iterable[Mapping[str, Any]]) -> NodeMetrics:
             keys = dict(pair.split("=", 1) for pair in mbean.partition(":")[2].split(","))
             if keys.get("type") == "app-info":
                 version = attributes.get("Version") or attributes.get("version")
-            elif keys.get("type") in KINDS and isinstance(attributes.get("Value"), int | float) and not math.isnan(attributes["Value"]):
+            elif (
+                keys.get("type") in KINDS
+                and isinstance(attributes.get("Value"), int | float)
+                and not math.isnan(attributes["Value"])
+            ):
                 gauges[f"{keys['type']}.{keys['name']}".lower()] = float(attributes["Value"])
     return NodeMetrics(gauges, version)
 
 
-_SOURCES: Mapping[str, Callable[[httpx.Client, MetricsSource], MetricSource]] = {"prometheus": Prometheus, "jolokia": Jolokia}
+_SOURCES: Mapping[str, Callable[[httpx.Client, MetricsSource], MetricSource]] = {
+    "prometheus": Prometheus,
+    "jolokia": Jolokia,
+}
 
 
 def _send(url: str, call: Callable[[], httpx.Response]) -> httpx.Response:
@@ -147,14 +158,20 @@ def _send(url: str, call: Callable[[], httpx.Response]) -> httpx.Response:
         answer = call()
         answer.raise_for_status()
     except httpx.HTTPStatusError as error:
-        raise Unreachable(f"the metrics at {url} answered HTTP {error.response.status_code}", way_out=_WAY_OUT) from None
+        raise Unreachable(
+            f"the metrics at {url} answered HTTP {error.response.status_code}", way_out=_WAY_OUT
+        ) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         kind = TimedOut if isinstance(error, httpx.TimeoutException) else Unreachable
-        raise kind(f"the metrics at {url} could not be read: {type(error).__name__}: {error}", way_out=_WAY_OUT) from None
+        raise kind(
+            f"the metrics at {url} could not be read: {type(error).__name__}: {error}", way_out=_WAY_OUT
+        ) from None
     return answer
 
 
-_WAY_OUT = "check that the agent runs in the node's process, and 'metrics' and the node's 'metrics_port' in the cluster file"
+_WAY_OUT = (
+    "check that the agent runs in the node's process, and 'metrics' and the node's 'metrics_port' in the cluster file"
+)
 
 
 def _not_metrics(url: str, error: Exception) -> Unreachable:
@@ -174,11 +191,15 @@ def controller_metrics(found: NodeMetrics) -> ControllerMetrics:
     active = gauge("ActiveControllerCount")
     if active is None:
         raise Unreachable(
-            "the metrics hold no gauge KafkaController.ActiveControllerCount", way_out="let the exporter's rules pass kafka.controller:type=KafkaController,*"
+            "the metrics hold no gauge KafkaController.ActiveControllerCount",
+            way_out="let the exporter's rules pass kafka.controller:type=KafkaController,*",
         )
     state = gauge("ZkMigrationState")
     if state is not None and state not in set(ZkMigrationState):
-        raise Unreachable(f"ZkMigrationState is {state}, which Kafka 3.9 does not know", way_out="check the Kafka version of the controllers")
+        raise Unreachable(
+            f"ZkMigrationState is {state}, which Kafka 3.9 does not know",
+            way_out="check the Kafka version of the controllers",
+        )
     return ControllerMetrics(
         zk_migration_state=None if state is None else ZkMigrationState(state),
         active=active == 1,
@@ -205,6 +226,11 @@ def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
     under_replicated = gauge("ReplicaManager.UnderReplicatedPartitions")
     if under_replicated is None:
         raise Unreachable(
-            "the metrics hold no gauge ReplicaManager.UnderReplicatedPartitions", way_out="let the exporter's rules pass kafka.server:type=ReplicaManager,*"
+            "the metrics hold no gauge ReplicaManager.UnderReplicatedPartitions",
+            way_out="let the exporter's rules pass kafka.server:type=ReplicaManager,*",
         )
-    return BrokerMetrics(under_replicated, gauge("LogManager.OfflineLogDirectoryCount"), gauge("ReplicaManager.UnderMinIsrPartitionCount"))
+    return BrokerMetrics(
+        under_replicated,
+        gauge("LogManager.OfflineLogDirectoryCount"),
+        gauge("ReplicaManager.UnderMinIsrPartitionCount"),
+    )

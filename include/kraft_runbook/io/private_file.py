@@ -60,7 +60,9 @@ def _draft_prefix(path: Path) -> str:
 
 def _remove_abandoned_drafts(path: Path) -> None:
     prefix, oldest = _draft_prefix(path), time.time() - ABANDONED_SECONDS
-    for draft in [each for each in path.parent.iterdir() if each.name.startswith(prefix) and each.name.endswith(".new")]:
+    for draft in [
+        each for each in path.parent.iterdir() if each.name.startswith(prefix) and each.name.endswith(".new")
+    ]:
         with contextlib.suppress(FileNotFoundError):
             if draft.lstat().st_mtime < oldest:
                 draft.unlink()

@@ -44,12 +44,18 @@ def _password(connection: str | None, variable: str) -> str | None:
         return str(json.loads(connection)["password"])
     except (ValueError, KeyError, TypeError):
         raise SecretMissing(
-            f"{variable} holds no connection in JSON with a password", way_out='write it as {"conn_type": "generic", "password": "…"}'
+            f"{variable} holds no connection in JSON with a password",
+            way_out='write it as {"conn_type": "generic", "password": "…"}',
         ) from None
 
 
 def references(spec: ClusterSpec) -> tuple[SecretRef, ...]:
     """Every secret that this tool's own clients may need of a cluster, the password encoder's included."""
     blocks = [spec.broker_security, spec.controller_security] + ([spec.zookeeper.security] if spec.zookeeper else [])
-    named = [spec.metrics.password, spec.secrets.get("password.encoder.secret"), *(b.password for b in blocks), *(b.key_password for b in blocks)]
+    named = [
+        spec.metrics.password,
+        spec.secrets.get("password.encoder.secret"),
+        *(b.password for b in blocks),
+        *(b.key_password for b in blocks),
+    ]
     return tuple(ref for ref in named if ref is not None)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-RESOURCE_TYPES: Mapping[int, str] = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
+RESOURCE_TYPES: Mapping[int, str] = {
+    2: "TOPIC",
+    3: "GROUP",
+    4: "CLUSTER",
+    5: "TRANSACTIONAL_ID",
+    6: "DELEGATION_TOKEN",
+    7: "USER",
+}
 PATTERN_TYPES: Mapping[int, str] = {3: "LITERAL", 4: "PREFIXED"}
 PERMISSIONS: Mapping[int, str] = {2: "DENY", 3: "ALLOW"}
 OPERATIONS: Mapping[int, str] = {

@@ -47,7 +47,15 @@ class Kind(StrEnum):
     @property
     def follows_the_log(self) -> bool:
         """Whether its rows are written to ZooKeeper in the log's order. The others follow sessions and elections, or are derived."""
-        return self not in (Kind.METADATA_VERSION, Kind.CLUSTER_ID, Kind.BROKER, Kind.CONTROLLER, Kind.UNREADABLE, Kind.WHOLE_TOPIC, Kind.MANY_EPOCHS)
+        return self not in (
+            Kind.METADATA_VERSION,
+            Kind.CLUSTER_ID,
+            Kind.BROKER,
+            Kind.CONTROLLER,
+            Kind.UNREADABLE,
+            Kind.WHOLE_TOPIC,
+            Kind.MANY_EPOCHS,
+        )
 
     @property
     def is_of_a_topic(self) -> bool:
@@ -113,7 +121,9 @@ class Fingerprints:
     def password(self, value: str) -> str:
         """The fingerprint of a password."""
         if value not in self._known:
-            self._known[value] = "fingerprint:" + hashlib.pbkdf2_hmac("sha256", value.encode(), self.salt, 100_000).hex()[:24]
+            self._known[value] = (
+                "fingerprint:" + hashlib.pbkdf2_hmac("sha256", value.encode(), self.salt, 100_000).hex()[:24]
+            )
         return self._known[value]
 
 
@@ -151,12 +161,20 @@ def topic(name: str, topic_id: str | None) -> Row:
     return row(Kind.TOPIC, [name], {"topic_id": topic_id})
 
 
-def assignment(topic_name: str, partition: int, replicas: Iterable[int], adding: Iterable[int], removing: Iterable[int]) -> Row:
+def assignment(
+    topic_name: str, partition: int, replicas: Iterable[int], adding: Iterable[int], removing: Iterable[int]
+) -> Row:
     """Replicas in their order, the first one preferred; those being added and removed as sets."""
-    return row(Kind.ASSIGNMENT, [topic_name, partition], {"replicas": list(replicas), "adding": sorted(adding), "removing": sorted(removing)})
+    return row(
+        Kind.ASSIGNMENT,
+        [topic_name, partition],
+        {"replicas": list(replicas), "adding": sorted(adding), "removing": sorted(removing)},
+    )
 
 
-def partition_state(topic_name: str, partition: int, leader: int, leader_epoch: int, isr: Iterable[int], recovery: int) -> Row:
+def partition_state(
+    topic_name: str, partition: int, leader: int, leader_epoch: int, isr: Iterable[int], recovery: int
+) -> Row:
     """The ISR is a set; ``recovery`` 1: the leader was elected uncleanly and still recovers. The partition's epoch is a row of its own."""
     value = {"leader": leader, "leader_epoch": leader_epoch, "isr": sorted(isr), "leader_recovery_state": recovery}
     return row(Kind.PARTITION_STATE, [topic_name, partition], value)
@@ -184,7 +202,15 @@ def client_quota(entity: Entity, name: str, value: float) -> Row:
     return row(Kind.CLIENT_QUOTA, [[list(part) for part in sorted(entity, key=lambda p: p[0])], name], float(value))
 
 
-def scram_credential(user: str, mechanism: str, salt: bytes, stored_key: bytes, server_key: bytes, iterations: int, fingerprints: Fingerprints) -> Row:
+def scram_credential(
+    user: str,
+    mechanism: str,
+    salt: bytes,
+    stored_key: bytes,
+    server_key: bytes,
+    iterations: int,
+    fingerprints: Fingerprints,
+) -> Row:
     digest = fingerprints.key(b"|".join((salt.hex().encode(), stored_key.hex().encode(), server_key.hex().encode())))
     return row(Kind.SCRAM_CREDENTIAL, [user, mechanism], {"keys": digest, "iterations": iterations})
 
@@ -195,10 +221,24 @@ def acl(resource_type: str, pattern: str, name: str, principal: str, host: str, 
 
 
 def delegation_token(
-    token_id: str, owner: str, requester: str, renewers: Iterable[str], issued: int, maximum: int, expires: int, fingerprints: Fingerprints
+    token_id: str,
+    owner: str,
+    requester: str,
+    renewers: Iterable[str],
+    issued: int,
+    maximum: int,
+    expires: int,
+    fingerprints: Fingerprints,
 ) -> Row:
     """A token's key is derived from the brokers' secret and stored nowhere; its id stands here as a fingerprint. Times in milliseconds since the epoch."""
-    value = {"owner": owner, "requester": requester, "renewers": sorted(renewers), "issued": issued, "max": maximum, "expires": expires}
+    value = {
+        "owner": owner,
+        "requester": requester,
+        "renewers": sorted(renewers),
+        "issued": issued,
+        "max": maximum,
+        "expires": expires,
+    }
     return row(Kind.DELEGATION_TOKEN, [fingerprints.key(token_id.encode())], value)
 
 
@@ -241,7 +281,9 @@ def unreadable(path: str, reason: str) -> Row:
 
 def describe_paths(kind: Kind, paths: Iterable[str]) -> str:
     """Znodes for people. A token's name is its id, which is shown nowhere."""
-    return ", ".join(sorted({f"{path.rpartition('/')[0]}/<id>" if kind is Kind.DELEGATION_TOKEN else path for path in paths if path}))
+    return ", ".join(
+        sorted({f"{path.rpartition('/')[0]}/<id>" if kind is Kind.DELEGATION_TOKEN else path for path in paths if path})
+    )
 
 
 def describe_key(kind: Kind, key: str, paths: Iterable[str] = ()) -> str:

@@ -42,7 +42,9 @@ class Difference:
 
     def __str__(self) -> str:
         key = describe_key(self.kind, self.key, self.paths)
-        return f"{self.kind} {key}: ZooKeeper has {describe_value(self.zookeeper)}; KRaft has {describe_value(self.kraft)}"
+        return (
+            f"{self.kind} {key}: ZooKeeper has {describe_value(self.zookeeper)}; KRaft has {describe_value(self.kraft)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

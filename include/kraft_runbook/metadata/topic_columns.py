@@ -50,7 +50,9 @@ class Lists:
     def take(self, wanted: NDArray[np.int64]) -> Lists:
         """The lists at these places, in this order."""
         lengths = self.lengths[wanted]
-        return Lists(offsets_of(lengths), self.values[np.repeat(self.offsets[:-1][wanted], lengths) + within_each(lengths)])
+        return Lists(
+            offsets_of(lengths), self.values[np.repeat(self.offsets[:-1][wanted], lengths) + within_each(lengths)]
+        )
 
     @classmethod
     def empty(cls, count: int) -> Lists:
@@ -68,7 +70,10 @@ class Lists:
         """All lists of these, one after another."""
         starts = np.cumsum([0, *(len(each.values) for each in parts)])
         offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
-        return cls(np.concatenate([np.zeros(1, np.int64), *offsets]), np.concatenate([np.empty(0, np.int32), *(each.values for each in parts)]))
+        return cls(
+            np.concatenate([np.zeros(1, np.int64), *offsets]),
+            np.concatenate([np.empty(0, np.int32), *(each.values for each in parts)]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,12 @@ class PartitionColumns:
     def take(self, wanted: NDArray[np.int64]) -> PartitionColumns:
         """The partitions at these places, in this order."""
         return PartitionColumns(
-            *(getattr(self, name)[wanted] if not isinstance(getattr(self, name), Lists) else getattr(self, name).take(wanted) for name in self.__slots__)
+            *(
+                getattr(self, name)[wanted]
+                if not isinstance(getattr(self, name), Lists)
+                else getattr(self, name).take(wanted)
+                for name in self.__slots__
+            )
         )
 
 

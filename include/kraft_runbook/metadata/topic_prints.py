@@ -56,7 +56,9 @@ def topic_prints(topics: TopicColumns, salt: bytes) -> Iterator[TopicPrint]:
         sums[at] += own[:, at] + _sums(config[:, at], topics.configs.topic, len(topics))
     partitions = np.bincount(topics.partitions.topic, minlength=len(topics)).tolist()
     configs = np.bincount(topics.configs.topic, minlength=len(topics)).tolist()
-    for name, held, set_, first, second in zip(topics.names, partitions, configs, sums[0].tolist(), sums[1].tolist(), strict=True):
+    for name, held, set_, first, second in zip(
+        topics.names, partitions, configs, sums[0].tolist(), sums[1].tolist(), strict=True
+    ):
         yield TopicPrint(name, held, set_, f"{first:016x}{second:016x}")
 
 
@@ -74,7 +76,10 @@ def _sums(words: Words, topic: NDArray[np.int32], count: int) -> Words:
 
 def _of_partitions(partitions: PartitionColumns, seeds: Words) -> list[Words]:
     """One word a partition, for each seed."""
-    blocks = [_of_block(partitions, seeds, start, min(start + BLOCK, len(partitions))) for start in range(0, len(partitions), BLOCK)]
+    blocks = [
+        _of_block(partitions, seeds, start, min(start + BLOCK, len(partitions)))
+        for start in range(0, len(partitions), BLOCK)
+    ]
     return [np.concatenate([np.empty(0, np.uint64), *(block[at] for block in blocks)]) for at in range(len(seeds))]
 
 
@@ -90,8 +95,14 @@ def _words_of_block(each: PartitionColumns, start: int, end: int) -> Iterator[tu
     here = slice(start, end)
     yield _pair(each.partition[here], each.leader[here]), None
     yield _pair(each.leader_epoch[here], each.recovery[here]), None
-    for one, other in ((_Side(each.replicas), _Side(each.isr, ordered=True)), (_Side(each.adding, ordered=True), _Side(each.removing, ordered=True))):
-        yield _pair(one.lengths(start, end), other.lengths(start, end)), None  # the words that follow mean one thing only
+    for one, other in (
+        (_Side(each.replicas), _Side(each.isr, ordered=True)),
+        (_Side(each.adding, ordered=True), _Side(each.removing, ordered=True)),
+    ):
+        yield (
+            _pair(one.lengths(start, end), other.lengths(start, end)),
+            None,
+        )  # the words that follow mean one thing only
         left, right = one.rows(start, end), other.rows(start, end)
         for column in range(max(left.shape[1], right.shape[1])):
             word = _pair(_column(left, column), _column(right, column))
@@ -125,7 +136,9 @@ class _Side:
         lengths = self.lengths(start, end)
         width = int(lengths.max(initial=0))
         found = np.full((end - start, width), _ABSENT, np.uint32)
-        found[np.arange(width) < lengths[:, None]] = self.lists.values[self.lists.offsets[start] : self.lists.offsets[end]].astype(np.uint32)
+        found[np.arange(width) < lengths[:, None]] = self.lists.values[
+            self.lists.offsets[start] : self.lists.offsets[end]
+        ].astype(np.uint32)
         return np.sort(found, axis=1) if self.ordered and width > 1 else found
 
 

@@ -24,8 +24,14 @@ def log_says_none(seen: ClusterObservation) -> bool:
 
 def held_by_zookeeper(seen: ClusterObservation) -> tuple[str, ...]:
     """What shows that this is a ZooKeeper cluster, whatever its controllers show: brokers in ZooKeeper or migration mode, or in /brokers/ids."""
-    running = [f"broker {b.id} is in {b.mode} mode" for b in seen.brokers.values() if b.mode in (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID)]
-    listed = [f"broker {i} is in /brokers/ids" for i in sorted(seen.zookeeper.brokers)] if was_read(seen.zookeeper) else []
+    running = [
+        f"broker {b.id} is in {b.mode} mode"
+        for b in seen.brokers.values()
+        if b.mode in (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID)
+    ]
+    listed = (
+        [f"broker {i} is in /brokers/ids" for i in sorted(seen.zookeeper.brokers)] if was_read(seen.zookeeper) else []
+    )
     return tuple(running or listed)
 
 

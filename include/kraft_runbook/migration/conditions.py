@@ -46,20 +46,30 @@ def quorum_ready(seen: ClusterObservation, spec: ClusterSpec, *, earlier: Cluste
         return lost
     metrics = {c.id: c.metrics for c in seen.controllers.values() if was_read(c.metrics)}
     if log_says_none(seen):
-        return Progress(False, "the metadata log's ZkMigrationState is 0 (NONE): its quorum was formed without the migration flag", hopeless=True)
+        return Progress(
+            False,
+            "the metadata log's ZkMigrationState is 0 (NONE): its quorum was formed without the migration flag",
+            hopeless=True,
+        )
     final = any(m.zk_migration_state is ZkMigrationState.POST_MIGRATION for m in metrics.values())
     unflagged = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
     if unflagged and not final:
         return Progress(False, f"controller {name_ids(unflagged)} runs without the migration flag", hopeless=True)
     return first_missing(
         unfinished_quorum(seen, spec, earlier),
-        _states(seen, spec, {ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION, ZkMigrationState.POST_MIGRATION}),
+        _states(
+            seen, spec, {ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION, ZkMigrationState.POST_MIGRATION}
+        ),
     )
 
 
-def controller_caught_up(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None) -> Progress:
+def controller_caught_up(
+    seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None
+) -> Progress:
     """This controller runs, the leader knows it as caught up, and its metrics show a published state."""
-    return exited_controllers(seen, earlier, only=node_id) or first_missing(unfinished_quorum(seen, spec, earlier, only=node_id), _published(seen, node_id))
+    return exited_controllers(seen, earlier, only=node_id) or first_missing(
+        unfinished_quorum(seen, spec, earlier, only=node_id), _published(seen, node_id)
+    )
 
 
 def _published(seen: ClusterObservation, node_id: int) -> Iterator[str]:
@@ -80,7 +90,11 @@ def _states(seen: ClusterObservation, spec: ClusterSpec, wanted: set[ZkMigration
         if was_read(metrics) and metrics.zk_migration_state in wanted:
             there += 1
         else:
-            missing.append(f"controller {i} shows {_state(metrics)}" if was_read(metrics) else f"controller {i}'s metrics: {metrics.reason}")
+            missing.append(
+                f"controller {i} shows {_state(metrics)}"
+                if was_read(metrics)
+                else f"controller {i}'s metrics: {metrics.reason}"
+            )
     if missing:
         yield f"waiting for ZkMigrationState {names}: {there} of {len(spec.controller_ids)} show it; {'; '.join(missing)}"
 
@@ -93,14 +107,22 @@ def _state(metrics: ControllerMetrics) -> str:
 # -- the brokers --------------------------------------------------------------------------------------------------------
 
 
-def broker_back_in_migration_mode(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None) -> Progress:
+def broker_back_in_migration_mode(
+    seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None
+) -> Progress:
     """As ``broker_registered``, on the way back: KRaft mode does not count; further back does, and so does a cluster that shows no copy to come back from."""
-    if seen.brokers[node_id].mode == BrokerMode.ZOOKEEPER or detect_phase(seen).phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION) or no_copy_shown(seen):
+    if (
+        seen.brokers[node_id].mode == BrokerMode.ZOOKEEPER
+        or detect_phase(seen).phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION)
+        or no_copy_shown(seen)
+    ):
         return DONE
     return broker_registered(seen, spec, node_id, BrokerMode.HYBRID, earlier=earlier, kraft_counts=False)
 
 
-def broker_in_sync(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None) -> Progress:
+def broker_in_sync(
+    seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None
+) -> Progress:
     """The broker is in the ISR of each of its partitions, no partition is offline, and every broker knows the same topics, but for those that come and go.
 
     Judged by the Metadata answers of all brokers, the worst of them counting: one that has just started may know of no topic
@@ -116,7 +138,11 @@ def broker_in_sync(seen: ClusterObservation, spec: ClusterSpec, node_id: int, *,
 
 def _copy_under_way(seen: ClusterObservation) -> bool:
     """Whether a KRaft controller has taken the office and not yet copied everything: no ISR changes meanwhile (docs/copy.md)."""
-    if detect_phase(seen).phase is not Phase.PRE_MIGRATION or not was_read(seen.zookeeper) or seen.zookeeper.controller is None:
+    if (
+        detect_phase(seen).phase is not Phase.PRE_MIGRATION
+        or not was_read(seen.zookeeper)
+        or seen.zookeeper.controller is None
+    ):
         return False
     return seen.zookeeper.controller.kraft_controller_epoch >= 0
 
@@ -132,7 +158,11 @@ def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None
     never is for long where metadata changes all the time, and it always is where dual write has died.
     """
     metrics = [c.metrics for c in seen.controllers.values() if was_read(c.metrics)]
-    if metrics and len(metrics) == len(spec.controllers) and all(m.zk_migration_state is ZkMigrationState.POST_MIGRATION for m in metrics):
+    if (
+        metrics
+        and len(metrics) == len(spec.controllers)
+        and all(m.zk_migration_state is ZkMigrationState.POST_MIGRATION for m in metrics)
+    ):
         return DONE
     for broker_id in spec.broker_ids:
         lost = exited_broker(seen, earlier, broker_id)
@@ -141,7 +171,11 @@ def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None
     lost = exited_controllers(seen, earlier)
     if lost:
         return lost
-    return first_missing(_brokers_not_in_migration(seen, spec), _states(seen, spec, {ZkMigrationState.MIGRATION}), _copy_unfinished(seen, earlier))
+    return first_missing(
+        _brokers_not_in_migration(seen, spec),
+        _states(seen, spec, {ZkMigrationState.MIGRATION}),
+        _copy_unfinished(seen, earlier),
+    )
 
 
 def ready_to_leave(seen: ClusterObservation, earlier: ClusterObservation | None) -> Progress:
@@ -196,7 +230,11 @@ def _active_unfinished(seen: ClusterObservation) -> Iterator[str]:
 def one_controller(zookeeper: ZookeeperState, quorum: QuorumState) -> Iterator[str]:
     """What contradicts that /controller, /migration and the quorum name the same controller."""
     leader = quorum.leader_id
-    if zookeeper.controller is None or zookeeper.controller.broker_id != leader or zookeeper.controller.kraft_controller_epoch < 0:
+    if (
+        zookeeper.controller is None
+        or zookeeper.controller.broker_id != leader
+        or zookeeper.controller.kraft_controller_epoch < 0
+    ):
         holder = "nobody" if zookeeper.controller is None else str(zookeeper.controller.broker_id)
         yield f"/controller names {holder}, the quorum's leader is {leader}"
     if zookeeper.migration is None or zookeeper.migration.kraft_controller_id != leader:
@@ -204,7 +242,9 @@ def one_controller(zookeeper: ZookeeperState, quorum: QuorumState) -> Iterator[s
         yield f"/migration {holder}, the quorum's leader is {leader}"
 
 
-def _unwritten(seen: ClusterObservation, zookeeper: ZookeeperState, earlier: ClusterObservation | None) -> Iterator[str]:
+def _unwritten(
+    seen: ClusterObservation, zookeeper: ZookeeperState, earlier: ClusterObservation | None
+) -> Iterator[str]:
     """ZooKeeper must have been written up to what was committed when the cluster was last looked at, and no topic may stay apart."""
     yield from _offset_unproven(zookeeper, earlier)
     if earlier is None:
@@ -234,18 +274,30 @@ def copied(seen: ClusterObservation) -> dict[str, Any]:
     span = seen.quorum.copy if was_read(seen.quorum) else None
     if span is None:
         return {}
-    return {"copy": {"began_at": span.began_at, "ended_at": span.ended_at, "seconds": span.seconds, "records": span.records}}
+    return {
+        "copy": {"began_at": span.began_at, "ended_at": span.ended_at, "seconds": span.seconds, "records": span.records}
+    }
 
 
 # -- by name --------------------------------------------------------------------------------------------------------------
 
 QUORUM_READY = Condition(
-    "quorum_ready", "the controller quorum to be ready for the migration", lambda seen, spec, _, earlier: quorum_ready(seen, spec, earlier=earlier)
+    "quorum_ready",
+    "the controller quorum to be ready for the migration",
+    lambda seen, spec, _, earlier: quorum_ready(seen, spec, earlier=earlier),
 )
-QUORUM_LED = Condition("quorum_led", "a majority of the controllers to run and elect a leader", lambda seen, *_: quorum_led(seen))
-QUORUM_WHOLE = Condition("quorum_whole", "every controller to run and be caught up", lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier))
+QUORUM_LED = Condition(
+    "quorum_led", "a majority of the controllers to run and elect a leader", lambda seen, *_: quorum_led(seen)
+)
+QUORUM_WHOLE = Condition(
+    "quorum_whole",
+    "every controller to run and be caught up",
+    lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier),
+)
 CONTROLLER_CAUGHT_UP = Condition(
-    "controller_caught_up", "controller {id} to be caught up", lambda seen, spec, node, earlier: controller_caught_up(seen, spec, node, earlier=earlier)
+    "controller_caught_up",
+    "controller {id} to be caught up",
+    lambda seen, spec, node, earlier: controller_caught_up(seen, spec, node, earlier=earlier),
 )
 BROKER_REGISTERED_AS_MIGRATING = Condition(
     "broker_registered_as_migrating",
@@ -268,7 +320,9 @@ BROKER_IN_ZOOKEEPER_MODE = Condition(
     lambda seen, spec, node, earlier: broker_registered(seen, spec, node, BrokerMode.ZOOKEEPER, earlier=earlier),
 )
 BROKER_IN_SYNC = Condition(
-    "broker_in_sync", "broker {id} to be in every ISR", lambda seen, spec, node, earlier: broker_in_sync(seen, spec, node, earlier=earlier)
+    "broker_in_sync",
+    "broker {id} to be in every ISR",
+    lambda seen, spec, node, earlier: broker_in_sync(seen, spec, node, earlier=earlier),
 )
 METADATA_COPIED = Condition(
     "metadata_copied",
@@ -276,8 +330,16 @@ METADATA_COPIED = Condition(
     lambda seen, spec, _, earlier: metadata_copied(seen, earlier, spec),
     keeps=copied,
 )
-READY_TO_LEAVE = Condition("ready_to_leave", "the active controller to write to ZooKeeper", lambda seen, spec, _, earlier: ready_to_leave(seen, earlier))
-FINALIZED = Condition("finalized", "every controller to show the migration as final", lambda seen, spec, _, earlier: finalized(seen, spec, earlier=earlier))
+READY_TO_LEAVE = Condition(
+    "ready_to_leave",
+    "the active controller to write to ZooKeeper",
+    lambda seen, spec, _, earlier: ready_to_leave(seen, earlier),
+)
+FINALIZED = Condition(
+    "finalized",
+    "every controller to show the migration as final",
+    lambda seen, spec, _, earlier: finalized(seen, spec, earlier=earlier),
+)
 
 CONDITIONS = by_name(
     QUORUM_READY,

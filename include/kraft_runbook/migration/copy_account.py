@@ -14,16 +14,26 @@ from kraft_runbook.migration.transitions import Gate
 
 def copy_account(bodies: Sequence[Body]) -> str | None:
     """The copy in a sentence or two, from the bodies of a run's records; None where this run did not wait for one."""
-    waits = [told for body in bodies if isinstance(told := kind_of(body), Reached) and told.condition == METADATA_COPIED.name]
+    waits = [
+        told for body in bodies if isinstance(told := kind_of(body), Reached) and told.condition == METADATA_COPIED.name
+    ]
     if not waits:
         return None
     spans = [each.copy for each in waits if number(each.copy, "seconds") is not None]
-    said = _real(spans[-1]) if spans else "How long the metadata's copy took is not known: a snapshot took the place of its records before they were read"
+    said = (
+        _real(spans[-1])
+        if spans
+        else "How long the metadata's copy took is not known: a snapshot took the place of its records before they were read"
+    )
     lasted = waits[0].seconds
     if lasted is not None:
         said += f"; the wait for it and for dual writes, {duration(lasted)}"
     expected = _expected(bodies)
-    return f"{said}. " + (f"Expected at the start gate: {expected}." if expected else "This run has no start gate that says what was expected.")
+    return f"{said}. " + (
+        f"Expected at the start gate: {expected}."
+        if expected
+        else "This run has no start gate that says what was expected."
+    )
 
 
 def _real(span: Body) -> str:
@@ -35,6 +45,13 @@ def _real(span: Body) -> str:
 
 
 def _expected(bodies: Sequence[Body]) -> str:
-    proofs = [told.proof for body in bodies if isinstance(told := kind_of(body), Proven) and told.gate == Gate.START.value]
-    expected = [text(check, "evidence") for proof in proofs for check in parts(proof, "checks") if check.get("code") == EXPECTED_COPY]
+    proofs = [
+        told.proof for body in bodies if isinstance(told := kind_of(body), Proven) and told.gate == Gate.START.value
+    ]
+    expected = [
+        text(check, "evidence")
+        for proof in proofs
+        for check in parts(proof, "checks")
+        if check.get("code") == EXPECTED_COPY
+    ]
     return expected[-1] if expected else ""

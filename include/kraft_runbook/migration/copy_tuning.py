@@ -55,10 +55,26 @@ COPIES: tuple[MeasuredCopy, ...] = (
     MeasuredCopy(20_000, Settings.DEFAULTS, 17.8, 26_000, f"{BUSY}: the middle of three, 13.1 to 23.6 s"),
     MeasuredCopy(200_000, Settings.DEFAULTS, 81.8, 260_000, f"{QUIET}: 1,250 batches; on busy ones 107.8 s"),
     MeasuredCopy(200_000, Settings.TUNED, 36.9, 260_000, f"{QUIET}: 52 batches"),
-    MeasuredCopy(1_000_000, Settings.TUNED, 325.5, 1_300_000, f"{BUSY}: one controller with 6 GiB, batches of 2000, one logger at WARN"),
-    MeasuredCopy(2_000_000, Settings.DEFAULTS, 613.2, 2_600_001, "Kafka 3.9.2 on 2 busy cores, benchmarks.scale: one controller with 10 GiB, 12,501 batches"),
     MeasuredCopy(
-        2_000_000, Settings.TUNED, 353.4, 2_600_001, "Kafka 3.9.2 on 2 busy cores, benchmarks.scale: one controller with 6 GiB; on quiet ones 260.1 s"
+        1_000_000,
+        Settings.TUNED,
+        325.5,
+        1_300_000,
+        f"{BUSY}: one controller with 6 GiB, batches of 2000, one logger at WARN",
+    ),
+    MeasuredCopy(
+        2_000_000,
+        Settings.DEFAULTS,
+        613.2,
+        2_600_001,
+        "Kafka 3.9.2 on 2 busy cores, benchmarks.scale: one controller with 10 GiB, 12,501 batches",
+    ),
+    MeasuredCopy(
+        2_000_000,
+        Settings.TUNED,
+        353.4,
+        2_600_001,
+        "Kafka 3.9.2 on 2 busy cores, benchmarks.scale: one controller with 6 GiB; on quiet ones 260.1 s",
     ),
 )
 """The published table, by settings and partitions. ``python -m benchmarks.copy`` measures a row anew; its figures replace these."""
@@ -93,13 +109,24 @@ KIB_A_PARTITION = 3.3
 
 def render_measurements() -> str:
     """Both tables as docs/copy.md has them: print this, and put it there, after either has changed."""
-    lines = ["| partitions | settings | the copy itself | records | records a second | measured on |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| partitions | settings | the copy itself | records | records a second | measured on |",
+        "|---|---|---|---|---|---|",
+    ]
     lines += [
         f"| {row.partitions:,} | {row.settings} | {row.seconds:g} s | {row.records:,} | {row.records_a_second:,.0f} | {row.source} |"
         for row in sorted(COPIES, key=lambda row: (row.partitions, row.settings))
     ]
     lines += ["", "| partitions | brokers | heap of each controller | enough |", "|---|---|---|---|"]
-    return "\n".join([*lines, *(f"| {row.partitions:,} | {row.brokers} | {_heap(row.mib)} | {'yes' if row.enough else '**no**'} |" for row in HEAPS)])
+    return "\n".join(
+        [
+            *lines,
+            *(
+                f"| {row.partitions:,} | {row.brokers} | {_heap(row.mib)} | {'yes' if row.enough else '**no**'} |"
+                for row in HEAPS
+            ),
+        ]
+    )
 
 
 # -- the sizes of clusters ----------------------------------------------------------------------------------------------
@@ -118,7 +145,9 @@ class Size:
 
 SMALL = Size("small", 0, {}, {}, Settings.DEFAULTS)
 """Kafka's defaults copy it in about two seconds."""
-LARGE = Size("large", 2_000, {MIN_BATCH_SIZE: "5000", MAX_IN_FLIGHT: "200"}, dict.fromkeys(COPY_LOGGERS, "WARN"), Settings.TUNED)
+LARGE = Size(
+    "large", 2_000, {MIN_BATCH_SIZE: "5000", MAX_IN_FLIGHT: "200"}, dict.fromkeys(COPY_LOGGERS, "WARN"), Settings.TUNED
+)
 """The settings of the tuned row at 200,000 partitions. Larger batches were not measured."""
 SIZES: tuple[Size, ...] = (SMALL, LARGE)
 """Every size, by where it begins."""
@@ -270,7 +299,9 @@ class CopyTuning:
         declared = "the cluster file does not say what they have (controller_heap)"
         if self.declared_heap_mib is not None:
             declared = f"they have {_heap(self.declared_heap_mib)}, {'enough' if self.heap_is_enough else 'too little'}"
-        return f"each controller needs {self.heap} for {self.partitions:,} partitions × {self.brokers} brokers; {declared}"
+        return (
+            f"each controller needs {self.heap} for {self.partitions:,} partitions × {self.brokers} brokers; {declared}"
+        )
 
     def render_lines(self) -> tuple[str, ...]:
         """For the plan: the length, the settings with their reasons, the heap."""
@@ -280,7 +311,11 @@ class CopyTuning:
         lines += [f"{key}={value}: {_REASONS[key]}; until finalization" for key, value in self.size.properties.items()]
         if self.size.loggers:
             named = ", ".join(f"{logger}={level}" for logger, level in self.size.loggers.items())
-            where = f"in {', '.join(self.loggers_in)}, until finalization" if self.loggers_in else "by your hand: the cluster file names no log4j_file"
+            where = (
+                f"in {', '.join(self.loggers_in)}, until finalization"
+                if self.loggers_in
+                else "by your hand: the cluster file names no log4j_file"
+            )
             lines.append(f"loggers {named}: no line for each record copied; {where}")
         return (*lines, f"heap: {self.render_heap()}")
 

@@ -47,7 +47,9 @@ class Explanation:
         lines += _section("Forward, now", self.forward, "nothing can be done")
         lines += ["", f"Can it go back to ZooKeeper: {'yes' if self.rollback.possible else 'no'}, {self.rollback.why}."]
         lines += _section(
-            f"Back, now{render_estimate(self.rollback)}", self.back, "there is nothing to undo" if self.rollback.possible else "nothing can be done"
+            f"Back, now{render_estimate(self.rollback)}",
+            self.back,
+            "there is nothing to undo" if self.rollback.possible else "nothing can be done",
         )
         lines += [f"    Risk: {risk}" for risk in self.rollback.risks]
         lines += _section("Problems", self.problems, "none seen in a quick look")
@@ -68,8 +70,16 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
     reading = detect_phase(seen)
     if not seen.has_zookeeper:
         return _without_zookeeper(seen, earlier, spec, reading)
-    looked_at = tuple(each for each in CHECKS.applicable(reading.phase, SOAK if reading.phase in DUAL_WRITING else None) if _is_answerable(each, seen, earlier))
-    blocking = [result for result in (each.run(seen, spec, earlier) for each in looked_at if each.code not in TOLD_BY_THE_PHASE) if result.blocks]
+    looked_at = tuple(
+        each
+        for each in CHECKS.applicable(reading.phase, SOAK if reading.phase in DUAL_WRITING else None)
+        if _is_answerable(each, seen, earlier)
+    )
+    blocking = [
+        result
+        for result in (each.run(seen, spec, earlier) for each in looked_at if each.code not in TOLD_BY_THE_PHASE)
+        if result.blocks
+    ]
     stopped = None
     if earlier is not None and reading.phase in DUAL_WRITING and not quorum_is_lost(seen):
         alive = dual_write_liveness(earlier, seen)
@@ -91,12 +101,18 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
     )
 
 
-def _without_zookeeper(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, reading: PhaseReading) -> Explanation:
+def _without_zookeeper(
+    seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, reading: PhaseReading
+) -> Explanation:
     """Where there is no ZooKeeper: the cluster's health, and that nothing is to be migrated."""
     phase = reading.phase
     # Where the phase is unknown, what is asked of a cluster on ZooKeeper could not be read anyway.
     as_in = Phase.KRAFT if phase is Phase.UNKNOWN else phase
-    looked_at = [each for each in CHECKS.applicable(as_in, None) if each.code not in TOLD_BY_THE_PHASE and _is_answerable(each, seen, earlier)]
+    looked_at = [
+        each
+        for each in CHECKS.applicable(as_in, None)
+        if each.code not in TOLD_BY_THE_PHASE and _is_answerable(each, seen, earlier)
+    ]
     blocking = [result for result in (each.run(seen, spec, earlier) for each in looked_at) if result.blocks]
     return Explanation(
         cluster=spec.name,
@@ -124,13 +140,19 @@ def _is_answerable(check: Check, seen: ClusterObservation, earlier: ClusterObser
 
 def _asked_for(seen: ClusterObservation) -> frozenset[Needs]:
     tree = was_read(seen.zookeeper) and was_read(seen.zookeeper.tree)
-    return frozenset({Needs.LIVE} | ({Needs.TREE} if tree else set()) | ({Needs.HOSTS} if was_read(seen.hosts) else set()))
+    return frozenset(
+        {Needs.LIVE} | ({Needs.TREE} if tree else set()) | ({Needs.HOSTS} if was_read(seen.hosts) else set())
+    )
 
 
 def _not_looked_at(phase: Phase, seen: ClusterObservation) -> str:
     """One line: which checks were left out, and what shows them."""
     left = [each.needs for each in CHECKS.applicable(phase, None) if each.needs not in _asked_for(seen)]
-    parts = [f"{what} ({left.count(needs)} checks)" for needs, what in ((Needs.TREE, "each topic's znodes"), (Needs.HOSTS, "the hosts")) if needs in left]
+    parts = [
+        f"{what} ({left.count(needs)} checks)"
+        for needs, what in ((Needs.TREE, "each topic's znodes"), (Needs.HOSTS, "the hosts"))
+        if needs in left
+    ]
     return f"Not looked at: {' and '.join(parts)}; kraft-runbook preflight does." if parts else ""
 
 
@@ -150,7 +172,11 @@ def _means(seen: ClusterObservation, phase: Phase) -> str:
 
 def _left_behind(seen: ClusterObservation, phase: Phase) -> str:
     """The brokers that a finalized migration left in another mode; empty: none."""
-    return ", ".join(str(b.id) for b in seen.brokers.values() if phase is Phase.FINALIZED and was_read(b.mode) and b.mode is not BrokerMode.KRAFT)
+    return ", ".join(
+        str(b.id)
+        for b in seen.brokers.values()
+        if phase is Phase.FINALIZED and was_read(b.mode) and b.mode is not BrokerMode.KRAFT
+    )
 
 
 def _leaderless(seen: ClusterObservation, phase: Phase) -> str | None:
@@ -182,13 +208,18 @@ def _unflagged(seen: ClusterObservation) -> str:
 
 def _waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
     if phase in (Phase.PRE_MIGRATION, Phase.HYBRID) and _unflagged(seen):
-        return (f"an operator: restart controller {_unflagged(seen)} with the migration flag before it is elected, or the migration is final",)
+        return (
+            f"an operator: restart controller {_unflagged(seen)} with the migration flag before it is elected, or the migration is final",
+        )
     lost = _leaderless(seen, phase)
     if lost:
         return (_without_a_leader(seen, lost),)
     silent = name_silent(seen, earlier)
     if silent and phase is not Phase.UNKNOWN:
-        return (f"{silent} to answer: the port accepts connections, and nothing comes back", *_waits_of(seen, earlier, spec, phase))
+        return (
+            f"{silent} to answer: the port accepts connections, and nothing comes back",
+            *_waits_of(seen, earlier, spec, phase),
+        )
     return _waits_of(seen, earlier, spec, phase)
 
 
@@ -200,7 +231,9 @@ def _without_a_leader(seen: ClusterObservation, lost: str) -> str:
     return f"a leader of the controllers: {lost}"
 
 
-def _waits_of(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
+def _waits_of(
+    seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase
+) -> tuple[str, ...]:
     """What a phase waits for where every node that runs answers: the table's waits and gates, but for two that a hand may have brought about."""
     if phase in (Phase.UNKNOWN, Phase.KRAFT):
         return ("an operator: what is named under Seen",)
@@ -214,7 +247,12 @@ def _waits_of(seen: ClusterObservation, earlier: ClusterObservation, spec: Clust
         if awaited is BROKER_IN_SYNC or (awaited.of_a_node and phase is Phase.HYBRID):
             continue  # the checks tell of the one; of every broker the copy's own wait asks, and of dead nodes first
         nodes = spec.broker_ids if awaited.of_a_node else (None,)
-        missing = _missing(*(awaited.progress(seen, spec, node_id=node, earlier=earlier if awaited is METADATA_COPIED else None) for node in nodes))
+        missing = _missing(
+            *(
+                awaited.progress(seen, spec, node_id=node, earlier=earlier if awaited is METADATA_COPIED else None)
+                for node in nodes
+            )
+        )
         if missing:
             return missing
     return ()
@@ -247,13 +285,19 @@ def _forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
     ended = ", ".join(str(b.id) for b in seen.brokers.values() if b.running is False)
     left = _left_behind(seen, phase)
     if left:
-        return (f"restart broker {left} in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart in migration mode before that",)
+        return (
+            f"restart broker {left} in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart in migration mode before that",
+        )
     if ended and phase is Phase.FINALIZED:
         return (f"start broker {ended} in KRaft mode, its log says why it ended",)
     if ended and TABLE.forward_from(phase):
-        return (f"start broker {ended} first, its log says why it ended: no other broker is restarted while one is down",)
+        return (
+            f"start broker {ended} first, its log says why it ended: no other broker is restarted while one is down",
+        )
     if phase is Phase.PRE_MIGRATION and _down(seen):
-        return (f"provision_controllers: go on with controller {_down(seen)}; one whose disk is empty is formatted anew and catches up from the others",)
+        return (
+            f"provision_controllers: go on with controller {_down(seen)}; one whose disk is empty is formatted anew and catches up from the others",
+        )
     if phase in DUAL_WRITING and _down(seen):
         return (
             f"start controller {_down(seen)} first; where it lost its disk, clear its provision task (provision_controllers) in the run of the migration: it is "
@@ -268,8 +312,13 @@ def _forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
         )
     not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if phase is Phase.DUAL_WRITE and not_yet:
-        return (f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",)
-    return tuple(f"{edge.step}: {edge.does}" + ("" if edge.reversible else " (can not be undone)") for edge in TABLE.forward_from(phase))
+        return (
+            f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",
+        )
+    return tuple(
+        f"{edge.step}: {edge.does}" + ("" if edge.reversible else " (can not be undone)")
+        for edge in TABLE.forward_from(phase)
+    )
 
 
 def _bring_back_a_leader(seen: ClusterObservation, spec: ClusterSpec) -> str:

@@ -25,7 +25,12 @@ LOST_BY_A_ROLLBACK = (
 def render_page(proof: Proof, *, in_full: str = "the log of this gate's `prove` task") -> str:
     """What the decision hangs on. What passes is counted and named by code; ``in_full``: where the rest is to be read, as markdown."""
     fine = [c.code for c in proof.checks if c.verdict is Verdict.PASS]
-    lines = [*_decision(proof), "", f"### What passes: {len(fine)} of {len(proof.checks)} checks" + (", and parity" if proof.parity else ""), ""]
+    lines = [
+        *_decision(proof),
+        "",
+        f"### What passes: {len(fine)} of {len(proof.checks)} checks" + (", and parity" if proof.parity else ""),
+        "",
+    ]
     if proof.parity:
         lines += [_first_line(proof.parity.rendered), ""]
     return "\n".join([*lines, f"{', '.join(fine)}.", "", f"With the evidence of each: {in_full}."])
@@ -59,7 +64,13 @@ def _decision(proof: Proof) -> list[str]:
     if amiss or proof.objections:
         lines += ["", "### What does not pass", "", *_amiss(proof, amiss)]
     lines += ["", "### What happens next", "", *_numbered(map(_text, proof.ahead))]
-    return [*lines, "", "### What a rollback risks" if proof.gate is Gate.ROLLBACK else "### The way back from here", "", *_the_way_back(proof)]
+    return [
+        *lines,
+        "",
+        "### What a rollback risks" if proof.gate is Gate.ROLLBACK else "### The way back from here",
+        "",
+        *_the_way_back(proof),
+    ]
 
 
 def _first_line(markdown: str) -> str:
@@ -74,9 +85,7 @@ def _warnings(amiss: Iterable[CheckResult]) -> str:
 def _parity(proof: Proof) -> str:
     if proof.parity is None:
         return "- Parity: nothing to compare yet"
-    return (
-        f"- Parity: **{proof.parity.verdict}** at metadata offset {proof.parity.offset}, measured until {proof.parity.finished_at[:19].replace('T', ' ')} UTC"
-    )
+    return f"- Parity: **{proof.parity.verdict}** at metadata offset {proof.parity.offset}, measured until {proof.parity.finished_at[:19].replace('T', ' ')} UTC"
 
 
 def _until(proof: Proof) -> str:
@@ -90,7 +99,11 @@ def _until(proof: Proof) -> str:
 
 def _way_back(proof: Proof) -> str:
     if TABLE.gate(proof.gate).irreversible:
-        return f"**open now, closed for good once you approve**{render_estimate(proof.rollback)}" if proof.rollback.possible else _closed(proof)
+        return (
+            f"**open now, closed for good once you approve**{render_estimate(proof.rollback)}"
+            if proof.rollback.possible
+            else _closed(proof)
+        )
     return f"**open**{render_estimate(proof.rollback)}" if proof.rollback.possible else _closed(proof)
 
 
@@ -102,7 +115,9 @@ def _amiss(proof: Proof, amiss: Iterable[CheckResult]) -> Iterator[str]:
     for check in sorted(amiss, key=lambda c: not c.blocks):
         mark = "objection" if check.blocks else "warning"
         unread = " (could not be answered)" if check.verdict is Verdict.UNKNOWN else ""
-        yield f"- **{mark}** `{check.code}` {_text(check.title)}{unread}: {_text(check.evidence)}" + (f". What to do: {_text(check.fix)}" if check.fix else "")
+        yield f"- **{mark}** `{check.code}` {_text(check.title)}{unread}: {_text(check.evidence)}" + (
+            f". What to do: {_text(check.fix)}" if check.fix else ""
+        )
     for objection in proof.objections:
         if not any(objection.startswith(check.code) for check in proof.checks):
             yield f"- **objection** {_text(objection)}"
@@ -139,7 +154,9 @@ _MARKUP = re.compile(r"[\\`*\[\]<>|#]|(?<![^\W_])_|_(?![^\W_])")
 # -- what approving lets happen --------------------------------------------------------------------------------------------
 
 
-def what_happens_next(gate: Gate, seen: ClusterObservation, spec: ClusterSpec, *, steps_back: Iterable[str] = ()) -> tuple[str, ...]:
+def what_happens_next(
+    gate: Gate, seen: ClusterObservation, spec: ClusterSpec, *, steps_back: Iterable[str] = ()
+) -> tuple[str, ...]:
     """The steps behind the gate as they lie ahead of this cluster: which nodes, and about how long. ``steps_back``: those of the way back."""
     match gate:
         case Gate.START:
@@ -160,7 +177,11 @@ def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
     tuning = copy_tuning(seen, spec) if detect_phase(seen).phase in COPY_AHEAD else None
     if tuning is None:
         return
-    size = f"{tuning.partitions:,} partitions, {tuning.expected} expected" if was_read(tuning) else f"how long it takes is not known: {tuning.reason}"
+    size = (
+        f"{tuning.partitions:,} partitions, {tuning.expected} expected"
+        if was_read(tuning)
+        else f"how long it takes is not known: {tuning.reason}"
+    )
     yield f"Metadata copy: {size}. While it runs, Kafka handles no topic, leader or ISR change. Producing and consuming go on."
 
 

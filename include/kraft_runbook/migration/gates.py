@@ -28,7 +28,11 @@ def is_behind(gate: Gate, seen: ClusterObservation) -> bool:
     A controller that is down after the copy is left to do: it is provisioned anew on the start gate's signature, whichever run found the copy made.
     """
     phase = detect_phase(seen).phase
-    if gate is Gate.START and phase in (Phase.HYBRID, Phase.DUAL_WRITE) and any(c.running is False for c in seen.controllers.values()):
+    if (
+        gate is Gate.START
+        and phase in (Phase.HYBRID, Phase.DUAL_WRITE)
+        and any(c.running is False for c in seen.controllers.values())
+    ):
         return False
     if gate is Gate.START and phase is Phase.HYBRID:
         return not seen.brokers_in(BrokerMode.ZOOKEEPER) and not seen.brokers_of_unknown_mode()

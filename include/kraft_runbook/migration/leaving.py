@@ -54,10 +54,18 @@ def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collectio
     alive = [c.id for c in seen.controllers.values() if c.id in gone and c.running is True]
     if alive:
         return f"controller {_ids(alive)}, said to be gone, answers: take it from the list of those that are gone"
-    unread = [f"controller {c.id} ({c.running.reason})" for c in seen.controllers.values() if isinstance(c.running, Unread) and c.id not in gone]
+    unread = [
+        f"controller {c.id} ({c.running.reason})"
+        for c in seen.controllers.values()
+        if isinstance(c.running, Unread) and c.id not in gone
+    ]
     if unread:
         return f"it can't be seen whether {', '.join(unread)} runs: with the active one it could still be a majority. {SAY_GONE}"
-    silent = [told for c in seen.controllers.values() if c.running is False and c.id not in gone and (told := _not_shown_down(seen, c.id))]
+    silent = [
+        told
+        for c in seen.controllers.values()
+        if c.running is False and c.id not in gone and (told := _not_shown_down(seen, c.id))
+    ]
     if silent:
         return f"{', '.join(silent)}. {SAY_GONE}"
     if was_read(seen.quorum) and seen.quorum.leader_id not in seen.controllers:
@@ -67,9 +75,7 @@ def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collectio
     return None
 
 
-SAY_GONE = (
-    "Make its host reachable; or, where the host is gone for good, name the controller under 'Controllers whose hosts are gone' when you trigger the rollback"
-)
+SAY_GONE = "Make its host reachable; or, where the host is gone for good, name the controller under 'Controllers whose hosts are gone' when you trigger the rollback"
 
 
 def _not_shown_down(seen: ClusterObservation, controller_id: int) -> str | None:
@@ -88,7 +94,10 @@ def counted_as_down(controllers: Mapping[int, ControllerState], gone: Collection
     One that answers stays as it is, so that ``why_no_fence`` can tell.
     """
     absent = Unread("its host is gone for good, as the operator says")
-    return {i: replace(c, running=False, mode=absent, metrics=absent) if i in gone and not was_read(c.running) else c for i, c in controllers.items()}
+    return {
+        i: replace(c, running=False, mode=absent, metrics=absent) if i in gone and not was_read(c.running) else c
+        for i, c in controllers.items()
+    }
 
 
 def gone_risk(gone: Collection[int]) -> str:

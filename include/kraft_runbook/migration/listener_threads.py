@@ -16,7 +16,12 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Ho
 from kraft_runbook.migration.thread_names import CUTS
 
 _THREAD = "{}-event-process-thread"
-CONFIGS, ACLS, EXTENDED_ACLS, TOKENS = "/config/changes", "/kafka-acl-changes", "/kafka-acl-extended-changes", "/delegation_token/token_changes"
+CONFIGS, ACLS, EXTENDED_ACLS, TOKENS = (
+    "/config/changes",
+    "/kafka-acl-changes",
+    "/kafka-acl-extended-changes",
+    "/delegation_token/token_changes",
+)
 TOKEN_SECRETS = ("delegation.token.secret.key", "delegation.token.master.key")
 
 
@@ -34,7 +39,13 @@ def deaf(seen: ClusterObservation, hosts: Mapping[int, HostState]) -> dict[int, 
         if broker.running is not True or broker.mode == BrokerMode.KRAFT:
             continue
         host = hosts.get(broker.id)
-        missing = broker.mode if not was_read(broker.mode) else _missing(host) if host else Unread(f"node {broker.id}'s host was not examined")
+        missing = (
+            broker.mode
+            if not was_read(broker.mode)
+            else _missing(host)
+            if host
+            else Unread(f"node {broker.id}'s host was not examined")
+        )
         if missing:
             found[broker.id] = missing
     return found

@@ -15,7 +15,11 @@ def why_not_anew(seen: ClusterObservation, node_id: int) -> str | None:
     if not was_read(seen.quorum):
         return f"no quorum leads ({seen.quorum.reason}): controller {node_id} may hold what no other does"
     needed = len(seen.controllers) // 2 + 1
-    holding = [voter.id for voter in seen.quorum.voters if voter.id != node_id and voter.log_end_offset >= seen.quorum.high_watermark and _runs(seen, voter.id)]
+    holding = [
+        voter.id
+        for voter in seen.quorum.voters
+        if voter.id != node_id and voter.log_end_offset >= seen.quorum.high_watermark and _runs(seen, voter.id)
+    ]
     if len(holding) >= needed:
         return None
     listed = ", ".join(map(str, sorted(holding))) or "none"

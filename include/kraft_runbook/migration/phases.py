@@ -8,7 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, ZookeeperState, was_read
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    ControllerMode,
+    Unread,
+    ZkMigrationState,
+    ZookeeperState,
+    was_read,
+)
 from kraft_runbook.migration.birth import born_in_kraft, held_by_zookeeper, log_says_none
 
 
@@ -65,8 +73,15 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
         return PhaseReading(Phase.FINALIZED, (_say(states, ZkMigrationState.POST_MIGRATION),))
     if not seen.has_zookeeper:
         return _without_zookeeper(seen, states, recorded)
-    silent = [f"controller {c.id}'s metrics: {_why(c.metrics)}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
-    for state, phases in ((ZkMigrationState.MIGRATION, "HYBRID, DUAL_WRITE or FINALIZED"), (ZkMigrationState.PRE_MIGRATION, "PRE_MIGRATION or a later phase")):
+    silent = [
+        f"controller {c.id}'s metrics: {_why(c.metrics)}"
+        for c in seen.controllers.values()
+        if c.running is not False and not was_read(c.metrics)
+    ]
+    for state, phases in (
+        (ZkMigrationState.MIGRATION, "HYBRID, DUAL_WRITE or FINALIZED"),
+        (ZkMigrationState.PRE_MIGRATION, "PRE_MIGRATION or a later phase"),
+    ):
         if state not in shown:
             continue
         if silent and recorded is None:
@@ -78,11 +93,17 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
         return _formed_without_the_flag(seen, states)
     if ZkMigrationState.NONE in shown and not was_read(seen.quorum) and not held_by_zookeeper(seen):
         told = f"{_say(states, ZkMigrationState.NONE)}, as on a cluster that was born in KRaft mode and on a controller that has published nothing yet"
-        return PhaseReading(Phase.UNKNOWN, (told, f"the metadata log, which tells them apart, could not be read: {seen.quorum.reason}"), transient=True)
+        return PhaseReading(
+            Phase.UNKNOWN,
+            (told, f"the metadata log, which tells them apart, could not be read: {seen.quorum.reason}"),
+            transient=True,
+        )
     return _without_a_migration_state(seen)
 
 
-def _without_zookeeper(seen: ClusterObservation, states: dict[int, ZkMigrationState | None], recorded: ZkMigrationState | None) -> PhaseReading:
+def _without_zookeeper(
+    seen: ClusterObservation, states: dict[int, ZkMigrationState | None], recorded: ZkMigrationState | None
+) -> PhaseReading:
     """A cluster whose file names no ZooKeeper, and which shows no final state. Only the metadata log tells: Kafka 4 has no gauge of the state."""
     shown = set(states.values()) | {recorded}
     used = [*(_say(states, state) for state in MIGRATING if state in shown), *held_by_zookeeper(seen)]
@@ -94,9 +115,13 @@ def _without_zookeeper(seen: ClusterObservation, states: dict[int, ZkMigrationSt
         running = sum(c.running is True for c in seen.controllers.values())
         return PhaseReading(Phase.UNKNOWN, (told,), transient=2 * running > len(seen.controllers))
     if not log_says_none(seen):
-        return PhaseReading(Phase.UNKNOWN, ("the metadata log holds no metadata.version yet: its quorum is forming",), transient=True)
+        return PhaseReading(
+            Phase.UNKNOWN, ("the metadata log holds no metadata.version yet: its quorum is forming",), transient=True
+        )
     if ZkMigrationState.NONE in shown:
-        return PhaseReading(Phase.KRAFT, (f"{_say(states, ZkMigrationState.NONE)}: this cluster was born in KRaft mode",))
+        return PhaseReading(
+            Phase.KRAFT, (f"{_say(states, ZkMigrationState.NONE)}: this cluster was born in KRaft mode",)
+        )
     told = "the metadata log holds no migration state: this cluster was born in KRaft mode, or runs Kafka 4, whose snapshots leave out what a migration left"
     return PhaseReading(Phase.KRAFT, (told,))
 
@@ -108,16 +133,25 @@ def _formed_without_the_flag(seen: ClusterObservation, states: dict[int, ZkMigra
     held = held_by_zookeeper(seen)
     if held:
         told = f"{said}: these controllers formed their quorum without the migration flag, but {', '.join(held)}"
-        return PhaseReading(Phase.UNKNOWN, (f"{told}. Stop them, move their data away and provision them anew, before a broker registers with them",))
+        return PhaseReading(
+            Phase.UNKNOWN,
+            (f"{told}. Stop them, move their data away and provision them anew, before a broker registers with them",),
+        )
     if born_in_kraft(seen):
-        return PhaseReading(Phase.UNKNOWN, (f"{said}: this cluster was born in KRaft mode, there is nothing to migrate",))
-    unread = [f"broker {i}'s mode could not be read: {_why(seen.brokers[i].mode)}" for i in seen.brokers_of_unknown_mode()]
+        return PhaseReading(
+            Phase.UNKNOWN, (f"{said}: this cluster was born in KRaft mode, there is nothing to migrate",)
+        )
+    unread = [
+        f"broker {i}'s mode could not be read: {_why(seen.brokers[i].mode)}" for i in seen.brokers_of_unknown_mode()
+    ]
     return PhaseReading(Phase.UNKNOWN, (f"{said}: the quorum was formed without the migration flag", *unread))
 
 
 def _say(states: dict[int, ZkMigrationState | None], value: ZkMigrationState) -> str:
     ids = ", ".join(str(i) for i, state in sorted(states.items()) if state == value)
-    return f"ZkMigrationState is {value.value} ({value.name}) " + (f"on controller {ids}" if ids else "in the metadata log")
+    return f"ZkMigrationState is {value.value} ({value.name}) " + (
+        f"on controller {ids}" if ids else "in the metadata log"
+    )
 
 
 def _after_the_copy(seen: ClusterObservation, states: dict[int, ZkMigrationState | None]) -> PhaseReading:
@@ -148,20 +182,36 @@ def _without_a_migration_state(seen: ClusterObservation) -> PhaseReading:
         told = f"{claimed}, but of the declared controllers {which}: start them, or read docs/rollback.md"
         return PhaseReading(Phase.UNKNOWN, (told,), transient=bool(running))
     if running:
-        mute = [f"controller {c.id}'s port answers, but not as a controller: {_why(c.mode)}" for c in running if not was_read(c.mode)]
-        mute += [f"controller {c.id}'s metrics: {_why(c.metrics)}" for c in running if was_read(c.mode) and not was_read(c.metrics)]
+        mute = [
+            f"controller {c.id}'s port answers, but not as a controller: {_why(c.mode)}"
+            for c in running
+            if not was_read(c.mode)
+        ]
+        mute += [
+            f"controller {c.id}'s metrics: {_why(c.metrics)}"
+            for c in running
+            if was_read(c.mode) and not was_read(c.metrics)
+        ]
         if mute:
             return PhaseReading(Phase.UNKNOWN, tuple(mute), transient=True)
         if any(c.mode == ControllerMode.KRAFT for c in running):
             ids = ", ".join(str(c.id) for c in running if c.mode == ControllerMode.KRAFT)
-            return PhaseReading(Phase.UNKNOWN, (f"controller {ids} runs without the migration flag: stop it before it leads a quorum",))
+            return PhaseReading(
+                Phase.UNKNOWN, (f"controller {ids} runs without the migration flag: stop it before it leads a quorum",)
+            )
         ids = ", ".join(str(c.id) for c in running)
-        return PhaseReading(Phase.PRE_MIGRATION, (f"controller {ids} runs, the quorum has published nothing yet, and no copy was made",))
+        return PhaseReading(
+            Phase.PRE_MIGRATION, (f"controller {ids} runs, the quorum has published nothing yet, and no copy was made",)
+        )
     in_kraft = seen.brokers_in(BrokerMode.KRAFT)
     if in_kraft:
         ids = ", ".join(map(str, in_kraft))
-        return PhaseReading(Phase.UNKNOWN, (f"broker {ids} is in KRaft mode, but none of the declared controllers runs: start them",))
-    return PhaseReading(Phase.ZOOKEEPER, ("no declared controller runs, and ZooKeeper's /controller is not held by KRaft",))
+        return PhaseReading(
+            Phase.UNKNOWN, (f"broker {ids} is in KRaft mode, but none of the declared controllers runs: start them",)
+        )
+    return PhaseReading(
+        Phase.ZOOKEEPER, ("no declared controller runs, and ZooKeeper's /controller is not held by KRaft",)
+    )
 
 
 def _claimed_by_kraft(zookeeper: ZookeeperState) -> str | None:

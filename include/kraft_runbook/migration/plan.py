@@ -78,7 +78,9 @@ class Plan:
             lines += ["Nothing is left to do: the migration is final." if final else "Nothing is to be migrated.", ""]
         lines += _copy(self.copy)
         for step in self.steps:
-            lines.append(f"{step.step.value}: {step.source} -> {step.target}{'' if step.reversible else ' (can not be undone)'}")
+            lines.append(
+                f"{step.step.value}: {step.source} -> {step.target}{'' if step.reversible else ' (can not be undone)'}"
+            )
             for action in step.actions:
                 lines.append(f"  {action.number:>3}. {action.does}")
                 lines += [f"         {change}" for change in action.changes]
@@ -110,10 +112,19 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
     numbers = iter(range(1, 10_000))
     tuning = copy_tuning(seen, spec)
     steps = tuple(_steps(seen, spec, reading.phase, numbers, tuning.size if was_read(tuning) else SMALL))
-    return Plan(spec.name, reading.phase, reading.reasons, steps, way_back(seen, spec), tuning if reading.phase in COPY_AHEAD else None)
+    return Plan(
+        spec.name,
+        reading.phase,
+        reading.reasons,
+        steps,
+        way_back(seen, spec),
+        tuning if reading.phase in COPY_AHEAD else None,
+    )
 
 
-def _steps(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: Iterator[int], size: Size) -> Iterator[PlannedStep]:
+def _steps(
+    seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: Iterator[int], size: Size
+) -> Iterator[PlannedStep]:
     """The step that led here comes first while it still has something to do (a roll that was interrupted), then the rest."""
     if phase in (Phase.FINALIZED, Phase.KRAFT):
         return
@@ -123,10 +134,16 @@ def _steps(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: I
         nodes = tuple(_node_actions(Step(edge.step), seen, spec, size))
         if place < begin - 1 or (place == begin - 1 and not nodes):
             continue
-        actions = [*((text, None, None, ()) for text in edge.before), *nodes, *((text, None, None, ()) for text in edge.after)]
+        actions = [
+            *((text, None, None, ()) for text in edge.before),
+            *nodes,
+            *((text, None, None, ()) for text in edge.after),
+        ]
         numbered = tuple(PlannedAction(next(numbers), *action) for action in actions)
         back = rollback_plan(Phase(edge.target))
-        yield PlannedStep(Step(edge.step), Phase(edge.source), Phase(edge.target), edge.does, edge.reversible, numbered, back)
+        yield PlannedStep(
+            Step(edge.step), Phase(edge.source), Phase(edge.target), edge.does, edge.reversible, numbered, back
+        )
 
 
 _Action = tuple[str, int | None, str | None, tuple[PropertyChange, ...]]
@@ -137,7 +154,9 @@ def _node_actions(step: Step, seen: ClusterObservation, spec: ClusterSpec, size:
         case Step.PROVISION_CONTROLLERS:
             for controller in spec.controllers:
                 if seen.controllers[controller.id].running is not True:
-                    changes = _changes(None, controller_properties(spec, controller, ControllerMode.MIGRATION, also=size.properties))
+                    changes = _changes(
+                        None, controller_properties(spec, controller, ControllerMode.MIGRATION, also=size.properties)
+                    )
                     yield (
                         f"controller {controller.id} on {controller.host}: write {controller.config_file}, format {controller.log_dir}, start {controller.service}",
                         controller.id,
@@ -181,7 +200,9 @@ def _active_last(seen: ClusterObservation, spec: ClusterSpec) -> list[Controller
 def _changes(before: Mapping[str, str] | None, after: Mapping[str, str]) -> tuple[PropertyChange, ...]:
     old = before or {}
     keys = [*old, *(k for k in after if k not in old)]
-    return tuple(PropertyChange(k, _shown(k, old.get(k)), _shown(k, after.get(k))) for k in keys if old.get(k) != after.get(k))
+    return tuple(
+        PropertyChange(k, _shown(k, old.get(k)), _shown(k, after.get(k))) for k in keys if old.get(k) != after.get(k)
+    )
 
 
 def _shown(key: str, value: str | None) -> str | None:

@@ -99,7 +99,10 @@ def standing(records: Sequence[EvidenceRecord], gate: Gate) -> Standing:
                 asked[here] = (instance, digest)
                 left = tuple(s for s in now.signatures if s.task != here)
                 now = replace(now, signatures=left, rejected_by="", confirmed="", read_back=frozenset(), begun=False)
-            case Approved(task_instance=instance), task_name if task_name in APPROVE_TASKS and asked.get(here) == (instance, digest):
+            case Approved(task_instance=instance), task_name if task_name in APPROVE_TASKS and asked.get(here) == (
+                instance,
+                digest,
+            ):
                 signed = _signature(record, told, here)
                 if signed:
                     given = (*(s for s in now.signatures if s.task != here), signed)
@@ -133,7 +136,12 @@ def proven_again(records: Sequence[EvidenceRecord], task: str, signatures: Seque
     latest, told = compared[-1]
     began = moment(latest.body, "started_at")
     last = max(signatures, key=lambda s: s.sequence)
-    return told.verdict is Verdict.MATCH and latest.sequence > last.sequence and began is not None and began >= last.approved_at
+    return (
+        told.verdict is Verdict.MATCH
+        and latest.sequence > last.sequence
+        and began is not None
+        and began >= last.approved_at
+    )
 
 
 def concluded(records: Sequence[EvidenceRecord], task: str, digest: str) -> Compared | None:
@@ -182,7 +190,9 @@ def refusal(
         return Refusal(why, f"take the edit back and clear this task; or, where it is meant to be so, {prove}")
     found = list(changes_since(proof, seen, node))
     flickers = confirming and proof.gate is Gate.ROLLBACK
-    foreign = [each.what for each in found if each.by is By.OTHERS or (confirming and not (flickers and each.of_controller))]
+    foreign = [
+        each.what for each in found if each.by is By.OTHERS or (confirming and not (flickers and each.of_controller))
+    ]
     if foreign:
         way_out = f"bring back what is named and clear this task; or, where it is meant to be so, {prove}"
         return Refusal(f"the cluster changed since the proof: {'; '.join(foreign)}", way_out)
@@ -214,7 +224,9 @@ def _why_not_signed(proof: Proof, gate: Standing, spec: ClusterSpec, asked: int)
         return f"{gate.rejected_by} rejected it"
     if gate.digest != proof.digest or (gate.signatures and not gate.on_this_proof):
         return "an approval was given for another proof than the one at hand (the gate was proven again after it was approved)"
-    refused = [why for s in gate.on_this_proof if (why := spec.approvals.why_not(s.name, s.user_id, proof.triggered_by))]
+    refused = [
+        why for s in gate.on_this_proof if (why := spec.approvals.why_not(s.name, s.user_id, proof.triggered_by))
+    ]
     if refused:
         return f"an approval does not count: {'; '.join(refused)}"
     if spec.approvals.exclude_trigger and not proof.triggered_by:
@@ -238,7 +250,9 @@ _BROKER_CHANGES: Mapping[Gate, frozenset[tuple[str, str]]] = {
 }
 """From which mode into which the steps behind each gate take a broker, all of them together."""
 
-_BEHIND_THE_NEXT_GATE = frozenset({(BrokerMode.ZOOKEEPER.value, BrokerMode.KRAFT.value), (BrokerMode.HYBRID.value, BrokerMode.KRAFT.value)})
+_BEHIND_THE_NEXT_GATE = frozenset(
+    {(BrokerMode.ZOOKEEPER.value, BrokerMode.KRAFT.value), (BrokerMode.HYBRID.value, BrokerMode.KRAFT.value)}
+)
 """What a broker may have become besides, when a controller that lost its disk is provisioned anew, which the start gate guards."""
 
 
@@ -263,10 +277,15 @@ def changes_since(proof: Proof, seen: ClusterObservation, node: int | None = Non
     """How the cluster differs from the proof, part by part. ``node``: whose turn it is; that it is down, or half-way, is its own step's affair."""
     was, now = proof.state, state_of(seen)
     if now["cluster_id"] != was["cluster_id"]:
-        yield Change(f"the cluster's id was {was['cluster_id']}, now {now['cluster_id'] or UNREAD}", By.UNREAD if now["cluster_id"] is None else By.OTHERS)
+        yield Change(
+            f"the cluster's id was {was['cluster_id']}, now {now['cluster_id'] or UNREAD}",
+            By.UNREAD if now["cluster_id"] is None else By.OTHERS,
+        )
     for what, before, after in zip(("brokers", "controllers"), was["undeclared"], now["undeclared"], strict=True):
         if list(before) != list(after):
-            yield Change(f"{what} that the cluster file does not name: were {_ids(before)}, now {_ids(after)}", By.OTHERS)
+            yield Change(
+                f"{what} that the cluster file does not name: were {_ids(before)}, now {_ids(after)}", By.OTHERS
+            )
     later = _BEHIND_THE_NEXT_GATE if proof.gate is Gate.START and str(node) in was["controllers"] else frozenset()
     of_broker = partial(_whose_broker, made=_BROKER_CHANGES[proof.gate] | later)
     for kind, of_whom in (("brokers", of_broker), ("controllers", _whose_controller)):
@@ -280,7 +299,9 @@ def changes_since(proof: Proof, seen: ClusterObservation, node: int | None = Non
                 whose = _by_the_steps_if_read(before, after)
             else:
                 whose = of_whom(proof.gate, before, after, now["phase"])
-            yield Change(f"{kind.removesuffix('s')} {node_id} {_say(before)}, now {_say(after)}", whose, kind == "controllers")
+            yield Change(
+                f"{kind.removesuffix('s')} {node_id} {_say(before)}, now {_say(after)}", whose, kind == "controllers"
+            )
     if now["phase"] != was["phase"]:
         # never OTHERS: the table of transitions refuses a phase in which a step may not run, and what made the phase stands in the parts above, but where
         # every controller was down already when the way back was proven: then it alone shows that ZooKeeper holds the office again
@@ -317,7 +338,11 @@ def _whose_controller(gate: Gate, before: Any, after: Any, phase: str) -> By:
     if gate is Gate.START:
         return By.THE_STEPS if ran is not True and in_mode == ControllerMode.MIGRATION.value else By.OTHERS
     if gate is Gate.FINALIZE:
-        return By.THE_STEPS if (mode, in_mode) == (ControllerMode.MIGRATION.value, ControllerMode.KRAFT.value) else By.OTHERS
+        return (
+            By.THE_STEPS
+            if (mode, in_mode) == (ControllerMode.MIGRATION.value, ControllerMode.KRAFT.value)
+            else By.OTHERS
+        )
     # a hand that finalized in the middle of the roll left brokers behind, and KRaft mode is the only way left for them
     return By.UNREAD if phase == Phase.FINALIZED.value else By.OTHERS
 

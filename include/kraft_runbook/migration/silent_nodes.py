@@ -10,7 +10,9 @@ from kraft_runbook.cluster.observation import ClusterObservation
 
 def silent_controllers(seen: ClusterObservation, earlier: ClusterObservation | None = None) -> tuple[int, ...]:
     """Controllers that hang; with a look from some seconds before, those that hung then too."""
-    return tuple(c.id for c in seen.controllers.values() if c.silent and (earlier is None or earlier.controllers[c.id].silent))
+    return tuple(
+        c.id for c in seen.controllers.values() if c.silent and (earlier is None or earlier.controllers[c.id].silent)
+    )
 
 
 def silent_brokers(seen: ClusterObservation, earlier: ClusterObservation | None = None) -> tuple[int, ...]:

@@ -61,7 +61,10 @@ TABLE = Transitions(
             end=back_in_hybrid,
             also_reached_in=frozenset({Phase.PRE_MIGRATION, Phase.ZOOKEEPER}),
         ),
-        Stage(Phase.DUAL_WRITE, "As HYBRID, and brokers run in KRaft mode. ZooKeeper is still written, so the way back is open."),
+        Stage(
+            Phase.DUAL_WRITE,
+            "As HYBRID, and brokers run in KRaft mode. ZooKeeper is still written, so the way back is open.",
+        ),
         Stage(
             Phase.FINALIZED,
             "The migration is final. ZooKeeper is no longer written and may be decommissioned once nothing else uses it.",
@@ -130,7 +133,10 @@ TABLE = Transitions(
             Gate.START,
             does="restart each broker in migration mode, one by one; the last registration starts the copy of the metadata",
             waits=(BROKER_REGISTERED_AS_MIGRATING, BROKER_IN_SYNC, METADATA_COPIED),
-            after=("wait: metadata copied, ZkMigrationState 1 on all, dual writes flow", "parity of ZooKeeper and KRaft by Spark"),
+            after=(
+                "wait: metadata copied, ZkMigrationState 1 on all, dual writes flow",
+                "parity of ZooKeeper and KRaft by Spark",
+            ),
         ),
         Edge(
             Step.ROLL_BROKERS_TO_KRAFT,

@@ -33,9 +33,7 @@ RESTORE = (
     "then the way back from the phase that shows",
 )
 """The steps where no quorum leads: not yet a way back, but the way to one."""
-KRAFT_ONLY_RISK = (
-    "configs that ZooKeeper can't hold; the next election of a controller ends dual write and closes the way back: delete them first (KRB-PRE-067)"
-)
+KRAFT_ONLY_RISK = "configs that ZooKeeper can't hold; the next election of a controller ends dual write and closes the way back: delete them first (KRB-PRE-067)"
 DIED_IN_THE_COPY = (
     "restore_quorum: end every controller and read its own log; where the logs prove that the copy was never committed, nothing was ever acknowledged by "
     "the quorum, and it stays down; else it is started as it is configured, so that a leader writes the rest to ZooKeeper",
@@ -56,7 +54,11 @@ def rollback_plan(phase: Phase) -> RollbackPlan:
     if phase is Phase.ZOOKEEPER:
         return RollbackPlan(True, "ZooKeeper holds the metadata", ())
     if phase is Phase.FINALIZED:
-        return RollbackPlan(False, f"a controller without the migration flag has led: ZooKeeper is no longer written and falls behind; {REMAINS}", ())
+        return RollbackPlan(
+            False,
+            f"a controller without the migration flag has led: ZooKeeper is no longer written and falls behind; {REMAINS}",
+            (),
+        )
     if phase is Phase.KRAFT:
         return RollbackPlan(False, "there is no ZooKeeper to go back to", ())
     if phase is Phase.UNKNOWN:
@@ -98,7 +100,11 @@ def way_back(
     if was_read(seen.quorum) and seen.quorum.kraft_only_configs:
         plan = replace(plan, risks=(*plan.risks, f"{', '.join(seen.quorum.kraft_only_configs[:5])}: {KRAFT_ONLY_RISK}"))
     # One that is left without a majority goes on showing PRE_MIGRATION.
-    lost = quorum_is_lost(seen) if phase in (Phase.UNKNOWN, Phase.HYBRID, Phase.DUAL_WRITE) or may_have_died_in_the_copy(seen) else None
+    lost = (
+        quorum_is_lost(seen)
+        if phase in (Phase.UNKNOWN, Phase.HYBRID, Phase.DUAL_WRITE) or may_have_died_in_the_copy(seen)
+        else None
+    )
     if lost and not_deletable:
         return RollbackPlan(False, f"{lost}, and {not_deletable}", (), plan.risks)
     if lost and may_have_died_in_the_copy(seen):
@@ -130,13 +136,19 @@ def quorum_is_lost(seen: ClusterObservation) -> str | None:
         if (running + unseen) * 2 > len(seen.controllers):
             return None
         return f"only {running} of {len(seen.controllers)} controllers runs, which is no majority: it leads for a few seconds more"
-    if was_read(seen.zookeeper) and seen.zookeeper.controller is not None and seen.zookeeper.controller.kraft_controller_epoch >= 0:
+    if (
+        was_read(seen.zookeeper)
+        and seen.zookeeper.controller is not None
+        and seen.zookeeper.controller.kraft_controller_epoch >= 0
+    ):
         return f"/controller is held by KRaft controller {seen.zookeeper.controller.broker_id}, and no quorum leads"
     in_kraft = seen.brokers_in(BrokerMode.KRAFT)
     return f"broker {_ids(in_kraft)} is in KRaft mode, and no quorum leads" if in_kraft else None
 
 
-def _obstacles(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, dual_write_stopped: str | None, gone: Collection[int]) -> Iterable[str]:
+def _obstacles(
+    seen: ClusterObservation, spec: ClusterSpec, phase: Phase, dual_write_stopped: str | None, gone: Collection[int]
+) -> Iterable[str]:
     """Each reason for a no."""
     if isinstance(seen.zookeeper, Unread):
         yield f"ZooKeeper can't be read ({seen.zookeeper.reason})"
@@ -179,9 +191,16 @@ def _named(step: str, seen: ClusterObservation, lies_behind: str | None) -> str:
 
 
 def _seconds(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> float:
-    restarts = len(seen.brokers_in(BrokerMode.KRAFT)) + sum(b.mode != BrokerMode.ZOOKEEPER for b in seen.brokers.values())
+    restarts = len(seen.brokers_in(BrokerMode.KRAFT)) + sum(
+        b.mode != BrokerMode.ZOOKEEPER for b in seen.brokers.values()
+    )
     proof = PARITY_SECONDS if phase in (Phase.HYBRID, Phase.DUAL_WRITE) else 0
-    return restarts * BROKER_SECONDS + proof + (LEAVING_SECONDS if phase is not Phase.ZOOKEEPER else 0) + len(spec.controllers) * CONTROLLER_SECONDS
+    return (
+        restarts * BROKER_SECONDS
+        + proof
+        + (LEAVING_SECONDS if phase is not Phase.ZOOKEEPER else 0)
+        + len(spec.controllers) * CONTROLLER_SECONDS
+    )
 
 
 def _ids(ids: Iterable[int]) -> str:

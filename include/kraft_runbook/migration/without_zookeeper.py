@@ -36,14 +36,18 @@ def health(seen: ClusterObservation, spec: ClusterSpec) -> tuple[str, ...]:
     if was_read(seen.quorum):
         behind = voters_behind(seen, None, spec.controller_ids)
         caught_up = f"voter {name_ids(behind)} is behind" if behind else "every voter is caught up"
-        lines.insert(0, f"controller {seen.quorum.leader_id} leads the quorum in epoch {seen.quorum.leader_epoch}, {caught_up}")
+        lines.insert(
+            0, f"controller {seen.quorum.leader_id} leads the quorum in epoch {seen.quorum.leader_epoch}, {caught_up}"
+        )
         live = sum(not r.fenced for i, r in seen.quorum.registrations.items() if i in spec.broker_ids)
         lines.append(f"{live} of {len(spec.brokers)} brokers are registered and not fenced")
     else:
         lines.append(f"{sum(b.running is True for b in seen.brokers.values())} of {len(spec.brokers)} brokers run")
     if was_read(seen.topics):
         found = seen.topics
-        lines.append(f"{found.partition_count} partitions: {found.offline_count} offline, {found.under_replicated_count} under-replicated")
+        lines.append(
+            f"{found.partition_count} partitions: {found.offline_count} offline, {found.under_replicated_count} under-replicated"
+        )
     return tuple(lines)
 
 
@@ -54,17 +58,23 @@ def waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSp
     silent = name_silent(seen, earlier)
     told = [f"{silent} to answer: the port accepts connections, and nothing comes back"] if silent else []
     registered = [broker_registered(seen, spec, i, BrokerMode.KRAFT) for i in spec.broker_ids]
-    in_sync = [first_missing(out_of_sync(seen, None, spec, i)) for i in spec.broker_ids if seen.brokers[i].running is True]
+    in_sync = [
+        first_missing(out_of_sync(seen, None, spec, i)) for i in spec.broker_ids if seen.brokers[i].running is True
+    ]
     return tuple(dict.fromkeys([*told, *_missing((quorum_whole(seen, spec), *registered, *in_sync))]))
 
 
 def forward(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
     """What an operator can do now: first what mends the cluster; where nothing is to be mended, that nothing is to be migrated."""
     if phase is not Phase.FINALIZED and (held_by_zookeeper(seen) or _is_migrating(seen)):
-        return ("name the ensemble under 'zookeeper' in the cluster file, and look again: every step is refused until then",)
+        return (
+            "name the ensemble under 'zookeeper' in the cluster file, and look again: every step is refused until then",
+        )
     left = [b.id for b in seen.brokers.values() if was_read(b.mode) and b.mode is not BrokerMode.KRAFT]
     if left and phase is Phase.FINALIZED:
-        return (f"restart broker {name_ids(left)} in KRaft mode, one by one (docs/finalization.md): it is the only way left",)
+        return (
+            f"restart broker {name_ids(left)} in KRaft mode, one by one (docs/finalization.md): it is the only way left",
+        )
     return tuple(_mending(seen, earlier, spec)) or ("nothing is to be migrated",)
 
 

@@ -84,7 +84,9 @@ def read_head(path: Path) -> BaselineHead:
             salt=bytes.fromhex(head["salt"]),
         )
     except FileNotFoundError:
-        raise RunbookError(f"there is no baseline at {path}", way_out="name the baseline that the last MATCH in dual write left") from None
+        raise RunbookError(
+            f"there is no baseline at {path}", way_out="name the baseline that the last MATCH in dual write left"
+        ) from None
     except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
         raise _not_a_baseline(path, error) from None
 
@@ -105,7 +107,10 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 
 def _not_a_baseline(path: Path, error: Exception) -> RunbookError:
-    return RunbookError(f"{path} is not a whole baseline: {error}", way_out="name a baseline that a MATCH in dual write left; this file is of no use")
+    return RunbookError(
+        f"{path} is not a whole baseline: {error}",
+        way_out="name a baseline that a MATCH in dual write left; this file is of no use",
+    )
 
 
 def proves(report: ParityReport) -> bool:

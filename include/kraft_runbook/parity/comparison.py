@@ -21,7 +21,17 @@ from kraft_runbook.parity.coverage import NOT_COMPARED
 from kraft_runbook.parity.parity_report import SAMPLES_A_KIND, Obstacle, ParityReport, Verdict, counts_of, samples_of
 from kraft_runbook.parity.partition_epochs import is_behind
 
-__all__ = ["Comparison", "Difference", "Obstacle", "ParityReport", "Undecoded", "Verdict", "compare", "make_report", "verdict_of"]
+__all__ = [
+    "Comparison",
+    "Difference",
+    "Obstacle",
+    "ParityReport",
+    "Undecoded",
+    "Verdict",
+    "compare",
+    "make_report",
+    "verdict_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +76,9 @@ def compare(rows: Iterable[Row], versions: Iterable[Version]) -> Comparison:
     for (kind, key), candidates in keys.items():
         verdict = _judge(kind, key, candidates)
         if verdict is None:
-            both[kind] += candidates.zookeeper is not None and (kind is not Kind.PARTITION_EPOCH or any(candidates.versions))
+            both[kind] += candidates.zookeeper is not None and (
+                kind is not Kind.PARTITION_EPOCH or any(candidates.versions)
+            )
         elif isinstance(verdict, Undecoded):
             undecoded.append(verdict)
         else:
@@ -94,10 +106,18 @@ def _judge(kind: Kind, key: str, candidates: _Candidates) -> Difference | Undeco
 
 def _said_more_than_once(kind: Kind, key: str, rows: Sequence[Row], latest: str | None) -> Difference:
     said = ", ".join(sorted(f"{describe_paths(kind, [row.path])} ({describe_value(row.value)})" for row in rows))
-    return Difference(kind, key, canonical({f"it {len(rows)} times:": said}), latest, tuple(sorted({row.path for row in rows})))
+    return Difference(
+        kind, key, canonical({f"it {len(rows)} times:": said}), latest, tuple(sorted({row.path for row in rows}))
+    )
 
 
-def verdict_of(both: Mapping[Kind, int], differences: Sequence[Difference], obstacles: Sequence[Obstacle], *, may_be_empty: bool = False) -> Verdict:
+def verdict_of(
+    both: Mapping[Kind, int],
+    differences: Sequence[Difference],
+    obstacles: Sequence[Obstacle],
+    *,
+    may_be_empty: bool = False,
+) -> Verdict:
     """A difference is proof; an obstacle withholds it; nothing compared is no match, unless it ``may_be_empty``: a look at what changed, where nothing did.
 
     A partition epoch that the znode's version lies behind is no difference of metadata: it forbids leaving KRaft, which ``ParityReport.behind`` says.
@@ -137,7 +157,10 @@ def make_report(
     """Put the answer together: verdict, counts, samples, and every reason that withholds a proof."""
     reasons = [*obstacles]
     reasons += [
-        Obstacle(str(each), "let this tool resolve password.encoder.secret (cluster file: secrets), as the brokers have it, and run again")
+        Obstacle(
+            str(each),
+            "let this tool resolve password.encoder.secret (cluster file: secrets), as the brokers have it, and run again",
+        )
         for each in undecoded[:SAMPLES_A_KIND]
     ]
     if not reasons and verdict_of(both, differences, reasons, may_be_empty=may_be_empty) is Verdict.INCONCLUSIVE:

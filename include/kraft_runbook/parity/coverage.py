@@ -30,29 +30,47 @@ REGISTRATIONS = Omission(
     "registrations of KRaft-mode brokers and of controllers, and of hybrid brokers all but endpoints, rack and fencing",
     "ZooKeeper holds hybrid brokers alone, and Kafka writes the rest (epochs, incarnations, features, ports of JMX) for each store by itself",
 )
-FEATURES = Omission("feature levels other than metadata.version, and /feature", "the migration does not carry /feature; KRaft keeps its own levels")
+FEATURES = Omission(
+    "feature levels other than metadata.version, and /feature",
+    "the migration does not carry /feature; KRaft keeps its own levels",
+)
 OTHER_CONFIGS = Omission(
     "configs of client metrics and of groups (CLIENT_METRICS, GROUP)",
     "ZooKeeper can't hold them; dual write ends at the next election while there are any (KRB-PRE-067)",
 )
-PRODUCERS = Omission("which broker was given the last block of producer ids", "a dual write puts -1 there; the block itself is compared")
-TRANSACTIONS = Omission("NoOpRecord, and where transactions of the log begin and end", "they carry no metadata; their effect is compared")
-MIGRATION_STATE = Omission("ZkMigrationStateRecord", "ZooKeeper has no such state; the comparison demands that it says MIGRATION")
+PRODUCERS = Omission(
+    "which broker was given the last block of producer ids", "a dual write puts -1 there; the block itself is compared"
+)
+TRANSACTIONS = Omission(
+    "NoOpRecord, and where transactions of the log begin and end", "they carry no metadata; their effect is compared"
+)
+MIGRATION_STATE = Omission(
+    "ZkMigrationStateRecord", "ZooKeeper has no such state; the comparison demands that it says MIGRATION"
+)
 IDS_OF_ACLS = Omission("the ids of ACLs", "KRaft draws them; ZooKeeper has none")
-CONTROLLER_EPOCH = Omission("/controller_epoch, and controller_epoch in a partition's state", "ZooKeeper's own; KRaft's controller epoch stands in /controller")
-OFFSET = Omission("offset and epoch in /migration", "they say up to where ZooKeeper was written, which is what the comparison begins with")
+CONTROLLER_EPOCH = Omission(
+    "/controller_epoch, and controller_epoch in a partition's state",
+    "ZooKeeper's own; KRaft's controller epoch stands in /controller",
+)
+OFFSET = Omission(
+    "offset and epoch in /migration",
+    "they say up to where ZooKeeper was written, which is what the comparison begins with",
+)
 CONSUMERS = Omission("/consumers", "offsets and owners of the old consumers are not migrated")
 NOTIFICATIONS = Omission(
     "/config/changes, /isr_change_notification, /log_dir_event_notification, /kafka-acl-changes, /kafka-acl-extended-changes, /delegation_token/token_changes",
     "notifications to brokers in ZooKeeper mode, not metadata",
 )
 ADMIN = Omission(
-    "/admin/delete_topics, /admin/reassign_partitions, /admin/preferred_replica_election", "requests to ZooKeeper's controller; they are checked to be empty"
+    "/admin/delete_topics, /admin/reassign_partitions, /admin/preferred_replica_election",
+    "requests to ZooKeeper's controller; they are checked to be empty",
 )
 SEQUENCE = Omission("/brokers/seqid", "a counter for generated broker ids, which KRaft does not have")
 ZNODE_ACLS = Omission("the ZooKeeper ACLs of znodes", "they are no metadata of Kafka; KRaft has none")
 OWN_CLAIM = Omission("/kraft_runbook_claim", "this tool's own: which run may change the cluster")
-UNKNOWN_ZNODES = Omission("znodes that Kafka does not read, and znodes that hold no data", "they say nothing of Kafka's metadata")
+UNKNOWN_ZNODES = Omission(
+    "znodes that Kafka does not read, and znodes that hold no data", "they say nothing of Kafka's metadata"
+)
 
 OMISSIONS = (
     ELR, DIRECTORIES, REGISTRATIONS, FEATURES, OTHER_CONFIGS, PRODUCERS, TRANSACTIONS, MIGRATION_STATE, IDS_OF_ACLS, CONTROLLER_EPOCH,
@@ -143,29 +161,44 @@ ZNODES: Mapping[str, Znode] = {
     "/brokers/seqid": Znode(("BrokerSequenceIdZNode",), SEQUENCE),
     "/brokers/topics/<topic>": Znode(("TopicsZNode", "TopicZNode"), (Kind.TOPIC, Kind.ASSIGNMENT)),
     "/brokers/topics/<topic>/partitions/<partition>/state": Znode(
-        ("TopicPartitionsZNode", "TopicPartitionZNode", "TopicPartitionStateZNode"), (Kind.PARTITION_STATE, Kind.PARTITION_EPOCH)
+        ("TopicPartitionsZNode", "TopicPartitionZNode", "TopicPartitionStateZNode"),
+        (Kind.PARTITION_STATE, Kind.PARTITION_EPOCH),
     ),
-    "/config/topics/<topic>": Znode(("ConfigZNode", "ConfigEntityTypeZNode", "ConfigEntityZNode"), (Kind.TOPIC_CONFIG,)),
+    "/config/topics/<topic>": Znode(
+        ("ConfigZNode", "ConfigEntityTypeZNode", "ConfigEntityZNode"), (Kind.TOPIC_CONFIG,)
+    ),
     "/config/brokers/<broker>": Znode(("ConfigEntityZNode",), (Kind.BROKER_CONFIG,)),
     "/config/users/<user>": Znode(("ConfigEntityZNode",), (Kind.CLIENT_QUOTA, Kind.SCRAM_CREDENTIAL)),
     "/config/users/<user>/clients/<client-id>": Znode(("ConfigEntityZNode",), (Kind.CLIENT_QUOTA,)),
     "/config/clients/<client-id>": Znode(("ConfigEntityZNode",), (Kind.CLIENT_QUOTA, Kind.SCRAM_CREDENTIAL)),
     "/config/ips/<ip>": Znode(("ConfigEntityZNode",), (Kind.CLIENT_QUOTA, Kind.SCRAM_CREDENTIAL)),
     "/config/client-metrics/<subscription>": Znode(("ConfigEntityZNode",), OTHER_CONFIGS),
-    "/config/changes": Znode(("ConfigEntityChangeNotificationZNode", "ConfigEntityChangeNotificationSequenceZNode"), NOTIFICATIONS),
-    "/isr_change_notification": Znode(("IsrChangeNotificationZNode", "IsrChangeNotificationSequenceZNode"), NOTIFICATIONS),
-    "/log_dir_event_notification": Znode(("LogDirEventNotificationZNode", "LogDirEventNotificationSequenceZNode"), NOTIFICATIONS),
+    "/config/changes": Znode(
+        ("ConfigEntityChangeNotificationZNode", "ConfigEntityChangeNotificationSequenceZNode"), NOTIFICATIONS
+    ),
+    "/isr_change_notification": Znode(
+        ("IsrChangeNotificationZNode", "IsrChangeNotificationSequenceZNode"), NOTIFICATIONS
+    ),
+    "/log_dir_event_notification": Znode(
+        ("LogDirEventNotificationZNode", "LogDirEventNotificationSequenceZNode"), NOTIFICATIONS
+    ),
     "/admin/delete_topics": Znode(("AdminZNode", "DeleteTopicsZNode", "DeleteTopicsTopicZNode"), ADMIN),
     "/admin/reassign_partitions": Znode(("ReassignPartitionsZNode",), ADMIN),
     "/admin/preferred_replica_election": Znode(("PreferredReplicaElectionZNode",), ADMIN),
     "/consumers": Znode(("ConsumerPathZNode", "ConsumerOffset"), CONSUMERS),
     "/kafka-acl/<type>/<resource>": Znode(("ResourceZNode", "LiteralAclStore"), (Kind.ACL,)),
-    "/kafka-acl-extended/prefixed/<type>/<resource>": Znode(("ResourceZNode", "ExtendedAclStore", "ExtendedAclZNode"), (Kind.ACL,)),
+    "/kafka-acl-extended/prefixed/<type>/<resource>": Znode(
+        ("ResourceZNode", "ExtendedAclStore", "ExtendedAclZNode"), (Kind.ACL,)
+    ),
     "/kafka-acl-changes": Znode(("LiteralAclChangeStore",), NOTIFICATIONS),
     "/kafka-acl-extended-changes": Znode(("ExtendedAclChangeStore",), NOTIFICATIONS),
     "/latest_producer_id_block": Znode(("ProducerIdBlockZNode",), (Kind.PRODUCER_IDS,)),
-    "/delegation_token/tokens/<id>": Znode(("DelegationTokenAuthZNode", "DelegationTokensZNode", "DelegationTokenInfoZNode"), (Kind.DELEGATION_TOKEN,)),
+    "/delegation_token/tokens/<id>": Znode(
+        ("DelegationTokenAuthZNode", "DelegationTokensZNode", "DelegationTokenInfoZNode"), (Kind.DELEGATION_TOKEN,)
+    ),
     "/kraft_runbook_claim": Znode((), OWN_CLAIM),
-    "/delegation_token/token_changes": Znode(("DelegationTokenChangeNotificationZNode", "DelegationTokenChangeNotificationSequenceZNode"), NOTIFICATIONS),
+    "/delegation_token/token_changes": Znode(
+        ("DelegationTokenChangeNotificationZNode", "DelegationTokenChangeNotificationSequenceZNode"), NOTIFICATIONS
+    ),
 }
 """By path; what stands for a name is in angle brackets."""

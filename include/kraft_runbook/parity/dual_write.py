@@ -34,9 +34,14 @@ def read_migration(reader: ZookeeperReader) -> MigrationZnode:
     try:
         migration = parse_migration(znode.data)
     except BadZnode as error:
-        raise NoProof(f"/migration can't be read: {error}", way_out="find out who wrote it; the controllers rewrite it when a new one is elected") from None
+        raise NoProof(
+            f"/migration can't be read: {error}",
+            way_out="find out who wrote it; the controllers rewrite it when a new one is elected",
+        ) from None
     if migration.is_blank or migration.kraft_metadata_offset < 0:
-        raise NoProof("/migration is blank: no controller has copied anything yet", way_out="wait for the copy, then run again")
+        raise NoProof(
+            "/migration is blank: no controller has copied anything yet", way_out="wait for the copy, then run again"
+        )
     return migration
 
 
@@ -66,5 +71,8 @@ def require_movement(reader: ZookeeperReader, spec: ClusterSpec, *, since: int, 
     while read_migration(reader).kraft_metadata_offset == since:
         if time.monotonic() > deadline:
             written = describe_quorum(spec, secrets=secrets).high_watermark - 1
-            raise NoProof(f"dual write stands still: /migration stays at offset {since} while the metadata log has reached {written}", way_out=CURE)
+            raise NoProof(
+                f"dual write stands still: /migration stays at offset {since} while the metadata log has reached {written}",
+                way_out=CURE,
+            )
         time.sleep(1 / LOOKS_A_SECOND)

@@ -31,7 +31,15 @@ class FinalProof:
     fenced. Raises LogTruncated where the log does not reach back to ``since`` any more, Unreachable.
     """
 
-    def __init__(self, spec: ClusterSpec, *, since: int, secrets: Secrets, timeout: float = 30.0, raised: list[Behind] | None = None) -> None:
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        *,
+        since: int,
+        secrets: Secrets,
+        timeout: float = 30.0,
+        raised: list[Behind] | None = None,
+    ) -> None:
         self._spec, self._secrets = spec, secrets
         self._decoding = decoding_of(spec, secrets=secrets)
         self._replay = LogReplay(since, self._decoding.fingerprints, spec.kafka.ibp)
@@ -44,7 +52,9 @@ class FinalProof:
         self._log.read_on()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._log.__exit__(kind, error, trace)
 
     def read_on(self, high_watermark: int) -> None:

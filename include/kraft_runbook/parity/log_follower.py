@@ -40,11 +40,15 @@ class LogFollower:
 
     def __enter__(self) -> LogFollower:
         self.quorum = describe_quorum(self._spec, secrets=self._secrets)
-        self._reader = MetadataLogReader(self._spec, self.quorum.leader_id, self.quorum.leader_epoch, secrets=self._secrets, timeout=self._timeout)
+        self._reader = MetadataLogReader(
+            self._spec, self.quorum.leader_id, self.quorum.leader_epoch, secrets=self._secrets, timeout=self._timeout
+        )
         self._reader.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._reader.__exit__(kind, error, trace)
 
     @property

@@ -90,7 +90,9 @@ class ParityReport:
     def _content(self) -> dict[str, Any]:
         content = asdict(self)
         del content["digest"]
-        return content | {name: content[name].isoformat(timespec="milliseconds") for name in ("started_at", "finished_at")}
+        return content | {
+            name: content[name].isoformat(timespec="milliseconds") for name in ("started_at", "finished_at")
+        }
 
     @property
     def offset(self) -> int:
@@ -104,7 +106,11 @@ class ParityReport:
 
     @property
     def differing(self) -> int:
-        return sum(each.only_zookeeper + each.only_kraft + each.differ for each in self.counts if each.kind != Kind.PARTITION_EPOCH)
+        return sum(
+            each.only_zookeeper + each.only_kraft + each.differ
+            for each in self.counts
+            if each.kind != Kind.PARTITION_EPOCH
+        )
 
     @property
     def behind(self) -> int:
@@ -125,10 +131,16 @@ class ParityReport:
     def summary(self) -> str:
         """One sentence."""
         span = f"metadata offsets {self.migration_offset} to {self.end_offset}"
-        behind = f"; {self.behind} state znodes lie behind their partition epoch, which forbids leaving KRaft" if self.behind else ""
+        behind = (
+            f"; {self.behind} state znodes lie behind their partition epoch, which forbids leaving KRaft"
+            if self.behind
+            else ""
+        )
         match self.verdict:
             case Verdict.MATCH:
-                return f"MATCH: {self.compared} facts are the same in {self.against} and the metadata log ({span}){behind}"
+                return (
+                    f"MATCH: {self.compared} facts are the same in {self.against} and the metadata log ({span}){behind}"
+                )
             case Verdict.MISMATCH:
                 return f"MISMATCH: {self.differing} facts differ, {self.compared} are the same in {self.against} and the metadata log ({span})"
             case _:
@@ -150,7 +162,9 @@ class ParityReport:
         fields |= {name: datetime.fromisoformat(fields[name]) for name in ("started_at", "finished_at")}
         report = cls(**fields)
         if report.digest != digest:
-            raise ValueError(f"the parity report of {report.cluster} was changed after it was written: its digest does not fit")
+            raise ValueError(
+                f"the parity report of {report.cluster} was changed after it was written: its digest does not fit"
+            )
         return report
 
     @property
@@ -161,9 +175,13 @@ class ParityReport:
         """For a terminal."""
         lines = [self.summary, f"{'':<20}{'same':>10}{'only ZK':>10}{'only KRaft':>12}{'differ':>8}"]
         for each in self.counts:
-            lines.append(f"{each.kind:<20}{each.both:>10}{each.only_zookeeper:>10}{each.only_kraft:>12}{each.differ:>8}")
+            lines.append(
+                f"{each.kind:<20}{each.both:>10}{each.only_zookeeper:>10}{each.only_kraft:>12}{each.differ:>8}"
+            )
         for sample in self.samples:
-            lines.append(f"  {sample.kind} {sample.key}: {sample.side}; ZooKeeper: {sample.zookeeper}; KRaft: {sample.kraft}")
+            lines.append(
+                f"  {sample.kind} {sample.key}: {sample.side}; ZooKeeper: {sample.zookeeper}; KRaft: {sample.kraft}"
+            )
         for obstacle in self.obstacles:
             lines.append(f"  {obstacle.problem}\n    What to do: {obstacle.way_out}")
         lines += [f"  {text}" for text in (*self.before_leaving, *self.notes)]
@@ -172,15 +190,28 @@ class ParityReport:
 
     def render_markdown(self) -> str:
         """For an approval in the Airflow UI."""
-        lines = [f"**{_escaped(self.summary)}**", "", "| kind | same | only ZooKeeper | only KRaft | differ |", "|---|---:|---:|---:|---:|"]
+        lines = [
+            f"**{_escaped(self.summary)}**",
+            "",
+            "| kind | same | only ZooKeeper | only KRaft | differ |",
+            "|---|---:|---:|---:|---:|",
+        ]
         lines += [f"| {c.kind} | {c.both} | {c.only_zookeeper} | {c.only_kraft} | {c.differ} |" for c in self.counts]
         if self.samples:
             lines += ["", "| difference | ZooKeeper | KRaft |", "|---|---|---|"]
-            lines += [f"| {_escaped(f'{s.kind} {s.key}')} | {_escaped(s.zookeeper)} | {_escaped(s.kraft)} |" for s in self.samples]
+            lines += [
+                f"| {_escaped(f'{s.kind} {s.key}')} | {_escaped(s.zookeeper)} | {_escaped(s.kraft)} |"
+                for s in self.samples
+            ]
         lines += [""] + [f"- {_escaped(o.problem)}. What to do: {_escaped(o.way_out)}" for o in self.obstacles]
         lines += [f"- **{_escaped(text)}**" for text in self.before_leaving]
         lines += [f"- {note}" for note in self.notes]
-        lines += ["", f"controller {self.leader_id}, epoch {self.leader_epoch}; {self._times}", "", f"digest `{self.digest}`"]
+        lines += [
+            "",
+            f"controller {self.leader_id}, epoch {self.leader_epoch}; {self._times}",
+            "",
+            f"digest `{self.digest}`",
+        ]
         return "\n".join(lines)
 
 
@@ -189,7 +220,9 @@ def _escaped(text: str) -> str:
     return text.translate({ord(c): f"\\{c}" for c in "\\`*_[]<>|"}).replace("\n", " ")
 
 
-def counts_of(both: Mapping[Kind, int], differences: Iterable[Difference], undecoded: Iterable[Undecoded]) -> tuple[KindCount, ...]:
+def counts_of(
+    both: Mapping[Kind, int], differences: Iterable[Difference], undecoded: Iterable[Undecoded]
+) -> tuple[KindCount, ...]:
     """One count a kind that any side has, in the order of ``Kind``."""
     sides = Counter((each.kind, each.side) for each in differences)
     unread = Counter(each.kind for each in undecoded)
@@ -204,7 +237,9 @@ def counts_of(both: Mapping[Kind, int], differences: Iterable[Difference], undec
         )
         for kind in Kind
     )
-    return tuple(each for each in counts if each.both or each.only_zookeeper or each.only_kraft or each.differ or each.undecoded)
+    return tuple(
+        each for each in counts if each.both or each.only_zookeeper or each.only_kraft or each.differ or each.undecoded
+    )
 
 
 def samples_of(differences: Sequence[Difference]) -> tuple[Sample, ...]:
@@ -216,7 +251,11 @@ def samples_of(differences: Sequence[Difference]) -> tuple[Sample, ...]:
             taken[each.kind] += 1
             samples.append(
                 Sample(
-                    each.kind.value, describe_key(each.kind, each.key, each.paths), each.side.value, describe_value(each.zookeeper), describe_value(each.kraft)
+                    each.kind.value,
+                    describe_key(each.kind, each.key, each.paths),
+                    each.side.value,
+                    describe_value(each.zookeeper),
+                    describe_value(each.kraft),
                 )
             )
     return tuple(samples)

@@ -45,7 +45,11 @@ def is_behind(version: str | None, epochs: Sequence[str | None]) -> bool:
 
     False where either side has no such partition.
     """
-    return version is not None and bool(epochs) and all(epoch is not None and int(version) < int(epoch) for epoch in epochs)
+    return (
+        version is not None
+        and bool(epochs)
+        and all(epoch is not None and int(version) < int(epoch) for epoch in epochs)
+    )
 
 
 def packed(topics: TopicColumns) -> Row:
@@ -55,7 +59,9 @@ def packed(topics: TopicColumns) -> Row:
     return Row(Kind.MANY_EPOCHS, canonical_rows.canonical(list(topics.names)), canonical_rows.canonical(numbers))
 
 
-def compare_packed(rows: Iterable[Row], log: FrozenTopics, *, but: Container[str]) -> tuple[Counter[Kind], tuple[Difference, ...]]:
+def compare_packed(
+    rows: Iterable[Row], log: FrozenTopics, *, but: Container[str]
+) -> tuple[Counter[Kind], tuple[Difference, ...]]:
     """How many partitions of the topics in these packed rows are not behind the log's epochs, and those that are.
 
     ``but``: names that are not looked at. All others have on both sides the same partitions, numbered from 0.

@@ -53,10 +53,17 @@ def dump(head: ProvenHead, image: MetadataImage) -> bytes:
         "migration_state": None if image.migration_state is None else int(image.migration_state),
     }
     ids = b"".join(each.to_bytes(16, "big") for each in topics.ids)
-    columns: dict[str, Any] = {"told": np.frombuffer(json.dumps(told).encode(), np.uint8), "ids": np.frombuffer(ids, np.uint8)}
+    columns: dict[str, Any] = {
+        "told": np.frombuffer(json.dumps(told).encode(), np.uint8),
+        "ids": np.frombuffer(ids, np.uint8),
+    }
     for name in (each.name for each in fields(PartitionColumns)):
         column = getattr(topics.partitions, name)
-        columns |= {f"{name}.offsets": column.offsets, f"{name}.values": column.values} if isinstance(column, Lists) else {name: column}
+        columns |= (
+            {f"{name}.offsets": column.offsets, f"{name}.values": column.values}
+            if isinstance(column, Lists)
+            else {name: column}
+        )
     out = io.BytesIO()
     np.savez(out, **columns)
     return out.getvalue()
@@ -69,19 +76,24 @@ def load(data: bytes, image: MetadataImage) -> ProvenHead:
             told = json.loads(columns["told"].tobytes())
             if told["format"] != FORMAT:
                 raise ValueError(f"format {told['format']}")
-            partitions = PartitionColumns(**{each.name: _column(columns, each.name) for each in fields(PartitionColumns)})
+            partitions = PartitionColumns(
+                **{each.name: _column(columns, each.name) for each in fields(PartitionColumns)}
+            )
             ids = columns["ids"].tobytes()
         topic_ids = [int.from_bytes(ids[at : at + 16], "big") for at in range(0, len(ids), 16)]
         image.frozen = ThawingTopics(FrozenTopics(told["names"], topic_ids, partitions, told["configs"]))
         image.acls = {UUID(hex=acl_id): Row(Kind.ACL, key, "{}") for acl_id, key in told["acls"].items()}
         for each in told["registrations"]:
-            image.registrations[each["broker_id"]] = BrokerRegistration(**each | {"endpoints": tuple(each["endpoints"])})
+            image.registrations[each["broker_id"]] = BrokerRegistration(
+                **each | {"endpoints": tuple(each["endpoints"])}
+            )
         image.features = told["features"]
         image.migration_state = None if told["migration_state"] is None else ZkMigrationState(told["migration_state"])
         return ProvenHead(**told["head"] | {"proven_at": datetime.fromisoformat(told["head"]["proven_at"])})
     except (ValueError, KeyError, TypeError, OSError, EOFError) as error:
         raise RunbookError(
-            f"this is not a proven state that this version wrote: {type(error).__name__}: {error}", way_out="run a full comparison; its MATCH writes a new one"
+            f"this is not a proven state that this version wrote: {type(error).__name__}: {error}",
+            way_out="run a full comparison; its MATCH writes a new one",
         ) from None
 
 

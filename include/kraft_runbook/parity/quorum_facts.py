@@ -12,7 +12,9 @@ from kraft_runbook.metadata.canonical_rows import Row
 from kraft_runbook.metadata.image.log_replay import Version
 
 
-def quorum_versions(spec: ClusterSpec, quorum: QuorumDescription, *, offset: int, secrets: Secrets) -> Iterator[Version]:
+def quorum_versions(
+    spec: ClusterSpec, quorum: QuorumDescription, *, offset: int, secrets: Secrets
+) -> Iterator[Version]:
     """The facts that the quorum itself tells: the cluster id it was formatted with, and who leads it in which epoch."""
     for row in (
         canonical_rows.cluster_id(quorum_cluster_id(spec, quorum.leader_id, secrets=secrets)),

@@ -76,7 +76,9 @@ def recheck(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityReport:
         rounds=check.rounds,
         started_at=started_at,
         finished_at=datetime.now(UTC),
-        notes=("only keys that the metadata log touched since then were compared; a change made in ZooKeeper by hand is found by a full comparison",),
+        notes=(
+            "only keys that the metadata log touched since then were compared; a change made in ZooKeeper by hand is found by a full comparison",
+        ),
         may_be_empty=True,
     )
 
@@ -96,7 +98,10 @@ class _Recheck:
         except FileNotFoundError:
             raise RunbookError(f"there is no proven state at {path}", way_out=_FULL) from None
         if self.head.cluster != spec.name:
-            raise RunbookError(f"the proven state at {path} is of cluster {self.head.cluster}, not {spec.name}", way_out="name the one of this cluster")
+            raise RunbookError(
+                f"the proven state at {path} is of cluster {self.head.cluster}, not {spec.name}",
+                way_out="name the one of this cluster",
+            )
         self._replay = LogReplay.resumed(image, self.head.offset)
         self.found = Comparison(Counter())
         self.quorum: QuorumDescription | None = None
@@ -105,7 +110,10 @@ class _Recheck:
 
     def run(self) -> None:
         if datetime.now(UTC) - self.head.proven_at > FULL_AFTER:
-            raise NoProof(f"the last full comparison ended at {self.head.proven_at:%Y-%m-%d %H:%M} UTC, more than {FULL_AFTER} ago", way_out=_FULL)
+            raise NoProof(
+                f"the last full comparison ended at {self.head.proven_at:%Y-%m-%d %H:%M} UTC, more than {FULL_AFTER} ago",
+                way_out=_FULL,
+            )
         position = Position(self.head.offset + 1, self.head.epoch)
         with (
             ZookeeperReader(self._spec.ensemble, secrets=self._secrets) as zookeeper,
@@ -126,9 +134,19 @@ class _Recheck:
         self._read_on(log)
         self.start = read_migration(zookeeper).kraft_metadata_offset
         keys = {key for key in self._replay.touched if key[0].follows_the_log}
-        rows = list(read_keys(zookeeper, keys | {(Kind.CONTROLLER, '["/controller"]'), (Kind.CONTROLLER, '["/migration"]')}, self._decoding))
+        rows = list(
+            read_keys(
+                zookeeper,
+                keys | {(Kind.CONTROLLER, '["/controller"]'), (Kind.CONTROLLER, '["/migration"]')},
+                self._decoding,
+            )
+        )
         self._read_on(log)
-        told = [v for v in quorum_versions(self._spec, log.quorum, offset=self.start, secrets=self._secrets) if v.kind is Kind.CONTROLLER]
+        told = [
+            v
+            for v in quorum_versions(self._spec, log.quorum, offset=self.start, secrets=self._secrets)
+            if v.kind is Kind.CONTROLLER
+        ]
         self.found = compare(rows, [*self._replay.versions_of(keys, self.start), *told])
 
     def _read_on(self, log: LogFollower) -> None:

@@ -42,10 +42,14 @@ def keys_in_question(suspects: Iterable[Difference], rows: Iterable[Row]) -> set
     """The suspects' own keys, and those of every row that their znodes have now: what could not be read then says something now."""
     wanted = list(suspects)
     paths = {path for each in wanted for path in each.paths}
-    return {each.identity for each in wanted} | {(row.kind, row.key) for row in rows if row.path in paths or row.kind is Kind.UNREADABLE}
+    return {each.identity for each in wanted} | {
+        (row.kind, row.key) for row in rows if row.path in paths or row.kind is Kind.UNREADABLE
+    }
 
 
-def look_again(suspects: Sequence[Difference], rows: Collection[Row], versions: Iterable[Version], touched: Set[Key]) -> SecondLook:
+def look_again(
+    suspects: Sequence[Difference], rows: Collection[Row], versions: Iterable[Version], touched: Set[Key]
+) -> SecondLook:
     """``rows``: of ``keys_in_question`` as they are now, ``versions`` those keys' values from the M of this look on.
 
     ``touched``: every key that the log changed since the M of the first look. A suspect that agrees once is cleared for good, unless a znode that said

@@ -177,7 +177,13 @@ def raise_versions(reader: ZookeeperReader, behind: Sequence[Behind]) -> tuple[B
         )
     mended: list[Behind] = []
     znodes = reader.get_many([each.path for each in behind])
-    for batch in batches([(each, znode) for each, znode in zip(behind, znodes, strict=True) if znode is not None and znode.version < each.epoch]):
+    for batch in batches(
+        [
+            (each, znode)
+            for each, znode in zip(behind, znodes, strict=True)
+            if znode is not None and znode.version < each.epoch
+        ]
+    ):
         answers = reader.set_again(guard, [(znode, times) for _, znode, times in batch])
         if any(isinstance(answer, NoAuthError) for answer in answers):
             raise StepFailed(

@@ -16,7 +16,9 @@ from kraft_runbook.migration.copy_tuning import Size, size_of
 from kraft_runbook.procedures.observe import Scope, observe
 
 
-def provisioning_size(spec: ClusterSpec, node_id: int, *, secrets: Secrets, tell: Callable[[str], object], state_dir: Path | None = None) -> Size:
+def provisioning_size(
+    spec: ClusterSpec, node_id: int, *, secrets: Secrets, tell: Callable[[str], object], state_dir: Path | None = None
+) -> Size:
     """The size whose tuning this controller's file gets.
 
     Its own file settles it, then another controller's; the partitions are counted (a deep read of ZooKeeper) only where there is none. So the
@@ -25,7 +27,11 @@ def provisioning_size(spec: ClusterSpec, node_id: int, *, secrets: Secrets, tell
     """
     hosts = gather_host_facts(spec, spec.controller_ids, state_dir=state_dir)
     found = settled_size(spec, files_of(hosts), first=node_id)
-    unread = {i: host.config.reason for i, host in hosts.items() if not was_read(host.config) and (i == node_id or found is None)}
+    unread = {
+        i: host.config.reason
+        for i, host in hosts.items()
+        if not was_read(host.config) and (i == node_id or found is None)
+    }
     if unread:
         raise Refused(
             "; ".join(f"controller {i}'s file could not be read: {reason}" for i, reason in unread.items()),
@@ -37,9 +43,14 @@ def provisioning_size(spec: ClusterSpec, node_id: int, *, secrets: Secrets, tell
     seen = observe(spec, secrets=secrets, scope=Scope.FULL)
     tree = seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
     if not was_read(tree):
-        raise Refused(f"the partitions could not be counted in ZooKeeper: {tree.reason}", way_out="make ZooKeeper readable and clear this task")
+        raise Refused(
+            f"the partitions could not be counted in ZooKeeper: {tree.reason}",
+            way_out="make ZooKeeper readable and clear this task",
+        )
     size = size_of(tree.partitions)
-    tell(f"{tree.partitions:,} partitions in ZooKeeper: the copy's settings are those of a {size.name} cluster ({_settings(size)})")
+    tell(
+        f"{tree.partitions:,} partitions in ZooKeeper: the copy's settings are those of a {size.name} cluster ({_settings(size)})"
+    )
     return size
 
 

@@ -27,7 +27,9 @@ SLICE = 5.0
 ENDED = "ended"
 
 
-def knows_controller(spec: ClusterSpec, broker: Broker, controller_id: int, *, secrets: Secrets, within: float) -> str | None:
+def knows_controller(
+    spec: ClusterSpec, broker: Broker, controller_id: int, *, secrets: Secrets, within: float
+) -> str | None:
     """None once ``IN_A_ROW`` answers named this controller; else, after ``within`` seconds, what was seen instead. ``within`` 0: one row is tried."""
 
     def names_another(connection: KafkaConnection) -> str | None:

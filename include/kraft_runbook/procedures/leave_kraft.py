@@ -21,7 +21,13 @@ from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.broker_backlog import await_taken_in
 from kraft_runbook.io.kafka.metadata_quorum import QuorumConnection, describe_quorum, read_cluster_records
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.handover import NothingDeleted, await_election, leave_office, read_office, require_deletable
+from kraft_runbook.io.zookeeper.handover import (
+    NothingDeleted,
+    await_election,
+    leave_office,
+    read_office,
+    require_deletable,
+)
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.never_copied import why_not_proven
@@ -149,7 +155,9 @@ def _leave(
                 moments = _drain_and_prove(quorum, proof, zookeeper, moments)
         office = read_office(zookeeper)
         if office.written_to is not None and office.written_to.kraft_metadata_offset != moments.migration_offset:
-            raise StepFailed("/migration moved on while the quorum was fenced: another controller writes", way_out=LIFTED)
+            raise StepFailed(
+                "/migration moved on while the quorum was fenced: another controller writes", way_out=LIFTED
+            )
         fence.leave()
         moments = replace(moments, stopped_at=_now())
         tell("the quorum is stopped; deleting its claim on ZooKeeper")
@@ -168,10 +176,25 @@ def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, know
     with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
         office = read_office(zookeeper)
         deleted = () if office.held_by_kraft else leave_office(zookeeper, office)
-        return see_brokers_follow(spec, zookeeper, Departure(began_at=_now(), deleted=deleted), secrets=secrets, tell=tell, known_within=known_within)
+        return see_brokers_follow(
+            spec,
+            zookeeper,
+            Departure(began_at=_now(), deleted=deleted),
+            secrets=secrets,
+            tell=tell,
+            known_within=known_within,
+        )
 
 
-def see_brokers_follow(spec: ClusterSpec, zookeeper: ZookeeperReader, moments: Departure, *, secrets: Secrets, tell: Tell, known_within: float) -> Departure:
+def see_brokers_follow(
+    spec: ClusterSpec,
+    zookeeper: ZookeeperReader,
+    moments: Departure,
+    *,
+    secrets: Secrets,
+    tell: Tell,
+    known_within: float,
+) -> Departure:
     """Wait for ZooKeeper's election and for every broker that runs to know who won."""
     elected = await_election(zookeeper, spec, within=30.0)
     moments = replace(moments, elected_at=_now(), controller=elected)
@@ -179,12 +202,19 @@ def see_brokers_follow(spec: ClusterSpec, zookeeper: ZookeeperReader, moments: D
     ended = await_known(spec, elected, secrets=secrets, within=known_within)
     tell(f"every broker that runs knows controller {elected}" if ended else f"every broker knows controller {elected}")
     if ended:
-        tell(f"broker {', '.join(map(str, ended))} does not run: nothing of it could hang; it is started in ZooKeeper mode before another is stopped")
+        tell(
+            f"broker {', '.join(map(str, ended))} does not run: nothing of it could hang; it is started in ZooKeeper mode before another is stopped"
+        )
     return replace(moments, known_at=_now())
 
 
 def _without_a_quorum(
-    spec: ClusterSpec, fence: QuorumFence, zookeeper: ZookeeperReader, moments: Departure, tell: Tell, still_mine: Callable[[], None]
+    spec: ClusterSpec,
+    fence: QuorumFence,
+    zookeeper: ZookeeperReader,
+    moments: Departure,
+    tell: Tell,
+    still_mine: Callable[[], None],
 ) -> Departure:
     """No leader: nothing can be acknowledged. Only where nothing ever was may the claim go without a drain."""
     office = read_office(zookeeper)
@@ -201,13 +231,24 @@ def _without_a_quorum(
 
 
 def _see_no_copy(
-    spec: ClusterSpec, fence: QuorumFence, quorum: QuorumConnection, zookeeper: ZookeeperReader, moments: Departure, secrets: Secrets, tell: Tell
+    spec: ClusterSpec,
+    fence: QuorumFence,
+    quorum: QuorumConnection,
+    zookeeper: ZookeeperReader,
+    moments: Departure,
+    secrets: Secrets,
+    tell: Tell,
 ) -> Departure:
     """See in the log of the active controller that the copy was not completed; where that one dies of its copy meanwhile, in the logs on the hosts."""
     try:
         if read_cluster_records(spec, secrets=secrets).migration_state_record is ZkMigrationState.MIGRATION:
-            raise StepFailed("the copy was completed while the quorum was being fenced", way_out=f"{LIFTED}: parity is proven first then")
-        return replace(moments, drained_at=_now(), high_watermark=quorum.high_watermark(), migration_offset=_offset(zookeeper))
+            raise StepFailed(
+                "the copy was completed while the quorum was being fenced",
+                way_out=f"{LIFTED}: parity is proven first then",
+            )
+        return replace(
+            moments, drained_at=_now(), high_watermark=quorum.high_watermark(), migration_offset=_offset(zookeeper)
+        )
     except Unreachable as error:
         tell(f"{error.problem}: stopping it, to read the controllers' logs on their hosts")
     fence.leave()
@@ -218,7 +259,10 @@ def _prove_from_the_logs(spec: ClusterSpec, moments: Departure, tell: Tell) -> D
     logs = read_logs(spec, stop=True, gone=moments.gone, tell=tell)
     why_not = why_not_proven(logs, spec.controller_ids)
     if why_not:
-        raise StepFailed(f"that the copy was never completed can't be proven: {why_not}", way_out=f"{LIFTED}: restore_quorum brings them back first")
+        raise StepFailed(
+            f"that the copy was never completed can't be proven: {why_not}",
+            way_out=f"{LIFTED}: restore_quorum brings them back first",
+        )
     return replace(moments, proven_at=_now(), logs_read=tuple(map(str, logs)))
 
 
@@ -226,10 +270,14 @@ def _await_brokers(spec: ClusterSpec, proof: FinalProof, secrets: Secrets, tell:
     """Let the brokers take in what the quorum told them while metadata can still be changed, rather than while nobody can change any."""
     behind = await_taken_in(spec, proof.newest_topics, secrets=secrets, within=TAKEN_IN_SECONDS, prompt=PROMPT_SECONDS)
     if behind:
-        tell(f"broker {', '.join(map(str, behind))} does not know the newest topics after {TAKEN_IN_SECONDS:.0f} s; the window will be longer for it")
+        tell(
+            f"broker {', '.join(map(str, behind))} does not know the newest topics after {TAKEN_IN_SECONDS:.0f} s; the window will be longer for it"
+        )
 
 
-def _drain_and_prove(quorum: QuorumConnection, proof: FinalProof, zookeeper: ZookeeperReader, moments: Departure) -> Departure:
+def _drain_and_prove(
+    quorum: QuorumConnection, proof: FinalProof, zookeeper: ZookeeperReader, moments: Departure
+) -> Departure:
     """Wait until ZooKeeper holds everything that was committed, and prove it of what was touched. Raises StepFailed when that does not come about."""
     deadline = time.monotonic() + DRAIN_SECONDS
     try:
@@ -268,7 +316,10 @@ def _while_it_leads(quorum: QuorumConnection, high_watermark: int, prove: Callab
         while True:
             done, _ = wait([proving], timeout=LOOK)
             if quorum.high_watermark() != high_watermark:
-                raise StepFailed("the high watermark moved though the quorum was fenced: a controller runs that was to be stopped", way_out=LIFTED)
+                raise StepFailed(
+                    "the high watermark moved though the quorum was fenced: a controller runs that was to be stopped",
+                    way_out=LIFTED,
+                )
             if done:
                 return proving.result()
     finally:

@@ -36,7 +36,13 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import RunbookError, TimedOut
-from kraft_runbook.io.kafka.metadata_quorum import ClusterRecords, broker_mode, controller_mode, describe_quorum, read_cluster_records
+from kraft_runbook.io.kafka.metadata_quorum import (
+    ClusterRecords,
+    broker_mode,
+    controller_mode,
+    describe_quorum,
+    read_cluster_records,
+)
 from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views, topics_seen_by
 from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, broker_metrics, controller_metrics
 from kraft_runbook.io.secrets import Secrets
@@ -67,7 +73,14 @@ class Scope(StrEnum):
     FULL = "full"
 
 
-def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, with_hosts: bool = False, gone: Collection[int] = ()) -> ClusterObservation:
+def observe(
+    spec: ClusterSpec,
+    *,
+    secrets: Secrets,
+    scope: Scope = Scope.LIVE,
+    with_hosts: bool = False,
+    gone: Collection[int] = (),
+) -> ClusterObservation:
     """Read everything at once. Never raises for what can't be reached; raises SecretMissing where a secret can't be resolved.
 
     ``gone``: controllers whose hosts are gone for good, as an operator says: where nothing answers, they do not run.
@@ -77,16 +90,28 @@ def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, w
     live = _Deadline(began, LIVE_SECONDS)
     observed_at = datetime.now(UTC)
     read_topics = scope is Scope.FULL and spec.zookeeper is not None
-    deep = partial(read_tree, decoding=decoding_of(spec, secrets=secrets), secrets=password_secrets(spec, secrets)) if read_topics else None
+    deep = (
+        partial(read_tree, decoding=decoding_of(spec, secrets=secrets), secrets=password_secrets(spec, secrets))
+        if read_topics
+        else None
+    )
     so_far: dict[int, _Look] = {}
-    pool = ThreadPoolExecutor(max_workers=min(32, 2 * (len(spec.brokers) + len(spec.controllers)) + 3), thread_name_prefix="observe")
+    pool = ThreadPoolExecutor(
+        max_workers=min(32, 2 * (len(spec.brokers) + len(spec.controllers)) + 3), thread_name_prefix="observe"
+    )
     try:
         with MetricsClient(spec.metrics, secrets=secrets, timeout=SOURCE_SECONDS) as metrics:
-            zookeeper = pool.submit(read_zookeeper, spec.zookeeper, secrets=secrets, deep=deep, timeout=SOURCE_SECONDS) if spec.zookeeper else None
+            zookeeper = (
+                pool.submit(read_zookeeper, spec.zookeeper, secrets=secrets, deep=deep, timeout=SOURCE_SECONDS)
+                if spec.zookeeper
+                else None
+            )
             quorum = pool.submit(_read_quorum, spec, secrets)
             brokers = {b.id: pool.submit(_look_at_broker, spec, b, secrets, live, so_far) for b in spec.brokers}
             controllers = {c.id: pool.submit(_look_at_controller, spec, c, secrets) for c in spec.controllers}
-            endpoints = [(b.id, b.host, b.metrics_port) for b in spec.brokers] + [(c.id, c.host, c.metrics_port) for c in spec.controllers]
+            endpoints = [(b.id, b.host, b.metrics_port) for b in spec.brokers] + [
+                (c.id, c.host, c.metrics_port) for c in spec.controllers
+            ]
             gauges = {node_id: pool.submit(metrics.read, host, port) for node_id, host, port in endpoints}
             hosts = pool.submit(_read_hosts, spec) if with_hosts else None
 
@@ -120,7 +145,9 @@ def observe(spec: ClusterSpec, *, secrets: Secrets, scope: Scope = Scope.LIVE, w
         observed_at=observed_at,
         took_seconds=round(time.monotonic() - began, 3),
         zookeeper=zookeeper_state,
-        controllers=counted_as_down({i: _controller_state(i, look, seen_gauges[i]) for i, look in seen_controllers.items()}, gone),
+        controllers=counted_as_down(
+            {i: _controller_state(i, look, seen_gauges[i]) for i, look in seen_controllers.items()}, gone
+        ),
         quorum=quorum_state,
         brokers={i: _broker_state(i, look, seen_gauges[i], quorum_state) for i, look in looks.items()},
         topics=topics,
@@ -155,7 +182,9 @@ def _get(future: Future[T], deadline: _Deadline, what: str) -> T | Unread:
             return future.result(timeout=max(0.0, at - time.monotonic()))
         except OutOfTime:
             if deadline.at == at:
-                return Unread(f"{what} was not read in the {at - deadline.began:.0f} s that a look has", out_of_time=True)
+                return Unread(
+                    f"{what} was not read in the {at - deadline.began:.0f} s that a look has", out_of_time=True
+                )
         except RunbookError as error:
             return _unread(error)
 
@@ -202,33 +231,51 @@ def _is_silent(running: bool | Unread, mode: object, gauges: object) -> bool:
     return running is True and all(isinstance(part, Unread) and part.timed_out for part in (mode, gauges))
 
 
-def _look_at_broker(spec: ClusterSpec, broker: Broker, secrets: Secrets, deadline: _Deadline, so_far: dict[int, _Look]) -> _Look:
+def _look_at_broker(
+    spec: ClusterSpec, broker: Broker, secrets: Secrets, deadline: _Deadline, so_far: dict[int, _Look]
+) -> _Look:
     """``so_far`` gets what is known before Metadata is asked: a broker that hangs takes all the time of a look, and on a busy machine more."""
     running = accepts(*split_address(spec.broker_address(broker)))
     if running is not True:
-        why = running if not was_read(running) else Unread(f"broker {broker.id} does not run: {spec.broker_address(broker)} refuses connections")
+        why = (
+            running
+            if not was_read(running)
+            else Unread(f"broker {broker.id} does not run: {spec.broker_address(broker)} refuses connections")
+        )
         return _Look(running, why, why)
     mode = _try(lambda: broker_mode(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
-    so_far[broker.id] = _Look(running, mode, Unread(f"broker {broker.id} did not answer Metadata in the time that a look has", out_of_time=True))
+    so_far[broker.id] = _Look(
+        running,
+        mode,
+        Unread(f"broker {broker.id} did not answer Metadata in the time that a look has", out_of_time=True),
+    )
 
     def answered(partitions: int) -> None:
         deadline.grow(partitions * len(spec.brokers) * SECONDS_A_PARTITION)
 
     # A broker that hangs has had its time above, and is to be told from one that was not asked. Where answers are large, the deadline moves.
     left = SOURCE_SECONDS if deadline.own else max(0.5, min(SOURCE_SECONDS, deadline.at - time.monotonic() - 0.5))
-    return _Look(running, mode, _try(lambda: topics_seen_by(spec, broker, secrets=secrets, timeout=left, answered=answered)))
+    return _Look(
+        running, mode, _try(lambda: topics_seen_by(spec, broker, secrets=secrets, timeout=left, answered=answered))
+    )
 
 
 def _look_at_controller(spec: ClusterSpec, controller: Controller, secrets: Secrets) -> ControllerState:
     running = accepts(controller.host, controller.port)
     if running is not True:
-        why = running if not was_read(running) else Unread(f"controller {controller.id} does not run: {controller.address} refuses connections")
+        why = (
+            running
+            if not was_read(running)
+            else Unread(f"controller {controller.id} does not run: {controller.address} refuses connections")
+        )
         return ControllerState(controller.id, running, why, why)
     mode = _try(lambda: controller_mode(spec, controller, secrets=secrets, timeout=SOURCE_SECONDS))
     return ControllerState(controller.id, running, mode, Unread("replaced by its gauges"))
 
 
-def _broker_state(broker_id: int, look: _Look | Unread, gauges: NodeMetrics | Unread, quorum: QuorumState | Unread) -> BrokerState:
+def _broker_state(
+    broker_id: int, look: _Look | Unread, gauges: NodeMetrics | Unread, quorum: QuorumState | Unread
+) -> BrokerState:
     if not was_read(look):
         look = _Look(look, look, look)
     mode = look.mode
@@ -245,7 +292,9 @@ def _broker_state(broker_id: int, look: _Look | Unread, gauges: NodeMetrics | Un
     return BrokerState(broker_id, look.running, mode, metrics, version, cluster_id, silent)
 
 
-def _controller_state(controller_id: int, look: ControllerState | Unread, gauges: NodeMetrics | Unread) -> ControllerState:
+def _controller_state(
+    controller_id: int, look: ControllerState | Unread, gauges: NodeMetrics | Unread
+) -> ControllerState:
     if not was_read(look):
         look = ControllerState(controller_id, look, look, look)
     metrics = _try(partial(controller_metrics, gauges)) if was_read(gauges) else gauges
@@ -269,7 +318,9 @@ _kept: dict[tuple[str, str], tuple[float, ClusterRecords]] = {}
 """The last read of each cluster's log, so that a wait reads only what is new. Holds nothing that is not read again after half a minute."""
 
 
-def _apart(zookeeper: tuple[ZookeeperState, frozenset[str]] | Unread, quorum: tuple[QuorumState, frozenset[str]] | Unread) -> TopicsApart | Unread:
+def _apart(
+    zookeeper: tuple[ZookeeperState, frozenset[str]] | Unread, quorum: tuple[QuorumState, frozenset[str]] | Unread
+) -> TopicsApart | Unread:
     """Compared while ZooKeeper is written: not before the copy, nor once the migration is final."""
     if not was_read(quorum):
         return quorum
@@ -303,7 +354,9 @@ def _read_quorum(spec: ClusterSpec, secrets: Secrets) -> tuple[QuorumState, froz
 
 
 def _read_hosts(spec: ClusterSpec) -> Mapping[int, HostState]:
-    from kraft_runbook.io.hosts.playbooks import gather_host_facts  # ansible-runner is slow to import, and only this needs it
+    from kraft_runbook.io.hosts.playbooks import (
+        gather_host_facts,
+    )  # ansible-runner is slow to import, and only this needs it
 
     return gather_host_facts(spec)
 

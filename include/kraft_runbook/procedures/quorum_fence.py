@@ -11,7 +11,14 @@ from types import TracebackType
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.ansible_runs import RunReport, Tell, private_directory, run_ansible
-from kraft_runbook.io.hosts.playbooks import AGAIN, Guard, guarded_controllers, host_name, node_variables, playbook_directory
+from kraft_runbook.io.hosts.playbooks import (
+    AGAIN,
+    Guard,
+    guarded_controllers,
+    host_name,
+    node_variables,
+    playbook_directory,
+)
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.migration.leaving import FencePlan
@@ -55,7 +62,9 @@ class QuorumFence:
         self._run.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             if not self._raised:
                 self._say("fence", "do not")
@@ -72,7 +81,9 @@ class QuorumFence:
                 return  # the run ended before anything was stopped, and that is what the error says
             if self._settled or self._lifted():
                 return  # what failed is what the error says
-            raise StepFailed(f"{error}\nand the fence could not be lifted: {failure.problem}", way_out=failure.way_out) from error
+            raise StepFailed(
+                f"{error}\nand the fence could not be lifted: {failure.problem}", way_out=failure.way_out
+            ) from error
         finally:
             self._place.__exit__(None, None, None)
 
@@ -115,7 +126,9 @@ class QuorumFence:
             if not self._run.is_alive():
                 self._raise_failure()
             if time.monotonic() > deadline:
-                raise StepFailed(f"controller {_ids(c.id for c in left)} was to be stopped and still answers", way_out=AGAIN)
+                raise StepFailed(
+                    f"controller {_ids(c.id for c in left)} was to be stopped and still answers", way_out=AGAIN
+                )
             time.sleep(0.005)
 
     def leave(self) -> None:
@@ -144,17 +157,23 @@ class QuorumFence:
             raise StepFailed("ansible did not come to its end", way_out=AGAIN)
         failures = [(name, *host.failure) for name, host in self._report.hosts.items() if host.failure]
         if failures:
-            said = "; ".join(f"leave_kraft on {name}: '{task}' failed: {message}" for name, task, message, _ in failures)
+            said = "; ".join(
+                f"leave_kraft on {name}: '{task}' failed: {message}" for name, task, message, _ in failures
+            )
             raise StepFailed(said, way_out="; ".join(dict.fromkeys(way_out or AGAIN for *_, way_out in failures)))
         if self._report.status != "successful":
-            raise StepFailed(f"leave_kraft: ansible ended as {self._report.status}:\n{self._report.output}", way_out=AGAIN)
+            raise StepFailed(
+                f"leave_kraft: ansible ended as {self._report.status}:\n{self._report.output}", way_out=AGAIN
+            )
 
     def _say(self, name: str, word: str) -> None:
         write_private(self._words / name, word, durable=False)  # within the window: nobody needs it after a crash
 
     def _work(self) -> None:
         try:
-            guarded = guarded_controllers(self._spec, Guard.PROVISIONING, but=None, secrets=self._secrets, check=False, gone=self._plan.gone)
+            guarded = guarded_controllers(
+                self._spec, Guard.PROVISIONING, but=None, secrets=self._secrets, check=False, gone=self._plan.gone
+            )
             inventory = dict(guarded)
             for controller in self._stoppable:
                 inventory[host_name(controller)] = {

@@ -7,17 +7,31 @@ from collections.abc import Collection, Sequence
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.ansible_runs import Tell, run_ansible
-from kraft_runbook.io.hosts.playbooks import AGAIN, Guard, PlaybookResult, guarded_controllers, host_name, node_variables, playbook_directory, run_playbook
+from kraft_runbook.io.hosts.playbooks import (
+    AGAIN,
+    Guard,
+    PlaybookResult,
+    guarded_controllers,
+    host_name,
+    node_variables,
+    playbook_directory,
+    run_playbook,
+)
 from kraft_runbook.io.secrets import Secrets
 
 
-def start_controllers(spec: ClusterSpec, ids: Sequence[int], *, secrets: Secrets, tell: Tell, gone: Collection[int] = ()) -> tuple[int, ...]:
+def start_controllers(
+    spec: ClusterSpec, ids: Sequence[int], *, secrets: Secrets, tell: Tell, gone: Collection[int] = ()
+) -> tuple[int, ...]:
     """Start these controllers as they are configured, once all are proven to be in migration mode; one without its data is left out.
 
     ``gone``: controllers whose hosts are gone for good, of whom nothing can be proven. Returns those that were started. Raises StepFailed, naming each that was refused or did not stay up.
     """
     guarded = guarded_controllers(spec, Guard.PROVISIONING, but=None, secrets=secrets, check=False, gone=gone)
-    starting = {host_name(spec.controller(i)): {**node_variables(spec, spec.controller(i)), "must_be_proven": list(guarded)} for i in ids}
+    starting = {
+        host_name(spec.controller(i)): {**node_variables(spec, spec.controller(i)), "must_be_proven": list(guarded)}
+        for i in ids
+    }
     report = run_ansible(
         playbook_directory() / "start_controllers.yml",
         {**guarded, **starting},
@@ -34,10 +48,17 @@ def start_controllers(spec: ClusterSpec, ids: Sequence[int], *, secrets: Secrets
     if failures or report.status != "successful":
         said = "; ".join(f"{name}: {failure[1]}" for name, failure in failures)
         ways = [failure[2] for _, failure in failures if failure[2]]
-        raise StepFailed(f"the controllers were not started: {said or report.output}", way_out="; ".join(dict.fromkeys(ways)) or AGAIN)
+        raise StepFailed(
+            f"the controllers were not started: {said or report.output}",
+            way_out="; ".join(dict.fromkeys(ways)) or AGAIN,
+        )
     return tuple(i for i in ids if report.hosts[host_name(spec.controller(i))].changed)
 
 
-def set_controller_aside(spec: ClusterSpec, node_id: int, *, check: bool = False, on_event: Tell | None = None) -> PlaybookResult:
+def set_controller_aside(
+    spec: ClusterSpec, node_id: int, *, check: bool = False, on_event: Tell | None = None
+) -> PlaybookResult:
     """Stop a controller where it runs, and rename its data and its configuration; nothing is deleted. Raises StepFailed."""
-    return run_playbook(spec, "set_controller_aside", node_id=node_id, variables={}, secrets=None, check=check, on_event=on_event)
+    return run_playbook(
+        spec, "set_controller_aside", node_id=node_id, variables={}, secrets=None, check=check, on_event=on_event
+    )

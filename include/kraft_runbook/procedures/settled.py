@@ -40,7 +40,11 @@ def observe_settled(
         while (reading := detect_phase(seen)).phase is Phase.UNKNOWN:
             lasting = 0 if reading.transient else lasting + 1
             if time.monotonic() >= ends or lasting >= spec.deadlines.healthy_in_a_row:
-                return seen if is_quick is quick else observe(spec, secrets=secrets, scope=scope, with_hosts=with_hosts, gone=gone)
+                return (
+                    seen
+                    if is_quick is quick
+                    else observe(spec, secrets=secrets, scope=scope, with_hosts=with_hosts, gone=gone)
+                )
             told = _say(reading, told, tell)
             time.sleep(spec.deadlines.poll)
             seen, is_quick = observe(spec, secrets=secrets, gone=gone), True

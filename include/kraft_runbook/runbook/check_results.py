@@ -50,7 +50,14 @@ class CheckResult:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> CheckResult:
-        return CheckResult(data["code"], data["title"], Severity(data["severity"]), Verdict(data["verdict"]), data["evidence"], data.get("fix", ""))
+        return CheckResult(
+            data["code"],
+            data["title"],
+            Severity(data["severity"]),
+            Verdict(data["verdict"]),
+            data["evidence"],
+            data.get("fix", ""),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +98,18 @@ class ChecksReport:
         lines = []
         for result in self.results:
             if result.verdict is not Verdict.PASS:
-                lines += [f"{result.verdict:<8}{result.code}  {result.title} ({result.severity.lower()})", f"        {result.evidence}"]
+                lines += [
+                    f"{result.verdict:<8}{result.code}  {result.title} ({result.severity.lower()})",
+                    f"        {result.evidence}",
+                ]
                 lines += [f"        What to do: {result.fix}"] if result.fix else []
         count = {v: sum(r.verdict is v for r in self.results) for v in Verdict}
-        return "\n".join([*lines, f"{count[Verdict.PASS]} passed, {count[Verdict.FAIL]} failed, {count[Verdict.UNKNOWN]} unknown: {self.verdict}"])
+        return "\n".join(
+            [
+                *lines,
+                f"{count[Verdict.PASS]} passed, {count[Verdict.FAIL]} failed, {count[Verdict.UNKNOWN]} unknown: {self.verdict}",
+            ]
+        )
 
 
 def _cell(text: str) -> str:

@@ -44,7 +44,9 @@ class Check:
     twice: bool = False
     """Whether it judges by two looks: its function also takes the earlier one, None where there is none."""
 
-    def run(self, seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None) -> CheckResult:
+    def run(
+        self, seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None
+    ) -> CheckResult:
         """The check's answer. Where it needs what the cluster file does not name, and so is Refused, that is UNKNOWN."""
         try:
             finding = self.function(seen, spec, earlier) if self.twice else self.function(seen, spec)
@@ -95,7 +97,21 @@ class Checklist(Mapping[str, Check]):
             if not title.endswith("."):
                 raise ValueError(f"{code}: the docstring's first line is the check's title and ends with a full stop")
             where = None if stages is None else frozenset(stages)
-            self._add(Check(code, title[:-1], severity, where, frozenset(gates), needs, fix, " ".join(why.split()), function, frozenset(not_at), twice))
+            self._add(
+                Check(
+                    code,
+                    title[:-1],
+                    severity,
+                    where,
+                    frozenset(gates),
+                    needs,
+                    fix,
+                    " ".join(why.split()),
+                    function,
+                    frozenset(not_at),
+                    twice,
+                )
+            )
             return function
 
         return register
@@ -125,7 +141,13 @@ class Checklist(Mapping[str, Check]):
         return gate not in check.not_at and (not check.gates or gate in check.gates)
 
     def run(
-        self, seen: ClusterObservation, spec: ClusterSpec, stage: str, *, gate: str | None = None, earlier: ClusterObservation | None = None
+        self,
+        seen: ClusterObservation,
+        spec: ClusterSpec,
+        stage: str,
+        *,
+        gate: str | None = None,
+        earlier: ClusterObservation | None = None,
     ) -> ChecksReport:
         """Run every check that applies in the stage, and at the gate where one is named.
 
@@ -138,9 +160,16 @@ class Checklist(Mapping[str, Check]):
         """A section of Markdown for each check, line by line. ``stages``: in the order in which they are to be named."""
         order = tuple(stages)
         for code, each in self.items():
-            where = "every phase" if each.stages is None else ", ".join(stage for stage in order if stage in each.stages)
+            where = (
+                "every phase" if each.stages is None else ", ".join(stage for stage in order if stage in each.stages)
+            )
             gates = f" · gates: {', '.join(sorted(each.gates))}" if each.gates else ""
             gates += f" · not at gate: {', '.join(sorted(each.not_at))}" if each.not_at else ""
-            yield from (f"## {code}: {each.title}", "", f"{each.severity} · {where}{gates} · needs {each.needs.value}", "")
+            yield from (
+                f"## {code}: {each.title}",
+                "",
+                f"{each.severity} · {where}{gates} · needs {each.needs.value}",
+                "",
+            )
             yield from (each.why, "") if each.why else ()
             yield from (f"**What to do:** {each.fix}", "")

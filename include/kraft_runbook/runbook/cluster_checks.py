@@ -24,9 +24,7 @@ check = CLUSTER_CHECKS.check
 CLOCK_SKEW_SECONDS = 1.0
 FREE_BYTES = 1024**3
 """Room for the metadata log, its snapshots (142 MB at a million partitions, measured) and logs."""
-AS_RENDERED = (
-    "bring the cluster file's properties in line with what lies on the host (kraft-runbook plan shows both), or correct the host's file and restart the broker"
-)
+AS_RENDERED = "bring the cluster file's properties in line with what lies on the host (kraft-runbook plan shows both), or correct the host's file and restart the broker"
 JAVA_WANTED = 17
 """Kafka 4 brokers and controllers need it (KIP-1013)."""
 JAVA_NEEDED = 11
@@ -34,16 +32,26 @@ JAVA_NEEDED = 11
 
 
 @check(
-    "KRB-PRE-004", severity=BLOCKING, fix="start the broker, or take it out of the cluster file if it is gone for good (KRB-PRE-028 then tells of its replicas)"
+    "KRB-PRE-004",
+    severity=BLOCKING,
+    fix="start the broker, or take it out of the cluster file if it is gone for good (KRB-PRE-028 then tells of its replicas)",
 )
 def every_declared_broker_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker of the cluster file runs and answers.
 
     The migration waits for every broker that is live or in an assignment; a roll with one broker down can make partitions unavailable.
     """
-    wrong = [f"broker {b.id} does not run ({spec.broker_address(spec.broker(b.id))} refuses connections)" for b in seen.brokers.values() if b.running is False]
+    wrong = [
+        f"broker {b.id} does not run ({spec.broker_address(spec.broker(b.id))} refuses connections)"
+        for b in seen.brokers.values()
+        if b.running is False
+    ]
     unread = [f"broker {b.id}: {b.running.reason}" for b in seen.brokers.values() if not was_read(b.running)]
-    unread += [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if b.running is True and not was_read(b.mode)]
+    unread += [
+        f"broker {b.id}'s mode: {b.mode.reason}"
+        for b in seen.brokers.values()
+        if b.running is True and not was_read(b.mode)
+    ]
     return settle(wrong, unread, f"{len(seen.brokers)} of {len(seen.brokers)} run")
 
 
@@ -57,12 +65,24 @@ def metrics_can_be_read(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 
     The migration's progress is visible in the controllers' gauges only.
     """
-    unread = [f"broker {b.id}: {b.metrics.reason}" for b in seen.brokers.values() if b.running is not False and not was_read(b.metrics)]
-    unread += [f"controller {c.id}: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
+    unread = [
+        f"broker {b.id}: {b.metrics.reason}"
+        for b in seen.brokers.values()
+        if b.running is not False and not was_read(b.metrics)
+    ]
+    unread += [
+        f"controller {c.id}: {c.metrics.reason}"
+        for c in seen.controllers.values()
+        if c.running is not False and not was_read(c.metrics)
+    ]
     return settle([], unread, "all answered")
 
 
-@check("KRB-PRE-029", severity=BLOCKING, fix="bring the replicas back into sync first: each restart takes one more of them away")
+@check(
+    "KRB-PRE-029",
+    severity=BLOCKING,
+    fix="bring the replicas back into sync first: each restart takes one more of them away",
+)
 def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No partition is under-replicated or offline.
 
@@ -73,7 +93,9 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
         if seen.topics.offline_count:
             wrong.append(f"offline: {sample(seen.topics.offline, seen.topics.offline_count)}")
         if seen.topics.under_replicated_count:
-            wrong.append(f"under-replicated: {sample(seen.topics.under_replicated, seen.topics.under_replicated_count)}")
+            wrong.append(
+                f"under-replicated: {sample(seen.topics.under_replicated, seen.topics.under_replicated_count)}"
+            )
     else:
         unread.append(seen.topics.reason)
     for broker in seen.brokers.values():
@@ -81,7 +103,9 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
             unread.append(f"broker {broker.id}: {broker.metrics.reason}")
             continue
         if broker.metrics.under_replicated_partitions:
-            wrong.append(f"broker {broker.id} leads {broker.metrics.under_replicated_partitions} under-replicated partitions")
+            wrong.append(
+                f"broker {broker.id} leads {broker.metrics.under_replicated_partitions} under-replicated partitions"
+            )
         if broker.metrics.offline_log_dirs:
             wrong.append(f"broker {broker.id} has {broker.metrics.offline_log_dirs} offline log directories")
     fine = f"{seen.topics.partition_count} partitions are in sync" if was_read(seen.topics) else ""
@@ -94,7 +118,11 @@ def version_parts(version: str) -> tuple[int, ...]:
 
 def broker_versions(seen: ClusterObservation) -> tuple[dict[int, str], list[str]]:
     read = {b.id: b.software_version for b in seen.brokers.values() if was_read(b.software_version)}
-    return read, [f"broker {b.id}'s version: {b.software_version.reason}" for b in seen.brokers.values() if not was_read(b.software_version)]
+    return read, [
+        f"broker {b.id}'s version: {b.software_version.reason}"
+        for b in seen.brokers.values()
+        if not was_read(b.software_version)
+    ]
 
 
 def name_versions(read: dict[int, str]) -> str:
@@ -113,13 +141,22 @@ def brokers_run_one_version(seen: ClusterObservation, spec: ClusterSpec) -> Find
     """
     read, unread = broker_versions(seen)
     return settle(
-        [f"broker {i} runs Kafka {v}, the cluster file says {spec.kafka.version}" for i, v in read.items() if v != spec.kafka.version],
+        [
+            f"broker {i} runs Kafka {v}, the cluster file says {spec.kafka.version}"
+            for i, v in read.items()
+            if v != spec.kafka.version
+        ],
         unread,
         name_versions(read),
     )
 
 
-@check("KRB-PRE-018", severity=BLOCKING, fix="install the declared Kafka version at kafka.home on the host", needs=Needs.HOSTS)
+@check(
+    "KRB-PRE-018",
+    severity=BLOCKING,
+    fix="install the declared Kafka version at kafka.home on the host",
+    needs=Needs.HOSTS,
+)
 def kafka_is_installed_on_every_host(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every host has the declared Kafka at the declared place.
 
@@ -135,7 +172,12 @@ def kafka_is_installed_on_every_host(seen: ClusterObservation, spec: ClusterSpec
     return settle(wrong, unread, f"Kafka {spec.kafka.version} at {spec.kafka.home}")
 
 
-@check("KRB-PRE-015", severity=BLOCKING, fix=f"install Java {JAVA_WANTED} on the host and let the service use it", needs=Needs.HOSTS)
+@check(
+    "KRB-PRE-015",
+    severity=BLOCKING,
+    fix=f"install Java {JAVA_WANTED} on the host and let the service use it",
+    needs=Needs.HOSTS,
+)
 def java_is_there_and_not_too_old(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every host has Java 11 or later.
 
@@ -191,11 +233,20 @@ def disks_have_room(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
         if isinstance(free, Unread):
             unread.append(f"node {node_id}: {free.reason}")
         elif isinstance(free, Mapping):
-            wrong += [f"node {node_id} has {n // 2**20} MiB free at {path}" for path, n in sorted(free.items()) if n < FREE_BYTES]
+            wrong += [
+                f"node {node_id} has {n // 2**20} MiB free at {path}"
+                for path, n in sorted(free.items())
+                if n < FREE_BYTES
+            ]
     return settle(wrong, unread, "at least 1 GiB everywhere")
 
 
-@check("KRB-PRE-045", severity=BLOCKING, fix="define the service on the host (docs/hosts.md), under the name that the cluster file gives", needs=Needs.HOSTS)
+@check(
+    "KRB-PRE-045",
+    severity=BLOCKING,
+    fix="define the service on the host (docs/hosts.md), under the name that the cluster file gives",
+    needs=Needs.HOSTS,
+)
 def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every node's service is defined on its host.
 
@@ -236,7 +287,11 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
             wrong.append(f"broker {broker.id} has no file {broker.config_file}")
         elif isinstance(config, Mapping):
             # What KRaft mode reads no more costs no restart: a broker rendered by an older version of this tool still has some of it.
-            held = {key: value for key, value in config.items() if not (mode is BrokerMode.KRAFT and of_zookeeper_alone(key))}
+            held = {
+                key: value
+                for key, value in config.items()
+                if not (mode is BrokerMode.KRAFT and of_zookeeper_alone(key))
+            }
             rendered = broker_properties(spec, broker, mode)
             differences = differing_keys(held, rendered)
             if differences:

@@ -53,7 +53,14 @@ class Condition:
         """What is waited for, as a phrase."""
         return self.phrase.format(id=node_id)
 
-    def progress(self, seen: ClusterObservation, spec: ClusterSpec, *, node_id: int | None = None, earlier: ClusterObservation | None = None) -> Progress:
+    def progress(
+        self,
+        seen: ClusterObservation,
+        spec: ClusterSpec,
+        *,
+        node_id: int | None = None,
+        earlier: ClusterObservation | None = None,
+    ) -> Progress:
         """Whether it holds. ``node_id``: the node it is about; ``earlier``: the observation before, where there is one."""
         if node_id is None and self.of_a_node:
             raise ValueError(f"{self.name} is about one node: give its id")

@@ -24,7 +24,9 @@ def quorum_whole(seen: ClusterObservation, spec: ClusterSpec, *, earlier: Cluste
     return exited_controllers(seen, earlier) or first_missing(unfinished_quorum(seen, spec, earlier))
 
 
-def unfinished_quorum(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None, only: int | None = None) -> Iterator[str]:
+def unfinished_quorum(
+    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None, only: int | None = None
+) -> Iterator[str]:
     ids = spec.controller_ids if only is None else (only,)
     running = [i for i in ids if seen.controllers[i].running is True]
     for i in ids:
@@ -48,7 +50,13 @@ def unfinished_quorum(seen: ClusterObservation, spec: ClusterSpec, earlier: Clus
 
 
 def broker_registered(
-    seen: ClusterObservation, spec: ClusterSpec, node_id: int, mode: BrokerMode, *, earlier: ClusterObservation | None = None, kraft_counts: bool = True
+    seen: ClusterObservation,
+    spec: ClusterSpec,
+    node_id: int,
+    mode: BrokerMode,
+    *,
+    earlier: ClusterObservation | None = None,
+    kraft_counts: bool = True,
 ) -> Progress:
     """The broker runs in the mode and the quorum knows it so, unfenced. ``kraft_counts``: on the way forward KRAFT is beyond HYBRID."""
     lost = exited_broker(seen, earlier, node_id)
@@ -56,18 +64,29 @@ def broker_registered(
         return lost
     wanted = (mode, BrokerMode.KRAFT) if mode is BrokerMode.HYBRID and kraft_counts else (mode,)
     state = seen.brokers[node_id]
-    if state.running is True and was_read(state.mode) and state.mode in wanted and is_registered(seen, node_id, state.mode):
+    if (
+        state.running is True
+        and was_read(state.mode)
+        and state.mode in wanted
+        and is_registered(seen, node_id, state.mode)
+    ):
         return DONE
-    there = sum(1 for b in seen.brokers.values() if was_read(b.mode) and b.mode in wanted and is_registered(seen, b.id, b.mode))
+    there = sum(
+        1 for b in seen.brokers.values() if was_read(b.mode) and b.mode in wanted and is_registered(seen, b.id, b.mode)
+    )
     now = f"it is in {state.mode} mode" if was_read(state.mode) else state.mode.reason
     if mode is BrokerMode.ZOOKEEPER:
-        return Progress(False, f"waiting for broker {node_id} to run in ZooKeeper mode: {there} of {len(spec.brokers)} do; {now}")
+        return Progress(
+            False, f"waiting for broker {node_id} to run in ZooKeeper mode: {there} of {len(spec.brokers)} do; {now}"
+        )
     as_what = "as migrating" if mode is BrokerMode.HYBRID else "in KRaft mode"
     if was_read(seen.quorum) and node_id in seen.quorum.registrations and seen.quorum.registrations[node_id].fenced:
         now += ", its registration is fenced (where that lasts, restart this broker by hand: docs/reliability.md)"
     elif not was_read(seen.quorum):
         now += f"; the quorum: {seen.quorum.reason}"
-    return Progress(False, f"waiting for broker {node_id} to register {as_what}: {there} of {len(spec.brokers)} seen; {now}")
+    return Progress(
+        False, f"waiting for broker {node_id} to register {as_what}: {there} of {len(spec.brokers)} seen; {now}"
+    )
 
 
 def is_registered(seen: ClusterObservation, node_id: int, mode: BrokerMode) -> bool:
@@ -80,7 +99,9 @@ def is_registered(seen: ClusterObservation, node_id: int, mode: BrokerMode) -> b
     return not found.fenced and found.is_migrating_zk_broker == (mode is BrokerMode.HYBRID)
 
 
-def out_of_sync(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, node_id: int) -> Iterator[str]:
+def out_of_sync(
+    seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, node_id: int
+) -> Iterator[str]:
     topics = seen.topics
     if not was_read(topics):
         yield f"waiting for the partitions' state: {topics.reason}"
@@ -104,7 +125,9 @@ def exited_broker(seen: ClusterObservation, earlier: ClusterObservation | None, 
     return _exited(f"broker {node_id}", lambda o: o.brokers[node_id].running, seen, earlier)
 
 
-def exited_controllers(seen: ClusterObservation, earlier: ClusterObservation | None, only: int | None = None) -> Progress | None:
+def exited_controllers(
+    seen: ClusterObservation, earlier: ClusterObservation | None, only: int | None = None
+) -> Progress | None:
     for node_id in seen.controllers if only is None else (only,):
         lost = _exited(f"controller {node_id}", lambda o, i=node_id: o.controllers[i].running, seen, earlier)  # type: ignore[misc]
         if lost:
@@ -112,12 +135,21 @@ def exited_controllers(seen: ClusterObservation, earlier: ClusterObservation | N
     return None
 
 
-def _exited(who: str, running: Callable[[ClusterObservation], object], seen: ClusterObservation, earlier: ClusterObservation | None) -> Progress | None:
+def _exited(
+    who: str,
+    running: Callable[[ClusterObservation], object],
+    seen: ClusterObservation,
+    earlier: ClusterObservation | None,
+) -> Progress | None:
     """Refused twice in a row: its port was open when it was started, so the process has ended. Once may be a restart by hand."""
     if running(seen) is not False:
         return None
     hopeless = earlier is not None and running(earlier) is False
-    told = f"{who}'s process has ended: its port refuses connections; its log says why" if hopeless else f"waiting for {who}: its port refuses connections"
+    told = (
+        f"{who}'s process has ended: its port refuses connections; its log says why"
+        if hopeless
+        else f"waiting for {who}: its port refuses connections"
+    )
     return Progress(False, told, hopeless=hopeless)
 
 

@@ -16,7 +16,9 @@ NAMED = 5
 """How many topics are named as examples."""
 
 
-def voters_behind(seen: ClusterObservation, earlier: ClusterObservation | None, ids: Iterable[int]) -> Mapping[int, int]:
+def voters_behind(
+    seen: ClusterObservation, earlier: ClusterObservation | None, ids: Iterable[int]
+) -> Mapping[int, int]:
     """The offsets of those voters that are far from the high watermark, and have not even reached what it was at the earlier look."""
     if not was_read(seen.quorum):
         return {}
@@ -44,12 +46,18 @@ def topics_apart(seen: ClusterObservation, earlier: ClusterObservation | None) -
     if not now.only_in_quorum and not now.only_in_zookeeper:
         return ()
     if earlier is None or not was_read(earlier.topics_apart):
-        return Unread(f"the quorum has {now.in_quorum} topics, ZooKeeper {now.in_zookeeper}; a second look tells whether one stays apart")
+        return Unread(
+            f"the quorum has {now.in_quorum} topics, ZooKeeper {now.in_zookeeper}; a second look tells whether one stays apart"
+        )
     lacks = (
         ("ZooKeeper", now.only_in_quorum & earlier.topics_apart.only_in_quorum),
         ("the quorum", now.only_in_zookeeper & earlier.topics_apart.only_in_zookeeper),
     )
-    return tuple(f"{who} lacks {_named(names)} (the quorum has {now.in_quorum} topics, ZooKeeper {now.in_zookeeper})" for who, names in lacks if names)
+    return tuple(
+        f"{who} lacks {_named(names)} (the quorum has {now.in_quorum} topics, ZooKeeper {now.in_zookeeper})"
+        for who, names in lacks
+        if names
+    )
 
 
 def unaware_brokers(topics: TopicsState, earlier: ClusterObservation | None) -> Iterator[str]:
@@ -63,4 +71,6 @@ def unaware_brokers(topics: TopicsState, earlier: ClusterObservation | None) -> 
 
 def _named(names: frozenset[str]) -> str:
     shown = ", ".join(sorted(names)[:NAMED])
-    return f"{len(names)} topics: {shown}" + (", …" if len(names) > NAMED else "") if len(names) > 1 else f"topic {shown}"
+    return (
+        f"{len(names)} topics: {shown}" + (", …" if len(names) > NAMED else "") if len(names) > 1 else f"topic {shown}"
+    )

@@ -121,7 +121,9 @@ class Transitions:
 
     def back_from(self, stage: str) -> tuple[Edge, ...]:
         """The steps that lead from this stage towards the first."""
-        return tuple(each for each in self.edges if each.source == stage and self._place(each.target) < self._place(stage))
+        return tuple(
+            each for each in self.edges if each.source == stage and self._place(each.target) < self._place(stage)
+        )
 
     def way_back(self, stage: str) -> tuple[Edge, ...]:
         """The steps from this stage to the first, and those that finish there without changing the stage; none from a stage outside the way."""
@@ -185,7 +187,9 @@ class Transitions:
         forward = self.is_forward(edge)
         if self.already_past(edge.step, stage.name):
             ahead = self.forward_from(stage.name) if forward else self.back_from(stage.name)
-            return "this step's work is already done" + (f"; continue with {' or '.join(each.step for each in ahead)}" if ahead else "")
+            return "this step's work is already done" + (
+                f"; continue with {' or '.join(each.step for each in ahead)}" if ahead else ""
+            )
         if not forward:
             return f"from {stage.name} the way back begins with {', '.join(each.step for each in self.back_from(stage.name)) or f'nothing: {self.at_rest}'}"
         before = [each.step for each in self.edges if each.target == edge.source and each.source != each.target]

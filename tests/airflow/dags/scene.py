@@ -45,19 +45,32 @@ def observation() -> ClusterObservation:
         observed_at=datetime.now(UTC),
         took_seconds=0.1,
         zookeeper=ZookeeperState("id", {}, ControllerZnode(1, -1), 1, None, (), False, False),
-        controllers={101: ControllerState(101, running, ControllerMode.MIGRATION if running else Unread("it does not run"), metrics)},
+        controllers={
+            101: ControllerState(
+                101, running, ControllerMode.MIGRATION if running else Unread("it does not run"), metrics
+            )
+        },
         quorum=Unread("no controller runs"),
         brokers={1: BrokerState(1, True, BrokerMode(scene.get("brokers", "zookeeper")), Unread("not asked for"))},
         topics=Unread("not asked for"),
     )
 
 
-def examine(spec: object, gate: object, tell: object, gone: object = ()) -> tuple[ClusterObservation, tuple[CheckResult, ...], RollbackPlan]:
+def examine(
+    spec: object, gate: object, tell: object, gone: object = ()
+) -> tuple[ClusterObservation, tuple[CheckResult, ...], RollbackPlan]:
     """In place of the deep look at a real cluster."""
     scene = json.loads(Path(os.environ["KRB_TEST_SCENE"]).read_text())
     objection = scene.get("objection")
     verdict = Verdict.FAIL if objection else Verdict.PASS
-    check = CheckResult("KRB-TEST-001", "the scene is in order", Severity.BLOCKING, verdict, objection or "it is", "put the scene in order")
+    check = CheckResult(
+        "KRB-TEST-001",
+        "the scene is in order",
+        Severity.BLOCKING,
+        verdict,
+        objection or "it is",
+        "put the scene in order",
+    )
     seen = observation()
     return seen, (check,), rollback_plan(detect_phase(seen).phase)
 

@@ -6,5 +6,7 @@ from airflow.sdk import DAG, Param
 from kraft_runbook_airflow.operators import ClaimOperator
 from kraft_runbook_airflow.soak import SoakOperator
 
-with DAG("soaking", schedule=None, params={"dry_run": Param(False, type="boolean"), "soak_minutes": Param(60, type="number")}):
+with DAG(
+    "soaking", schedule=None, params={"dry_run": Param(False, type="boolean"), "soak_minutes": Param(60, type="number")}
+):
     ClaimOperator(task_id="claim", cluster="soaking") >> SoakOperator(task_id="soak", cluster="soaking")

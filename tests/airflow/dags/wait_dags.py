@@ -13,5 +13,9 @@ from kraft_runbook_airflow.sensors import ClusterSensor
 cluster = load_cluster("anyone", directory=clusters_directory(), environment=os.environ)
 with DAG("wait", schedule=None, params={"dry_run": Param(False, type="boolean")}):
     ClaimOperator(task_id="claim", cluster=cluster.name) >> ClusterSensor(
-        task_id="quorum_ready", cluster=cluster.name, condition=conditions.QUORUM_READY, deadline=60, first=(conditions.QUORUM_LED, 3)
+        task_id="quorum_ready",
+        cluster=cluster.name,
+        condition=conditions.QUORUM_READY,
+        deadline=60,
+        first=(conditions.QUORUM_LED, 3),
     )

@@ -94,7 +94,10 @@ def run_ansible(
     """
     hide = _hider(secret_values)
     with private_directory(directory) as private, _in_memory(secret_text) as channel:
-        given = {name: {**variables, **({"secrets_channel": channel} if channel else {})} for name, variables in inventory.items()}
+        given = {
+            name: {**variables, **({"secrets_channel": channel} if channel else {})}
+            for name, variables in inventory.items()
+        }
         (private / "hosts.yml").write_text(_inventory_text(given, groups or {}, private))
         fold = _Fold(labels, tell, hide, on_failure)
         status = _run(playbook, private, check=check, timeout=timeout, fold=fold)
@@ -121,7 +124,12 @@ def _run(playbook: Path, private: Path, *, check: bool, timeout: float, fold: _F
         inventory=str(private / "hosts.yml"),
         envvars=settings,
         cmdline="--diff --check" if check else "--diff",
-        settings={"pexpect_timeout": 1, "job_timeout": int(timeout), "suppress_ansible_output": True, "suppress_output_file": True},
+        settings={
+            "pexpect_timeout": 1,
+            "job_timeout": int(timeout),
+            "suppress_ansible_output": True,
+            "suppress_output_file": True,
+        },
         quiet=True,
         event_handler=on_event,
         cancel_callback=canceled.is_set,
@@ -146,7 +154,10 @@ def _run(playbook: Path, private: Path, *, check: bool, timeout: float, fold: _F
         canceled.set()
         thread.join()
     if broken:
-        raise RunbookError(f"ansible-runner broke off: {broken[0]}", way_out="run this step again; it goes on from what it finds on the host") from broken[0]
+        raise RunbookError(
+            f"ansible-runner broke off: {broken[0]}",
+            way_out="run this step again; it goes on from what it finds on the host",
+        ) from broken[0]
     return str(runner.status)
 
 
@@ -198,7 +209,9 @@ def _literal(value: Any) -> Any:
     return value
 
 
-def _inventory_text(inventory: Mapping[str, Mapping[str, Any]], groups: Mapping[str, Sequence[str]], private: Path) -> str:
+def _inventory_text(
+    inventory: Mapping[str, Mapping[str, Any]], groups: Mapping[str, Sequence[str]], private: Path
+) -> str:
     hosts = {}
     for name, variables in inventory.items():
         local = {"ansible_remote_tmp": str(private / "tmp")} if variables.get("ansible_connection") == "local" else {}
@@ -290,7 +303,13 @@ def _hider(values: Sequence[str]) -> Callable[[str], str]:
 class _Fold:
     """Folds ansible's events into one report a host, telling a person what goes on."""
 
-    def __init__(self, labels: Mapping[str, str], tell: Tell, hide: Callable[[str], str], on_failure: Callable[[str, str], None] | None = None) -> None:
+    def __init__(
+        self,
+        labels: Mapping[str, str],
+        tell: Tell,
+        hide: Callable[[str], str],
+        on_failure: Callable[[str, str], None] | None = None,
+    ) -> None:
         self._on_failure = on_failure
         self._labels = labels
         self._tell = tell
@@ -316,30 +335,54 @@ class _Fold:
             self._printed.append(str(event["stdout"]))
 
     def _host_event(self, kind: str, data: Mapping[str, Any]) -> None:
-        host, task, result = str(data["host"]), str(data.get("task") or ""), cast(Mapping[str, Any], data.get("res") or {})
+        host, task, result = (
+            str(data["host"]),
+            str(data.get("task") or ""),
+            cast(Mapping[str, Any], data.get("res") or {}),
+        )
         report = self._hosts.get(host, HostReport())
         if result.get("said"):
             self._say(host, str(result["said"]))
         if kind == "runner_on_ok":
             diffs = result.get("diff") or []
-            found = [(str(d["after_header"]), self._hide(d["before"]), self._hide(d["after"])) for d in ([diffs] if isinstance(diffs, dict) else diffs) if d]
+            found = [
+                (str(d["after_header"]), self._hide(d["before"]), self._hide(d["after"]))
+                for d in ([diffs] if isinstance(diffs, dict) else diffs)
+                if d
+            ]
             self._hosts[host] = HostReport(
                 changed=(*report.changed, task) if result.get("changed") else report.changed,
                 diffs=(*report.diffs, *found),
                 ok=report.ok + 1,
                 facts={**report.facts, **cast(Mapping[str, Any], result.get("host_state") or {})},
                 failure=report.failure,
-                clock=(float(result["clock"]), _seconds(data["start"]), _seconds(data["end"])) if "clock" in result else report.clock,
+                clock=(float(result["clock"]), _seconds(data["start"]), _seconds(data["end"]))
+                if "clock" in result
+                else report.clock,
                 restarted=report.restarted or result.get("restarted") is True,
             )
             return
-        said = [result.get("msg") or result.get("censored") or "no reason given", str(result.get("module_stderr") or "").strip()]
+        said = [
+            result.get("msg") or result.get("censored") or "no reason given",
+            str(result.get("module_stderr") or "").strip(),
+        ]
         message = self._hide("\n".join(str(each) for each in said if each))
         way_out = self._hide(str(result["way_out"])) if result.get("way_out") else None
         if kind == "runner_on_unreachable":
             message = f"the host can't be reached: {message}"
-            way_out = way_out or "check 'reach' in the cluster file: user, port, private_key_file; the host's key must be in known_hosts (docs/hosts.md)"
-        self._hosts[host] = HostReport(report.changed, report.diffs, report.ok, report.facts, (task, message, way_out), report.clock, report.restarted)
+            way_out = (
+                way_out
+                or "check 'reach' in the cluster file: user, port, private_key_file; the host's key must be in known_hosts (docs/hosts.md)"
+            )
+        self._hosts[host] = HostReport(
+            report.changed,
+            report.diffs,
+            report.ok,
+            report.facts,
+            (task, message, way_out),
+            report.clock,
+            report.restarted,
+        )
         if self._on_failure is not None:
             self._on_failure(host, message)
 

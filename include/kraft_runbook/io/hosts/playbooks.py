@@ -58,7 +58,9 @@ class ConfigDiff:
 
     def render(self) -> str:
         """The change as a unified diff."""
-        lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), f"{self.path} (now)", f"{self.path} (then)", lineterm="")
+        lines = difflib.unified_diff(
+            self.before.splitlines(), self.after.splitlines(), f"{self.path} (now)", f"{self.path} (then)", lineterm=""
+        )
         return "\n".join(lines)
 
 
@@ -129,7 +131,11 @@ def restart_broker(
     ``way_back``: a controller that does not run and has lost its file or its data is let be, as at the fence: it can't start, so it can't lead.
     ``gone``: controllers whose hosts are gone for good, on the operator's word, so that nothing can be proven of them.
     """
-    given = {"properties": broker_properties(spec, spec.broker(node_id), mode), "mode": mode.value, **_unread_secrets(mode)}
+    given = {
+        "properties": broker_properties(spec, spec.broker(node_id), mode),
+        "mode": mode.value,
+        **_unread_secrets(mode),
+    }
     unguarded = mode is BrokerMode.ZOOKEEPER or (finalized and mode is BrokerMode.KRAFT)
     return run_playbook(
         spec,
@@ -146,18 +152,37 @@ def restart_broker(
 
 
 def finalize_controller(
-    spec: ClusterSpec, node_id: int, *, secrets: Secrets, check: bool = False, on_event: Tell | None = None, state_dir: Path | None = None
+    spec: ClusterSpec,
+    node_id: int,
+    *,
+    secrets: Secrets,
+    check: bool = False,
+    on_event: Tell | None = None,
+    state_dir: Path | None = None,
 ) -> PlaybookResult:
     """Take a controller out of migration mode: render it without the flag, ZooKeeper and the copy's tuning, restart it where needed, wait for its port."""
     given = _controller_files(spec, node_id, ControllerMode.KRAFT)
-    return run_playbook(spec, "finalize_controller", node_id=node_id, variables=given, secrets=secrets, check=check, on_event=on_event, state_dir=state_dir)
+    return run_playbook(
+        spec,
+        "finalize_controller",
+        node_id=node_id,
+        variables=given,
+        secrets=secrets,
+        check=check,
+        on_event=on_event,
+        state_dir=state_dir,
+    )
 
 
 def _controller_files(spec: ClusterSpec, node_id: int, mode: ControllerMode, size: Size = SMALL) -> dict[str, Any]:
     """What a controller's files are to hold: its configuration, and its loggers where the cluster file names their file."""
     controller = spec.controller(node_id)
     log4j = {"log4j_properties": controller_log4j(spec, mode, size)} if controller.log4j_file else {}
-    return {"properties": controller_properties(spec, controller, mode, also=size.properties), **log4j, **_unread_secrets(mode)}
+    return {
+        "properties": controller_properties(spec, controller, mode, also=size.properties),
+        **log4j,
+        **_unread_secrets(mode),
+    }
 
 
 def _unread_secrets(mode: BrokerMode | ControllerMode) -> dict[str, Any]:
@@ -165,7 +190,9 @@ def _unread_secrets(mode: BrokerMode | ControllerMode) -> dict[str, Any]:
     return {"unread_secrets": list(ZOOKEEPER_KEYS)} if mode in (BrokerMode.KRAFT, ControllerMode.KRAFT) else {}
 
 
-def forget_zookeeper_secrets(spec: ClusterSpec, *, check: bool = False, on_event: Tell | None = None, state_dir: Path | None = None) -> tuple[str, ...]:
+def forget_zookeeper_secrets(
+    spec: ClusterSpec, *, check: bool = False, on_event: Tell | None = None, state_dir: Path | None = None
+) -> tuple[str, ...]:
     """Take ZooKeeper's secrets out of every host's secrets file, once the migration is final. Restarts nothing, and needs no secret itself.
 
     Returns the nodes whose host held some, by label. Raises StepFailed, naming each host where it failed.
@@ -185,7 +212,11 @@ def forget_zookeeper_secrets(spec: ClusterSpec, *, check: bool = False, on_event
         labels={host_name(node): _label(node) for node in nodes},
         directory=state_dir,
     )
-    failed = [f"{_label(node)} ({node.host}): {failure[1]}" for node in nodes if (failure := report.hosts[host_name(node)].failure)]
+    failed = [
+        f"{_label(node)} ({node.host}): {failure[1]}"
+        for node in nodes
+        if (failure := report.hosts[host_name(node)].failure)
+    ]
     if failed or report.status != "successful":
         said = "; ".join(failed) or report.output
         raise StepFailed(f"ZooKeeper's secrets could not be taken off every host: {said}", way_out=AGAIN)
@@ -195,7 +226,11 @@ def forget_zookeeper_secrets(spec: ClusterSpec, *, check: bool = False, on_event
 def _texts(node: Broker | Controller, spec: ClusterSpec, variables: Mapping[str, Any]) -> dict[str, str]:
     """The whole text of each file that the variables' properties are for."""
     files = (("properties", "config_text"), ("log4j_properties", "log4j_text"))
-    return {text: render_properties(variables[given], header=_header(node, spec)) for given, text in files if given in variables}
+    return {
+        text: render_properties(variables[given], header=_header(node, spec))
+        for given, text in files
+        if given in variables
+    }
 
 
 def _header(node: Broker | Controller, spec: ClusterSpec) -> str:
@@ -230,7 +265,15 @@ def run_playbook(
     guarded = guarded_controllers(spec, guard, but=node_id, secrets=secrets, check=check, gone=gone)
     report = run_ansible(
         playbook_directory() / f"{playbook}.yml",
-        {**guarded, host_name(node): {**node_variables(spec, node), **variables, **_texts(node, spec, variables), "must_be_proven": list(guarded)}},
+        {
+            **guarded,
+            host_name(node): {
+                **node_variables(spec, node),
+                **variables,
+                **_texts(node, spec, variables),
+                "must_be_proven": list(guarded),
+            },
+        },
         check=check,
         timeout=spec.service_manager.stop_timeout + spec.deadlines.registration + _MARGIN,
         secret_text=render_secrets(values) if values else None,
@@ -244,22 +287,31 @@ def run_playbook(
     host = report.hosts[host_name(node)]
     _raise_unless_successful(playbook, node, report, host)
     diffs = tuple(ConfigDiff(*each) for each in host.diffs)
-    return PlaybookResult(playbook, node_id, host.changed, diffs, host.ok, host.facts, began, datetime.now(UTC), host.restarted)
+    return PlaybookResult(
+        playbook, node_id, host.changed, diffs, host.ok, host.facts, began, datetime.now(UTC), host.restarted
+    )
 
 
-def gather_host_facts(spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, state_dir: Path | None = None) -> dict[int, HostState]:
+def gather_host_facts(
+    spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, state_dir: Path | None = None
+) -> dict[int, HostState]:
     """What the hosts of these nodes (default: all) have, read in one run. Changes nothing.
 
     A host or a part that can't be read is Unread with its reason, never an exception. ``clock_skew_seconds`` is how far the
     host's clock lies outside the time that reading it took here: 0.0 when no skew can be proven (a run takes about a second).
     """
-    nodes = [_node(spec, each) for each in (node_ids if node_ids is not None else (*spec.broker_ids, *spec.controller_ids))]
+    nodes = [
+        _node(spec, each) for each in (node_ids if node_ids is not None else (*spec.broker_ids, *spec.controller_ids))
+    ]
     if not nodes:
         return {}
     machines = {f"host-of-{host_name(together[0])}": together for together in _by_machine(spec, nodes)}
     report = run_ansible(
         playbook_directory() / "gather_host_facts.yml",
-        {name: {**node_variables(spec, together[0]), "nodes": [_read_there(spec, each) for each in together]} for name, together in machines.items()},
+        {
+            name: {**node_variables(spec, together[0]), "nodes": [_read_there(spec, each) for each in together]}
+            for name, together in machines.items()
+        },
         check=False,
         timeout=_FACTS_SECONDS,
         secret_text=None,
@@ -268,13 +320,21 @@ def gather_host_facts(spec: ClusterSpec, node_ids: Sequence[int] | None = None, 
         labels={name: ", ".join(_label(each) for each in together) for name, together in machines.items()},
         directory=state_dir,
     )
-    return {each.id: _host_state(each.id, report.hosts[name], report) for name, together in machines.items() for each in together}
+    return {
+        each.id: _host_state(each.id, report.hosts[name], report)
+        for name, together in machines.items()
+        for each in together
+    }
 
 
 def _read_there(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
     """What ``kafka_host_facts`` is given of one of a machine's nodes."""
     own = node_variables(spec, node)
-    return {"name": own["service"], "host": own["node_host"], **{key: own[key] for key in ("node_id", "ports", "log_dirs", "config_file", "must_reach")}}
+    return {
+        "name": own["service"],
+        "host": own["node_host"],
+        **{key: own[key] for key in ("node_id", "ports", "log_dirs", "config_file", "must_reach")},
+    }
 
 
 def _by_machine(spec: ClusterSpec, nodes: Iterable[N]) -> list[list[N]]:
@@ -294,7 +354,13 @@ def playbook_directory() -> Path:
 
 
 def guarded_controllers(
-    spec: ClusterSpec, guard: Guard, *, but: int | None, secrets: Secrets | None, check: bool, gone: Collection[int] = ()
+    spec: ClusterSpec,
+    guard: Guard,
+    *,
+    but: int | None,
+    secrets: Secrets | None,
+    check: bool,
+    gone: Collection[int] = (),
 ) -> dict[str, dict[str, Any]]:
     """The hosts, by name, and their variables, that a playbook's import of ``prove_migration_mode.yml`` looks at: the group ``guarded``.
 
@@ -305,7 +371,13 @@ def guarded_controllers(
         return {}
     others = [each for each in spec.controllers if each.id != but and each.id not in gone]
     with ThreadPoolExecutor(max_workers=max(1, len(others)), thread_name_prefix="guard") as pool:
-        shown = dict(zip([each.id for each in others], pool.map(lambda each: _shown_mode(spec, each, secrets), others), strict=True))
+        shown = dict(
+            zip(
+                [each.id for each in others],
+                pool.map(lambda each: _shown_mode(spec, each, secrets), others),
+                strict=True,
+            )
+        )
     # A dry run shows the whole way, also before any controller is provisioned.
     provisioning = check or guard is Guard.PROVISIONING
     return {
@@ -327,7 +399,10 @@ def _shown_mode(spec: ClusterSpec, controller: Controller, secrets: Secrets | No
     if secrets is None:
         return {"shown": "", "not_shown": "it was not asked"}
     try:
-        return {"shown": controller_mode(spec, controller, secrets=secrets, timeout=_MODE_SECONDS).value, "not_shown": ""}
+        return {
+            "shown": controller_mode(spec, controller, secrets=secrets, timeout=_MODE_SECONDS).value,
+            "not_shown": "",
+        }
     except RunbookError as error:
         return {"shown": "", "not_shown": error.problem}
 
@@ -336,7 +411,10 @@ def _raise_unless_proven(where: str, guarded: Mapping[str, Mapping[str, Any]], r
     found = [(name, host.failure) for name, host in report.hosts.items() if name in guarded and host.failure]
     if found:
         who = {name: [each["controller"] for each in guarded[name]["controllers"]] for name, _ in found}
-        said = "; ".join(message if any(each in message for each in who[name]) else f"{', '.join(who[name])}: {message}" for name, (_, message, _) in found)
+        said = "; ".join(
+            message if any(each in message for each in who[name]) else f"{', '.join(who[name])}: {message}"
+            for name, (_, message, _) in found
+        )
         ways = dict.fromkeys(way_out or AGAIN for _, (_, _, way_out) in found)
         raise Refused(f"{where} was refused before anything was touched: {said}", way_out="; ".join(ways))
 
@@ -360,7 +438,11 @@ def host_name(node: Broker | Controller) -> str:
 def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
     """What every playbook is given of a node: how it is reached, its service, its files, its address."""
     if isinstance(node, Broker):
-        place, log_dirs, ports = node.waited_for(node.listener(spec.client_listener)), node.log_dirs, [each.port for each in node.listeners]
+        place, log_dirs, ports = (
+            node.waited_for(node.listener(spec.client_listener)),
+            node.log_dirs,
+            [each.port for each in node.listeners],
+        )
         must_reach: list[str] = []
         log4j_file = None
     else:
@@ -382,7 +464,11 @@ def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, An
         "start_timeout": spec.deadlines.registration,
         "config_file": node.config_file,
         **({"log4j_file": log4j_file} if log4j_file else {}),
-        "files_read_at_start": [node.config_file, *([spec.secrets_file] if spec.secrets and spec.secrets_file else []), *([log4j_file] if log4j_file else [])],
+        "files_read_at_start": [
+            node.config_file,
+            *([spec.secrets_file] if spec.secrets and spec.secrets_file else []),
+            *([log4j_file] if log4j_file else []),
+        ],
         "file_header": _header(node, spec),
         "secrets_file": spec.secrets_file or "",
         "log_dirs": list(log_dirs),
@@ -428,7 +514,9 @@ def _raise_unless_successful(playbook: str, node: Broker | Controller, report: R
             way_out=f"look at {node.service} on the host; the step can be run again at any time and goes on from what it finds",
         )
     if report.status == "canceled":
-        raise StepFailed(f"{where} was canceled", way_out="run this step again; it goes on from what it finds on the host")
+        raise StepFailed(
+            f"{where} was canceled", way_out="run this step again; it goes on from what it finds on the host"
+        )
     if host.failure:
         task, message, way_out = host.failure
         raise StepFailed(f"{where}: '{task}' failed: {message}", way_out=way_out or AGAIN)
@@ -438,10 +526,16 @@ def _raise_unless_successful(playbook: str, node: Broker | Controller, report: R
 def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
     facts = host.facts.get(str(node_id))
     if host.failure or not facts:
-        reason = host.failure[1] if host.failure else f"ansible ended as {report.status}: {report.output.rpartition(chr(10))[2] or 'it printed nothing'}"
+        reason = (
+            host.failure[1]
+            if host.failure
+            else f"ansible ended as {report.status}: {report.output.rpartition(chr(10))[2] or 'it printed nothing'}"
+        )
         parts = {each.name: Unread(reason) for each in fields(HostState) if each.name != "node_id"}
         return HostState(node_id=node_id, **parts)
-    found: dict[str, Any] = {name: Unread(part["unread"]) if "unread" in part else part["value"] for name, part in facts.items()}
+    found: dict[str, Any] = {
+        name: Unread(part["unread"]) if "unread" in part else part["value"] for name, part in facts.items()
+    }
     lists = ("unreachable_addresses", "controller_threads", "listener_threads", "secrets_keys")
     for name, kind in (("ports_in_use", frozenset), *((each, tuple) for each in lists)):
         if not isinstance(found[name], Unread) and found[name] is not None:

@@ -24,11 +24,15 @@ def named_controller(connection: KafkaConnection) -> int:
     return int(connection.send(MetadataRequest(version=8, topics=[])).controller_id)
 
 
-def ask_until(spec: ClusterSpec, broker: Broker, question: Question, *, secrets: Secrets, deadline: float, apart: float = POLL) -> str | None:
+def ask_until(
+    spec: ClusterSpec, broker: Broker, question: Question, *, secrets: Secrets, deadline: float, apart: float = POLL
+) -> str | None:
     """None once the answer was right; else, after ``deadline`` (of ``time.monotonic``), what was wrong last. It is asked once at least, ``apart`` seconds apart."""
     while True:
         try:
-            with KafkaConnection(spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets) as connection:
+            with KafkaConnection(
+                spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets
+            ) as connection:
                 while problem := question(connection):
                     if time.monotonic() > deadline:
                         return problem

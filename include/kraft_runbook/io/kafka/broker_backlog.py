@@ -34,7 +34,9 @@ def taken_in(told: LeaderEpochs, answer: LeaderEpochs) -> bool:
     return True
 
 
-def await_taken_in(spec: ClusterSpec, told: Callable[[], LeaderEpochs], *, secrets: Secrets, within: float, prompt: float) -> tuple[int, ...]:
+def await_taken_in(
+    spec: ClusterSpec, told: Callable[[], LeaderEpochs], *, secrets: Secrets, within: float, prompt: float
+) -> tuple[int, ...]:
     """Wait until every broker knows what ``told`` says within ``prompt`` seconds of its being asked. The ids of those that did not in ``within`` seconds.
 
     ``told`` is asked again as long as they take longer: on a busy cluster there is always something that they do not know yet.
@@ -45,7 +47,10 @@ def await_taken_in(spec: ClusterSpec, told: Callable[[], LeaderEpochs], *, secre
             since, now = time.monotonic(), told()
             if not now:
                 return ()
-            answers = pool.map(partial(ask_until, spec, question=partial(_lacks, now), secrets=secrets, deadline=deadline), spec.brokers)
+            answers = pool.map(
+                partial(ask_until, spec, question=partial(_lacks, now), secrets=secrets, deadline=deadline),
+                spec.brokers,
+            )
             behind = tuple(broker.id for broker, lack in zip(spec.brokers, answers, strict=True) if lack is not None)
             if behind or time.monotonic() - since < prompt:
                 return behind
@@ -58,4 +63,8 @@ def _lacks(told: LeaderEpochs, connection: KafkaConnection) -> str | None:
 def _known(connection: KafkaConnection, names: list[str]) -> LeaderEpochs:
     topic = MetadataRequest.MetadataRequestTopic
     asked = MetadataRequest(version=8, topics=[topic(name=name) for name in names], allow_auto_topic_creation=False)
-    return {t.name: {p.partition_index: p.leader_epoch for p in t.partitions} for t in connection.send(asked).topics if t.error_code == 0}
+    return {
+        t.name: {p.partition_index: p.leader_epoch for p in t.partitions}
+        for t in connection.send(asked).topics
+        if t.error_code == 0
+    }

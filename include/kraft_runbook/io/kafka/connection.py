@@ -41,7 +41,9 @@ class FetchSnapshotResponse(ApiMessage, load_json="kraft_runbook.io.kafka.schema
 class KafkaConnection:
     """A context manager. ``who`` names the node in errors ("controller 101 at 10.0.0.1:9093"); ``timeout``: seconds a request, connecting included."""
 
-    def __init__(self, address: str, who: str, security: ClientSecurity, *, secrets: Secrets, timeout: float = 5.0) -> None:
+    def __init__(
+        self, address: str, who: str, security: ClientSecurity, *, secrets: Secrets, timeout: float = 5.0
+    ) -> None:
         self.address = address
         self.who = f"{who} at {address}"
         self._timeout = timeout
@@ -60,7 +62,9 @@ class KafkaConnection:
     def __enter__(self) -> KafkaConnection:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._manager.close()
         self._net.close()
 
@@ -69,7 +73,9 @@ class KafkaConnection:
         seconds, began = timeout or self._timeout, time.monotonic()
         try:
             # No refresh of metadata on errors: a controller has none to give, and the library would try for ever.
-            connection = self._manager.get_connection(NODE, timeout_ms=int(seconds * 1000), refresh_metadata_on_err=False)
+            connection = self._manager.get_connection(
+                NODE, timeout_ms=int(seconds * 1000), refresh_metadata_on_err=False
+            )
         except kafka_errors.KafkaError as error:
             late = time.monotonic() - began >= 0.9 * seconds
             raise (self.timed_out if late else self.unreachable)(_reason(error)) from None
@@ -102,7 +108,11 @@ def _reason(error: BaseException) -> str:
 def _security(security: ClientSecurity, secrets: Secrets) -> dict[str, Any]:
     options: dict[str, Any] = {"security_protocol": security.protocol.value}
     if security.protocol.is_tls:
-        options |= {"ssl_cafile": security.ca_file, "ssl_certfile": security.certificate_file, "ssl_keyfile": security.key_file}
+        options |= {
+            "ssl_cafile": security.ca_file,
+            "ssl_certfile": security.certificate_file,
+            "ssl_keyfile": security.key_file,
+        }
         if security.key_password:
             options["ssl_password"] = secrets(security.key_password)
     if security.sasl_mechanism and security.password:

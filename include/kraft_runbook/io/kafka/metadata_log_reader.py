@@ -53,7 +53,9 @@ class MetadataLogReader:
     ``leader_id`` and ``leader_epoch`` are those of DescribeQuorum. Raises Unreachable, naming the controller, when it answers no more or leads no more.
     """
 
-    def __init__(self, spec: ClusterSpec, leader_id: int, leader_epoch: int, *, secrets: Secrets, timeout: float = 10.0) -> None:
+    def __init__(
+        self, spec: ClusterSpec, leader_id: int, leader_epoch: int, *, secrets: Secrets, timeout: float = 10.0
+    ) -> None:
         if leader_id not in spec.controller_ids:
             raise Unreachable(
                 f"the quorum's leader is controller {leader_id}, which the cluster file does not declare",
@@ -68,13 +70,21 @@ class MetadataLogReader:
 
     def _connect(self) -> KafkaConnection:
         controller = self._spec.controller(self._leader_id)
-        return KafkaConnection(controller.address, f"controller {controller.id}", self._spec.controller_security, secrets=self._secrets, timeout=self._timeout)
+        return KafkaConnection(
+            controller.address,
+            f"controller {controller.id}",
+            self._spec.controller_security,
+            secrets=self._secrets,
+            timeout=self._timeout,
+        )
 
     def __enter__(self) -> MetadataLogReader:
         self._connection.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._connection.__exit__(kind, error, trace)
 
     def chunks(self, *, end: int, start: Position | None = None, reach: int | None = None) -> Iterator[Chunk]:
@@ -91,7 +101,11 @@ class MetadataLogReader:
             partition = self._following(self.position)
             if _not_there(partition):
                 raise _truncated(self.position.offset, partition.log_start_offset)
-            chunk = Chunk(bytes(partition.records or b""), since=self.position.offset, up_to=min(end, partition.high_watermark - 1))
+            chunk = Chunk(
+                bytes(partition.records or b""),
+                since=self.position.offset,
+                up_to=min(end, partition.high_watermark - 1),
+            )
             yield chunk
             self._advance(chunk)
 
@@ -164,7 +178,9 @@ class MetadataLogReader:
             snapshot_id=topic.PartitionSnapshot.SnapshotId(end_offset=wanted.end_offset, epoch=wanted.epoch),
             position=at,
         )
-        request = FetchSnapshotRequest(version=0, replica_id=-1, max_bytes=SNAPSHOT_BYTES, topics=[topic(name=METADATA_TOPIC, partitions=[asked])])
+        request = FetchSnapshotRequest(
+            version=0, replica_id=-1, max_bytes=SNAPSHOT_BYTES, topics=[topic(name=METADATA_TOPIC, partitions=[asked])]
+        )
         answer = self._connection.send(request)
         if answer.error_code or answer.topics[0].partitions[0].error_code:
             raise _truncated(wanted.end_offset - 1, wanted.end_offset)
@@ -181,7 +197,9 @@ class MetadataLogReader:
                 return self._fetch(position)
             except _Stale:
                 if time.monotonic() > deadline:
-                    raise self._connection.unreachable("it does not lead the quorum any more, and no other leader was found in time") from None
+                    raise self._connection.unreachable(
+                        "it does not lead the quorum any more, and no other leader was found in time"
+                    ) from None
                 time.sleep(0.1)
 
     def _fetch(self, position: Position) -> Any:
@@ -204,14 +222,18 @@ class MetadataLogReader:
         )
         answer = self._connection.send(request)
         if answer.error_code or not answer.responses:
-            raise self._connection.unreachable(f"Fetch of the metadata log failed with error {answer.error_code} (31: it needs ClusterAction on the cluster)")
+            raise self._connection.unreachable(
+                f"Fetch of the metadata log failed with error {answer.error_code} (31: it needs ClusterAction on the cluster)"
+            )
         found = answer.responses[0].partitions[0]
         if found.error_code in (6, 74, 75):
             if found.current_leader is not None:
                 self._follow(found.current_leader.leader_id, found.current_leader.leader_epoch)
             raise _Stale
         if found.error_code:
-            raise self._connection.unreachable(f"Fetch of the metadata log at offset {position.offset} failed with error {found.error_code}")
+            raise self._connection.unreachable(
+                f"Fetch of the metadata log at offset {position.offset} failed with error {found.error_code}"
+            )
         return found
 
     def _follow(self, leader_id: int, leader_epoch: int) -> None:

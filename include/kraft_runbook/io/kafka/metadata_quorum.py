@@ -10,7 +10,14 @@ from types import TracebackType
 from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
-from kraft_runbook.cluster.observation import BrokerMode, BrokerRegistration, ControllerMode, CopySpan, Voter, ZkMigrationState
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    BrokerRegistration,
+    ControllerMode,
+    CopySpan,
+    Voter,
+    ZkMigrationState,
+)
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Unreachable
@@ -102,7 +109,9 @@ class QuorumConnection:
         self.high_watermark()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._connection.__exit__(kind, error, trace)
 
     def high_watermark(self) -> int:
@@ -119,15 +128,24 @@ def _describe(connection: KafkaConnection) -> QuorumDescription | None:
     asked = topic(topic_name=METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])
     answer = connection.send(DescribeQuorumRequest(version=1, topics=[asked]))
     if answer.error_code:
-        raise connection.unreachable(f"DescribeQuorum failed with error {answer.error_code} (31: it needs Describe on the cluster)")
+        raise connection.unreachable(
+            f"DescribeQuorum failed with error {answer.error_code} (31: it needs Describe on the cluster)"
+        )
     partition = answer.topics[0].partitions[0]
     if partition.error_code:
         return None
-    voters = tuple(Voter(v.replica_id, v.log_end_offset, v.last_fetch_timestamp, v.last_caught_up_timestamp) for v in partition.current_voters)
-    return QuorumDescription(partition.leader_id, partition.leader_epoch, partition.high_watermark, tuple(sorted(voters, key=lambda v: v.id)))
+    voters = tuple(
+        Voter(v.replica_id, v.log_end_offset, v.last_fetch_timestamp, v.last_caught_up_timestamp)
+        for v in partition.current_voters
+    )
+    return QuorumDescription(
+        partition.leader_id, partition.leader_epoch, partition.high_watermark, tuple(sorted(voters, key=lambda v: v.id))
+    )
 
 
-def controller_mode(spec: ClusterSpec, controller: Controller, *, secrets: Secrets, timeout: float = 5.0) -> ControllerMode:
+def controller_mode(
+    spec: ClusterSpec, controller: Controller, *, secrets: Secrets, timeout: float = 5.0
+) -> ControllerMode:
     """Whether the migration flag is in force in a running controller: ``zk_migration_ready`` in its ApiVersions (KIP-866).
 
     Raises Unreachable when it does not answer.
@@ -144,11 +162,15 @@ def broker_is_kraft(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, time
 
     Raises Unreachable when it does not answer.
     """
-    with KafkaConnection(spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout) as connection:
+    with KafkaConnection(
+        spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
+    ) as connection:
         answer = connection.send(_api_versions())
         offered = {each.api_key for each in answer.api_keys}
         if answer.error_code or (LEADER_AND_ISR in offered) == (DESCRIBE_QUORUM in offered):
-            raise connection.unreachable(f"its ApiVersions do not tell its mode (error {answer.error_code}, {len(offered)} requests offered)")
+            raise connection.unreachable(
+                f"its ApiVersions do not tell its mode (error {answer.error_code}, {len(offered)} requests offered)"
+            )
         return DESCRIBE_QUORUM in offered
 
 
@@ -157,11 +179,15 @@ def broker_mode(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout:
 
     Raises Unreachable when it does not answer.
     """
-    with KafkaConnection(spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout) as connection:
+    with KafkaConnection(
+        spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
+    ) as connection:
         answer = connection.send(_api_versions())
         offered = {each.api_key for each in answer.api_keys}
         if answer.error_code or (LEADER_AND_ISR in offered) == (DESCRIBE_QUORUM in offered):
-            raise connection.unreachable(f"its ApiVersions do not tell its mode (error {answer.error_code}, {len(offered)} requests offered)")
+            raise connection.unreachable(
+                f"its ApiVersions do not tell its mode (error {answer.error_code}, {len(offered)} requests offered)"
+            )
         if DESCRIBE_QUORUM in offered:
             return BrokerMode.KRAFT
         return BrokerMode.HYBRID if answer.zk_migration_ready else BrokerMode.ZOOKEEPER
@@ -176,7 +202,9 @@ def quorum_cluster_id(spec: ClusterSpec, controller_id: int, *, secrets: Secrets
         return str(answer.cluster_id)
 
 
-def read_cluster_records(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0, since: ClusterRecords | None = None) -> ClusterRecords:
+def read_cluster_records(
+    spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0, since: ClusterRecords | None = None
+) -> ClusterRecords:
     """Broker registrations, ``metadata.version``, the topics' names and the migration state, from the committed log; other records are skipped undecoded.
 
     ``since``: an earlier answer of the same cluster; only what was written after it is read. Raises Unreachable.
@@ -196,12 +224,21 @@ def _read_on(reader: MetadataLogReader, state: BrokersAndFeatures, end: int, sta
         state.apply(chunk)
     version = state.features.get("metadata.version")
     return ClusterRecords(
-        dict(state.registrations), version, state.migration_state, state.copied.span, frozenset(state.topics.values()), state.kraft_only, reader.position, state
+        dict(state.registrations),
+        version,
+        state.migration_state,
+        state.copied.span,
+        frozenset(state.topics.values()),
+        state.kraft_only,
+        reader.position,
+        state,
     )
 
 
 def _controller(spec: ClusterSpec, controller: Controller, secrets: Secrets, timeout: float) -> KafkaConnection:
-    return KafkaConnection(controller.address, f"controller {controller.id}", spec.controller_security, secrets=secrets, timeout=timeout)
+    return KafkaConnection(
+        controller.address, f"controller {controller.id}", spec.controller_security, secrets=secrets, timeout=timeout
+    )
 
 
 def _api_versions() -> ApiVersionsRequest:

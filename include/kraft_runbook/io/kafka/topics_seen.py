@@ -33,7 +33,12 @@ class BrokerView:
 
 
 def topics_seen_by(
-    spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout: float = 4.0, answered: Callable[[int], object] = lambda partitions: None
+    spec: ClusterSpec,
+    broker: Broker,
+    *,
+    secrets: Secrets,
+    timeout: float = 4.0,
+    answered: Callable[[int], object] = lambda partitions: None,
 ) -> BrokerView:
     """The cluster's topics as this broker knows them; one that has just started may know of none. Raises Unreachable.
 
@@ -64,12 +69,20 @@ def client_security(security: ClientSecurity, secrets: Secrets) -> dict[str, str
     """librdkafka's options for a listener's security."""
     options: dict[str, str] = {"security.protocol": security.protocol.value}
     if security.protocol.is_tls:
-        files = {"ssl.ca.location": security.ca_file, "ssl.certificate.location": security.certificate_file, "ssl.key.location": security.key_file}
+        files = {
+            "ssl.ca.location": security.ca_file,
+            "ssl.certificate.location": security.certificate_file,
+            "ssl.key.location": security.key_file,
+        }
         options |= {key: path for key, path in files.items() if path}
         if security.key_password:
             options["ssl.key.password"] = secrets(security.key_password)
     if security.sasl_mechanism and security.username and security.password:
-        options |= {"sasl.mechanism": security.sasl_mechanism.value, "sasl.username": security.username, "sasl.password": secrets(security.password)}
+        options |= {
+            "sasl.mechanism": security.sasl_mechanism.value,
+            "sasl.username": security.username,
+            "sasl.password": secrets(security.password),
+        }
     return options
 
 

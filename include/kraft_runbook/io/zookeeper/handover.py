@@ -42,7 +42,9 @@ class Office:
     @property
     def held_by_kraft(self) -> bool:
         """Whether a KRaft controller holds /controller (KIP-866: ``kraftControllerEpoch``)."""
-        return self.controller is not None and int(json.loads(self.controller.data).get("kraftControllerEpoch", -1)) >= 0
+        return (
+            self.controller is not None and int(json.loads(self.controller.data).get("kraftControllerEpoch", -1)) >= 0
+        )
 
     @property
     def written_to(self) -> MigrationZnode | None:
@@ -103,7 +105,10 @@ def leave_office(reader: ZookeeperReader, office: Office) -> tuple[str, ...]:
         ) from None
     if any(isinstance(answer, NoAuthError) for answer in answers):
         refused = [znode for znode, answer in zip(found, answers, strict=True) if isinstance(answer, NoAuthError)]
-        raise NothingDeleted(f"{_names(refused)} could not be deleted: NoAuth, and so none was; {why_not_deletable(reader)}", way_out=GRANT)
+        raise NothingDeleted(
+            f"{_names(refused)} could not be deleted: NoAuth, and so none was; {why_not_deletable(reader)}",
+            way_out=GRANT,
+        )
     if any(isinstance(answer, Exception) for answer in answers):
         raise NothingDeleted(
             f"{_names(found)} were not deleted: one of them changed after the quorum was fenced",

@@ -163,6 +163,10 @@ class BulkRead:
                 raise EXCEPTIONS[length](self._units.path(self._start + len(data) // self._units.znodes))
             else:
                 raise ValueError(f"a result of type {kind} in a reply of data")
-        if offset != last or not _HEADER.unpack_from(reply, offset)[1] or len(data) != (self.end - self._start) * self._units.znodes:
+        if (
+            offset != last
+            or not _HEADER.unpack_from(reply, offset)[1]
+            or len(data) != (self.end - self._start) * self._units.znodes
+        ):
             raise ValueError("a reply that ends elsewhere than its results do")
         return data, numbers

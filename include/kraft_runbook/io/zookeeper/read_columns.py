@@ -14,7 +14,13 @@ from kraft_runbook.io.zookeeper.multi_read import NoMultiRead, OfStat, get_data_
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.topic_columns import TopicColumns
 from kraft_runbook.metadata.znodes.state_columns import States, states_of
-from kraft_runbook.metadata.znodes.znode_columns import Assignments, TopicZnodes, assignments_of, is_plain_name, together
+from kraft_runbook.metadata.znodes.znode_columns import (
+    Assignments,
+    TopicZnodes,
+    assignments_of,
+    is_plain_name,
+    together,
+)
 
 
 def read_topic_columns(reader: ZookeeperReader, names: Sequence[str]) -> tuple[TopicColumns, tuple[str, ...]]:
@@ -46,7 +52,10 @@ def _assignments(reader: ZookeeperReader, names: Sequence[str]) -> list[Assignme
 def _states(reader: ZookeeperReader, assignments: Sequence[Assignments]) -> list[States]:
     topics = [name for block in assignments for name in block.names]
     counts = [count for block in assignments for count in block.counts]
-    found = [(bulk.start, states_of(bulk.data, bulk.numbers)) for bulk in reader.get_bulk(PartitionStates(topics, counts), number=OfStat.VERSION)]
+    found = [
+        (bulk.start, states_of(bulk.data, bulk.numbers))
+        for bulk in reader.get_bulk(PartitionStates(topics, counts), number=OfStat.VERSION)
+    ]
     return [block for _, block in sorted(found, key=lambda each: each[0])]
 
 
@@ -96,7 +105,12 @@ class PartitionStates:
         topic = bisect_right(self._first, start) - 1
         while start < end:
             first, last = self._first[topic], min(self._first[topic + 1], end)
-            self._add(parts, b"%b/brokers/topics/%b/partitions/" % (chroot, self._topics[topic].encode()), start - first, last - first)
+            self._add(
+                parts,
+                b"%b/brokers/topics/%b/partitions/" % (chroot, self._topics[topic].encode()),
+                start - first,
+                last - first,
+            )
             start, topic = last, topic + 1
         return b"".join(parts)
 

@@ -46,26 +46,50 @@ def read_entities(reader: ZookeeperReader, findings: ZnodeFindings, *, topics: C
     gone = [name for name in entities.get("topics") or () if name not in existing]
     users = [f"/config/users/{name}" for name in entities.get("users") or ()]
     quotas = [*users, *(f"/config/{each}/{name}" for each in ("clients", "ips") for name in entities.get(each) or ())]
-    others = [*(f"/config/topics/{name}" for name in gone), *quotas, *children_of(reader, [f"{user}/clients" for user in users])]
+    others = [
+        *(f"/config/topics/{name}" for name in gone),
+        *quotas,
+        *children_of(reader, [f"{user}/clients" for user in users]),
+    ]
     for path, znode in _read(reader, [*others, *children_of(reader, [TOKENS]), *SINGLE]):
         findings.see(path, znode)
     for root, beginning in NOTIFICATIONS.items():
         for name in reader.children(root) or ():
             if java_long(name[len(beginning) :]) is None:
-                findings.add(ZnodeFault(f"{root}/{name}", Consequence.KRAFT_DIFFERS, "brokers stop at this name, and hear of no change that stands behind it"))
-    brokers = {path.rpartition("/")[2]: config for path, config in _configs(reader, findings, [f"/config/brokers/{b}" for b in entities.get("brokers") or ()])}
+                findings.add(
+                    ZnodeFault(
+                        f"{root}/{name}",
+                        Consequence.KRAFT_DIFFERS,
+                        "brokers stop at this name, and hear of no change that stands behind it",
+                    )
+                )
+    brokers = {
+        path.rpartition("/")[2]: config
+        for path, config in _configs(reader, findings, [f"/config/brokers/{b}" for b in entities.get("brokers") or ()])
+    }
     return Entities(
         acl_count=_acl_count(reader, findings),
         config_entity_types=frozenset(each for each, names in entities.items() if names),
-        encoded_broker_configs=tuple(f"{broker}:{key}" for broker, config in brokers.items() for key, value in config.items() if "encryptedPassword:" in value),
-        min_isr_of_brokers={broker: least for broker, config in brokers.items() if (least := min_isr_in(config)) is not None},
+        encoded_broker_configs=tuple(
+            f"{broker}:{key}"
+            for broker, config in brokers.items()
+            for key, value in config.items()
+            if "encryptedPassword:" in value
+        ),
+        min_isr_of_brokers={
+            broker: least for broker, config in brokers.items() if (least := min_isr_in(config)) is not None
+        },
         live_consumers=_live_consumers(reader),
     )
 
 
 def children_of(reader: ZookeeperReader, parents: Sequence[str]) -> list[str]:
     """The paths of all children of all parents."""
-    return [f"{parent}/{name}" for parent, names in zip(parents, reader.children_many(parents), strict=True) for name in names or ()]
+    return [
+        f"{parent}/{name}"
+        for parent, names in zip(parents, reader.children_many(parents), strict=True)
+        for name in names or ()
+    ]
 
 
 def _read(reader: ZookeeperReader, paths: Sequence[str]) -> list[tuple[str, bytes]]:
@@ -73,16 +97,28 @@ def _read(reader: ZookeeperReader, paths: Sequence[str]) -> list[tuple[str, byte
     return [(path, znode.data) for path, znode in zip(paths, reader.get_many(paths), strict=True) if znode is not None]
 
 
-def _configs(reader: ZookeeperReader, findings: ZnodeFindings, paths: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
+def _configs(
+    reader: ZookeeperReader, findings: ZnodeFindings, paths: Sequence[str]
+) -> list[tuple[str, dict[str, str]]]:
     """The configs of entities that can be read."""
-    return [(path, parse_object(data).get("config", {})) for path, data in _read(reader, paths) if findings.see(path, data) and data]
+    return [
+        (path, parse_object(data).get("config", {}))
+        for path, data in _read(reader, paths)
+        if findings.see(path, data) and data
+    ]
 
 
 def _acl_count(reader: ZookeeperReader, findings: ZnodeFindings) -> int:
     """How many ACL entries there are that can be read."""
-    return sum(len(parse_object(data).get("acls", [])) for path, data in _read(reader, list(acl_paths(reader))) if findings.see(path, data) and data)
+    return sum(
+        len(parse_object(data).get("acls", []))
+        for path, data in _read(reader, list(acl_paths(reader)))
+        if findings.see(path, data) and data
+    )
 
 
 def _live_consumers(reader: ZookeeperReader) -> tuple[str, ...]:
     groups = reader.children("/consumers") or ()
-    return tuple(g for g, ids in zip(groups, reader.children_many([f"/consumers/{g}/ids" for g in groups]), strict=True) if ids)[:SAMPLES]
+    return tuple(
+        g for g, ids in zip(groups, reader.children_many([f"/consumers/{g}/ids" for g in groups]), strict=True) if ids
+    )[:SAMPLES]

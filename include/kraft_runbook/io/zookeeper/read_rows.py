@@ -66,7 +66,9 @@ def read_paths(reader: Reader, paths: Sequence[str], decoding: Decoding) -> Iter
 
 def read_everything_else(reader: Reader, decoding: Decoding) -> Iterator[Row]:
     """The rows of everything that is not of one topic."""
-    yield from read_paths(reader, [*SINGLE_ZNODES, *_children(reader, ["/brokers/ids", "/config/brokers", TOKENS])], decoding)
+    yield from read_paths(
+        reader, [*SINGLE_ZNODES, *_children(reader, ["/brokers/ids", "/config/brokers", TOKENS])], decoding
+    )
     users = _children(reader, ["/config/users"])
     nested = _children(reader, [f"{user}/clients" for user in users])
     yield from read_paths(reader, [*users, *nested, *_children(reader, ["/config/clients", "/config/ips"])], decoding)
@@ -107,7 +109,9 @@ def _paths_of(reader: Reader, keys: Iterable[Key]) -> Iterator[str]:
 
 def _children(reader: Reader, paths: Sequence[str]) -> list[str]:
     """The full paths of these znodes' children."""
-    return [f"{path}/{name}" for path, names in zip(paths, reader.children_many(paths), strict=True) for name in names or ()]
+    return [
+        f"{path}/{name}" for path, names in zip(paths, reader.children_many(paths), strict=True) for name in names or ()
+    ]
 
 
 def acl_paths(reader: Reader) -> Iterator[str]:

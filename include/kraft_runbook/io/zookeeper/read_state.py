@@ -9,30 +9,50 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kraft_runbook.cluster.addresses import split_address
-from kraft_runbook.cluster.observation import BrokerZnode, ControllerZnode, MigrationZnode, Unread, ZookeeperState, ZookeeperTree
+from kraft_runbook.cluster.observation import (
+    BrokerZnode,
+    ControllerZnode,
+    MigrationZnode,
+    Unread,
+    ZookeeperState,
+    ZookeeperTree,
+)
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_controller, parse_migration
 
-SINGLE = ("/cluster/id", "/controller", "/controller_epoch", "/migration", "/admin/reassign_partitions", "/admin/preferred_replica_election")
+SINGLE = (
+    "/cluster/id",
+    "/controller",
+    "/controller_epoch",
+    "/migration",
+    "/admin/reassign_partitions",
+    "/admin/preferred_replica_election",
+)
 
 
 DeepRead = Callable[[ZookeeperReader], ZookeeperTree]
 
 
-def read_zookeeper(zookeeper: ZooKeeper, *, secrets: Secrets, deep: DeepRead | None, timeout: float) -> tuple[ZookeeperState, frozenset[str]]:
+def read_zookeeper(
+    zookeeper: ZooKeeper, *, secrets: Secrets, deep: DeepRead | None, timeout: float
+) -> tuple[ZookeeperState, frozenset[str]]:
     """The znodes that tell where the cluster stands, and the topics' names; ``deep`` adds the tree. Raises RunbookError, naming the servers or the znode."""
     with ZookeeperReader(zookeeper, secrets=secrets, timeout=timeout) as reader:
         cluster_id, controller, epoch, migration, reassignment, election = reader.get_many(SINGLE)
-        broker_ids, deletions, topics = reader.children_many(["/brokers/ids", "/admin/delete_topics", "/brokers/topics"])
+        broker_ids, deletions, topics = reader.children_many(
+            ["/brokers/ids", "/admin/delete_topics", "/brokers/topics"]
+        )
         if broker_ids is None:
             raise RunbookError(
                 f"ZooKeeper at {zookeeper.connect} holds no Kafka cluster: there is no {zookeeper.chroot}/brokers/ids",
                 way_out="check 'zookeeper.servers' and 'zookeeper.chroot' in the cluster file",
             )
-        brokers = [_broker(znode) for znode in reader.get_many([f"/brokers/ids/{i}" for i in broker_ids]) if znode is not None]
+        brokers = [
+            _broker(znode) for znode in reader.get_many([f"/brokers/ids/{i}" for i in broker_ids]) if znode is not None
+        ]
         state = ZookeeperState(
             cluster_id=_cluster_id(cluster_id) if cluster_id else None,
             brokers={b.broker_id: b for b in brokers},
@@ -75,7 +95,10 @@ def _integer(znode: Znode) -> int:
 
 
 def _garbled(znode: Znode) -> RunbookError:
-    return RunbookError(f"the znode {znode.path} does not hold what Kafka writes there", way_out=f"look at it with zookeeper-shell: get {znode.path}")
+    return RunbookError(
+        f"the znode {znode.path} does not hold what Kafka writes there",
+        way_out=f"look at it with zookeeper-shell: get {znode.path}",
+    )
 
 
 def _cluster_id(znode: Znode) -> str:

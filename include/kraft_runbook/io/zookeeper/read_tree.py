@@ -99,8 +99,13 @@ def _see_columns(seen: _Topics, columns: TopicColumns) -> None:
     seen.assigned.update(np.unique(held.replicas.values).tolist())
     for at in np.unique(held.topic[(held.adding.lengths > 0) | (held.removing.lengths > 0)]).tolist():
         seen.reassigning.add(columns.names[at])
-    replicas, in_sync = (np.repeat(np.arange(len(held)), each.lengths) << 32 | each.values for each in (held.replicas, held.isr))
-    for tally, places in ((seen.under_replicated, np.unique(replicas[~np.isin(replicas, in_sync)] >> 32)), (seen.offline, np.flatnonzero(held.leader < 0))):
+    replicas, in_sync = (
+        np.repeat(np.arange(len(held)), each.lengths) << 32 | each.values for each in (held.replicas, held.isr)
+    )
+    for tally, places in (
+        (seen.under_replicated, np.unique(replicas[~np.isin(replicas, in_sync)] >> 32)),
+        (seen.offline, np.flatnonzero(held.leader < 0)),
+    ):
         for at in places.tolist():
             tally.add(f"{columns.names[held.topic[at]]}-{held.partition[at]}")
     for name, topic_id in zip(columns.names, columns.ids, strict=True):
@@ -122,7 +127,9 @@ def _see_one_by_one(seen: _Topics, reader: ZookeeperReader, names: Sequence[str]
     """Topics in which something is unusual."""
     configs = _objects(seen, reader, [f"/config/topics/{name}" for name in names])
     expected: list[tuple[str, str, tuple[int, ...]]] = []
-    for name, topic, config in zip(names, _objects(seen, reader, [f"/brokers/topics/{name}" for name in names]), configs, strict=True):
+    for name, topic, config in zip(
+        names, _objects(seen, reader, [f"/brokers/topics/{name}" for name in names]), configs, strict=True
+    ):
         if topic is None:
             continue
         if not topic.get("topic_id"):
@@ -132,10 +139,18 @@ def _see_one_by_one(seen: _Topics, reader: ZookeeperReader, names: Sequence[str]
         if any(topic.get("adding_replicas", {}).values()) or any(topic.get("removing_replicas", {}).values()):
             seen.reassigning.add(name)
         partitions: dict[str, list[int]] = topic.get("partitions", {})
-        expected += [(name, number, tuple(replicas)) for number, replicas in sorted(partitions.items(), key=lambda item: int(item[0]))]
+        expected += [
+            (name, number, tuple(replicas))
+            for number, replicas in sorted(partitions.items(), key=lambda item: int(item[0]))
+        ]
         seen.min_isr.see(name, (config or {}).get("config", {}), map(len, partitions.values()))
     seen.partitions += len(expected)
-    states = _objects(seen, reader, [f"/brokers/topics/{name}/partitions/{number}/state" for name, number, _ in expected], missing=seen.without_state)
+    states = _objects(
+        seen,
+        reader,
+        [f"/brokers/topics/{name}/partitions/{number}/state" for name, number, _ in expected],
+        missing=seen.without_state,
+    )
     for (name, number, replicas), state in zip(expected, states, strict=True):
         seen.assigned.update(replicas)
         if state is None:
@@ -151,7 +166,9 @@ def _slices(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
         yield items[start : start + size]
 
 
-def _objects(seen: _Topics, reader: ZookeeperReader, paths: Sequence[str], *, missing: Tally | None = None) -> list[dict[str, Any] | None]:
+def _objects(
+    seen: _Topics, reader: ZookeeperReader, paths: Sequence[str], *, missing: Tally | None = None
+) -> list[dict[str, Any] | None]:
     """The JSON object of each znode; None where there is none, where it is empty, or where it is not what Kafka writes there (which is noted)."""
     found: list[dict[str, Any] | None] = []
     for path, znode in zip(paths, reader.get_many(paths), strict=True):

@@ -36,7 +36,17 @@ from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.multi_read import GET_CHILDREN, GET_DATA, MAX_REQUEST_BYTES, Bulk, BulkRead, MultiRead, NoMultiRead, OfStat, Units
+from kraft_runbook.io.zookeeper.multi_read import (
+    GET_CHILDREN,
+    GET_DATA,
+    MAX_REQUEST_BYTES,
+    Bulk,
+    BulkRead,
+    MultiRead,
+    NoMultiRead,
+    OfStat,
+    Units,
+)
 from kraft_runbook.io.zookeeper.servers import leads, spread_over
 
 T = TypeVar("T")
@@ -78,7 +88,15 @@ class ZookeeperReader:
     with other numbers read from other servers, the leader last; None: a random one.
     """
 
-    def __init__(self, zookeeper: ZooKeeper, *, secrets: Secrets, timeout: float = 10.0, rate: float | None = None, spread: int | None = None) -> None:
+    def __init__(
+        self,
+        zookeeper: ZooKeeper,
+        *,
+        secrets: Secrets,
+        timeout: float = 10.0,
+        rate: float | None = None,
+        spread: int | None = None,
+    ) -> None:
         if rate is not None and not rate > 0:
             raise ValueError(f"a rate of {rate} znodes a second reads nothing")
         self._zookeeper = zookeeper
@@ -135,7 +153,9 @@ class ZookeeperReader:
         except ZookeeperError as error:
             raise self._refused(error) from None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._close()
 
     def _close(self) -> None:
@@ -210,10 +230,14 @@ class ZookeeperReader:
 
     def create(self, path: str, data: bytes) -> bool:
         """Make a persistent znode; False where there is one. Only its creator may change it where this session has an identity."""
-        security = self._zookeeper.security  # TLS alone names nobody: "creator" would be no one, and ZooKeeper refuses such an ACL
+        security = (
+            self._zookeeper.security
+        )  # TLS alone names nobody: "creator" would be no one, and ZooKeeper refuses such an ACL
         protected = security.certificate_file or security.protocol.is_sasl
         acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if protected else OPEN_ACL_UNSAFE
-        return self._write(path, NodeExistsError, lambda: self._client.create_async(self._with_chroot(path), data, acl=acl))
+        return self._write(
+            path, NodeExistsError, lambda: self._client.create_async(self._with_chroot(path), data, acl=acl)
+        )
 
     def replace(self, znode: Znode, data: bytes) -> bool:
         """Give a znode other data; False where it is no longer the one that was read."""
@@ -267,7 +291,9 @@ class ZookeeperReader:
 
     # -- batches --------------------------------------------------------------------------------------------------------
 
-    def _read(self, operation: int, paths: Sequence[str], build: Callable[[str, Any], T], single: Callable[[str], Any]) -> list[T | None]:
+    def _read(
+        self, operation: int, paths: Sequence[str], build: Callable[[str, Any], T], single: Callable[[str], Any]
+    ) -> list[T | None]:
         if self._multi_read:
             try:
                 return self._read_batches(operation, paths, build)
@@ -290,7 +316,9 @@ class ZookeeperReader:
 
         most = max(1, MAX_BULK_ZNODES // units.znodes)
         try:
-            for start, _, (data, numbers) in self._batches(len(units), request, units.path, most=most, znodes=units.znodes):
+            for start, _, (data, numbers) in self._batches(
+                len(units), request, units.path, most=most, znodes=units.znodes
+            ):
                 yield Bulk(start, data, numbers)
         except UnimplementedError:
             self._without_multi_read()
@@ -315,7 +343,13 @@ class ZookeeperReader:
         return found
 
     def _batches(
-        self, count: int, make: Callable[[int, int], tuple[int, MultiRead | BulkRead]], path: Callable[[int], str], *, most: int, znodes: int = 1
+        self,
+        count: int,
+        make: Callable[[int, int], tuple[int, MultiRead | BulkRead]],
+        path: Callable[[int], str],
+        *,
+        most: int,
+        znodes: int = 1,
     ) -> Iterator[tuple[int, int, Any]]:
         """The results of items 0 to ``count``, as (start, end, results): requests of as many items as fit, at most ``most``, a few in flight.
 
@@ -375,7 +409,9 @@ class ZookeeperReader:
             time.sleep(self._next_request - now)
         self._next_request = max(self._next_request, now) + znodes / self._rate
 
-    def _read_single(self, paths: Sequence[str], build: Callable[[str, Any], T], single: Callable[[str], Any]) -> list[T | None]:
+    def _read_single(
+        self, paths: Sequence[str], build: Callable[[str, Any], T], single: Callable[[str], Any]
+    ) -> list[T | None]:
         """One request a znode, pipelined: for servers without multiRead."""
         found: list[T | None] = []
         most = MAX_PATHS if self._rate is None else max(1, min(MAX_PATHS, int(self._rate / 10)))
@@ -442,10 +478,19 @@ def _security(zookeeper: ZooKeeper, secrets: Secrets) -> dict[str, Any]:
     security = zookeeper.security
     options: dict[str, Any] = {}
     if security.protocol.is_tls:
-        options |= {"use_ssl": True, "ca": security.ca_file, "certfile": security.certificate_file, "keyfile": security.key_file}
+        options |= {
+            "use_ssl": True,
+            "ca": security.ca_file,
+            "certfile": security.certificate_file,
+            "keyfile": security.key_file,
+        }
         if security.key_password:
             options["keyfile_password"] = secrets(security.key_password)
     if security.protocol.is_sasl and security.password:
         # ZooKeeper's password login is DIGEST-MD5 whatever mechanism Kafka's own listeners use.
-        options["sasl_options"] = {"mechanism": "DIGEST-MD5", "username": security.username, "password": secrets(security.password)}
+        options["sasl_options"] = {
+            "mechanism": "DIGEST-MD5",
+            "username": security.username,
+            "password": secrets(security.password),
+        }
     return options

@@ -46,7 +46,9 @@ class BulkReplay:
         for kind in np.unique(key[of_topics]).tolist():
             of_it = key == kind
             if kind >> 16 == RecordType.CONFIG:
-                of_topic = records.data[records.start] == TOPIC_RESOURCE  # resource_type, an int8, is the record's first field
+                of_topic = (
+                    records.data[records.start] == TOPIC_RESOURCE
+                )  # resource_type, an int8, is the record's first field
                 others |= of_it & ~of_topic
                 of_it &= of_topic
                 if not of_it.any():
@@ -72,7 +74,11 @@ class BulkReplay:
         """The topics, and the transaction that is still open: with all its records, since they take effect later, or never."""
         if self._begun is None:
             return ThawingTopics(self._topics.freeze(self._dropped)), self.transactions
-        held = [record for first, records in self._open for record in records.take(_behind(records, self._begun - first)).records()]
+        held = [
+            record
+            for first, records in self._open
+            for record in records.take(_behind(records, self._begun - first)).records()
+        ]
         topics = self._topics.freeze([*self._dropped, (self._begun, self._order)])
         return ThawingTopics(topics), Transactions(self.transactions.open_since, held)
 

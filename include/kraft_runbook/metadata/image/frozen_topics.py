@@ -66,7 +66,10 @@ class _Part:
             Uuids.joined([each.topic for each in parts]),
             {name: np.concatenate([none, *(each.numbers[name] for each in parts)]) for name in numbers},
             {
-                name: (np.concatenate([none.astype(bool), *(p.lists[name][0] for p in parts)]), Lists.joined([p.lists[name][1] for p in parts]))
+                name: (
+                    np.concatenate([none.astype(bool), *(p.lists[name][0] for p in parts)]),
+                    Lists.joined([p.lists[name][1] for p in parts]),
+                )
                 for name in LISTS
             },
         )
@@ -100,18 +103,28 @@ class TopicRecords:
         values = decode_columns(records)
         match int(records.api_key[0]):
             case RecordType.TOPIC:
-                named = zip(order.tolist(), records.offset.tolist(), _texts(values["name"], records), _uuids(values["topic_id"]), strict=True)
+                named = zip(
+                    order.tolist(),
+                    records.offset.tolist(),
+                    _texts(values["name"], records),
+                    _uuids(values["topic_id"]),
+                    strict=True,
+                )
                 self.made += [(at, offset, name or "", topic_id) for at, offset, name, topic_id in named]
             case RecordType.REMOVE_TOPIC:
                 self.removed += zip(order.tolist(), _uuids(values["topic_id"]), strict=True)
             case RecordType.CONFIG:
                 topics, names, settings = (_texts(values[name], records) for name in ("resource_name", "name", "value"))
-                self.configs += zip(order.tolist(), [t or "" for t in topics], [n or "" for n in names], settings, strict=True)
+                self.configs += zip(
+                    order.tolist(), [t or "" for t in topics], [n or "" for n in names], settings, strict=True
+                )
             case RecordType.PARTITION:
                 part = _Part.of(order, records, values)
                 for name, (given, _) in part.lists.items():
                     if not given.all():
-                        raise Garbled(f"the PartitionRecord at offset {records.offset[~given][0]} has no {name}", way_out=_COMPARE)
+                        raise Garbled(
+                            f"the PartitionRecord at offset {records.offset[~given][0]} has no {name}", way_out=_COMPARE
+                        )
                 self._partitions.append(part)
             case RecordType.PARTITION_CHANGE:
                 self._changes.append(_Part.of(order, records, values))
@@ -152,7 +165,9 @@ class FrozenTopics:
         none: Mapping[str, str] = {}
         held = [self.configs.get(topic, none) for topic in self.names]
         topic = np.repeat(np.arange(len(held), dtype=np.int32), [len(each) for each in held])
-        configs = ConfigColumns(topic, list(chain.from_iterable(held)), list(chain.from_iterable(each.values() for each in held)))
+        configs = ConfigColumns(
+            topic, list(chain.from_iterable(held)), list(chain.from_iterable(each.values() for each in held))
+        )
         return TopicColumns(self.names, _kafka_uuids(self.ids), self.partitions, configs)
 
     def without_topic(self) -> Iterator[str]:
@@ -204,10 +219,18 @@ class _Topics:
         high, low = part.topic.high, part.topic.low
         if not len(high):
             return np.empty(0, np.int64)
-        first = np.flatnonzero(np.concatenate(([True], (high[1:] != high[:-1]) | (low[1:] != low[:-1]))))  # records of one topic stand together
+        first = np.flatnonzero(
+            np.concatenate(([True], (high[1:] != high[:-1]) | (low[1:] != low[:-1])))
+        )  # records of one topic stand together
         last = np.concatenate((first[1:], [len(high)])) - 1
         found = np.empty(len(first), np.int64)
-        runs = zip(high[first].tolist(), low[first].tolist(), part.order[first].tolist(), part.order[last].tolist(), strict=True)
+        runs = zip(
+            high[first].tolist(),
+            low[first].tolist(),
+            part.order[first].tolist(),
+            part.order[last].tolist(),
+            strict=True,
+        )
         for at, (top, bottom, begins, ends) in enumerate(runs):
             topic_id = top << 64 | bottom
             if topic_id not in self.place or begins < self.made[topic_id] or ends > self.gone.get(topic_id, ends):
@@ -261,13 +284,19 @@ def _add_up(topics: _Topics, made: _Part, changes: _Part) -> PartitionColumns:
 def _merge(made: _Part, key: Places, changes: _Part, changed: Places) -> PartitionColumns:
     """Kafka 3.9, ``PartitionRegistration.merge``: what a change does not name stays; a named leader, even the same, raises the leader epoch, any change the partition's."""
     at = np.searchsorted(key, changed)
-    missing = (at >= len(key)) | (key[np.minimum(at, max(0, len(key) - 1))] != changed) if len(key) else np.ones(len(changed), bool)
+    missing = (
+        (at >= len(key)) | (key[np.minimum(at, max(0, len(key) - 1))] != changed)
+        if len(key)
+        else np.ones(len(changed), bool)
+    )
     if missing.any():
         raise _never_made(int(changes.offset[missing][0]))
     later = changes.order > made.order[at]  # a partition that was made anew forgot the changes before
     changes, at = changes.take(later), at[later]
 
-    leader, epoch, recovery, changed_so_often = (made.numbers[name].copy() for name in ("leader", "leader_epoch", "leader_recovery_state", "partition_epoch"))
+    leader, epoch, recovery, changed_so_often = (
+        made.numbers[name].copy() for name in ("leader", "leader_epoch", "leader_recovery_state", "partition_epoch")
+    )
     np.add.at(changed_so_often, at, 1)
     named = changes.numbers["leader"] != UNCHANGED_LEADER
     leader[at[named]] = changes.numbers["leader"][named]  # the last of several assignments stays
@@ -324,7 +353,9 @@ def _texts(column: Column, records: RecordIndex) -> list[str | None]:
     try:
         return column.texts()
     except UnicodeDecodeError:
-        raise Garbled(f"a text in the records from offset {records.offset[0]} on is not UTF-8", way_out=_COMPARE) from None
+        raise Garbled(
+            f"a text in the records from offset {records.offset[0]} on is not UTF-8", way_out=_COMPARE
+        ) from None
 
 
 def _uuids(column: Column) -> list[int]:

@@ -177,7 +177,9 @@ class MetadataImage:
             config[values["name"]] = values["value"]
 
     def _quota(self, values: Mapping[str, Any], touched: Touched) -> None:
-        entity: Entity = tuple(sorted(((e["entity_type"], e["entity_name"]) for e in values["entity"]), key=lambda part: part[0]))
+        entity: Entity = tuple(
+            sorted(((e["entity_type"], e["entity_name"]) for e in values["entity"]), key=lambda part: part[0])
+        )
         touched.of(self, Kind.CLIENT_QUOTA, [[list(part) for part in entity], values["key"]])
         if values["remove"]:
             self.quotas.pop((entity, values["key"]), None)
@@ -203,7 +205,11 @@ class MetadataImage:
 
     def _add_thawed(self, found: ThawedTopic) -> None:
         if found.topic_id is not None:
-            self.topic_ids[found.name], self.topic_names[found.topic_id], self.partitions[found.name] = found.topic_id, found.name, dict(found.partitions)
+            self.topic_ids[found.name], self.topic_names[found.topic_id], self.partitions[found.name] = (
+                found.topic_id,
+                found.name,
+                dict(found.partitions),
+            )
         if found.configs:
             self.configs[TOPIC_RESOURCE, found.name] = dict(found.configs)
 
@@ -295,7 +301,13 @@ class MetadataImage:
 
     def _scram_row(self, user: str, mechanism: str, values: Mapping[str, Any]) -> Row:
         return canonical_rows.scram_credential(
-            user, mechanism, values["salt"], values["stored_key"], values["server_key"], values["iterations"], self.fingerprints
+            user,
+            mechanism,
+            values["salt"],
+            values["stored_key"],
+            values["server_key"],
+            values["iterations"],
+            self.fingerprints,
         )
 
     def _token_row(self, token: Mapping[str, Any]) -> Row:

@@ -148,7 +148,10 @@ class LogReplay:
                 name = canonical_rows.parse_key(key)[0]
                 latest[name] = max(latest.get(name, -1), versions[-1][0])
         newest = heapq.nlargest(limit, latest, key=latest.__getitem__)
-        return {name: {number: state.leader_epoch for number, state in self.image.partitions.get(name, {}).items()} for name in newest}
+        return {
+            name: {number: state.leader_epoch for number, state in self.image.partitions.get(name, {}).items()}
+            for name in newest
+        }
 
     def latest_of(self, keys: Set[Key]) -> Iterator[Version]:
         """What these keys say at the end of what was replayed; a key without a row says None."""
@@ -202,7 +205,11 @@ class LogReplay:
             for row in image.rows_of_topic(name):
                 if (row.kind, row.key) not in self._history.values:
                     yield Version(row.kind, row.key, row.value, self.start, last=True)
-        touched = {key for key in self._history.values if key[0].is_of_a_topic and canonical_rows.parse_key(key[1])[0] in wanted}
+        touched = {
+            key
+            for key in self._history.values
+            if key[0].is_of_a_topic and canonical_rows.parse_key(key[1])[0] in wanted
+        }
         yield from self.versions_of(touched, since)
 
     def _touched_versions(self, key: Key, since: int) -> Iterator[Version]:

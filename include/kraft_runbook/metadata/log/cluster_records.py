@@ -74,7 +74,13 @@ class BrokersAndFeatures:
     def apply(self, chunk: Chunk) -> None:
         """Read a chunk. A snapshot is a whole state: it replaces this one."""
         if chunk.snapshot is not None and chunk.begins:
-            self.registrations, self.features, self.migration_state, self.topics, self._transactions = {}, {}, None, {}, Transactions()
+            self.registrations, self.features, self.migration_state, self.topics, self._transactions = (
+                {},
+                {},
+                None,
+                {},
+                Transactions(),
+            )
             self.configs = set()
         for _, record in self._transactions.effective(self._wanted(chunk)):
             self._apply(record)
@@ -105,7 +111,9 @@ class BrokersAndFeatures:
             apply_to_registrations(self.registrations, record.api_key, values)
 
 
-def apply_to_registrations(registrations: dict[int, BrokerRegistration], api_key: int, values: Mapping[str, Any]) -> int:
+def apply_to_registrations(
+    registrations: dict[int, BrokerRegistration], api_key: int, values: Mapping[str, Any]
+) -> int:
     """Apply a record about a broker (Kafka 3.9, ``ClusterDelta``), and answer which broker it was."""
     if api_key == RecordType.REGISTER_BROKER:
         broker_id = int(values["broker_id"])
@@ -116,7 +124,9 @@ def apply_to_registrations(registrations: dict[int, BrokerRegistration], api_key
             fenced=values["fenced"],
             in_controlled_shutdown=values["in_controlled_shutdown"],
             rack=values["rack"],
-            endpoints=tuple(sorted(f"{each['name']}://{address(each['host'], each['port'])}" for each in values["end_points"])),
+            endpoints=tuple(
+                sorted(f"{each['name']}://{address(each['host'], each['port'])}" for each in values["end_points"])
+            ),
             incarnation_id=str(values["incarnation_id"]),
         )
         return broker_id

@@ -40,7 +40,10 @@ class CopyWatch:
             self._began = (record.offset, appended_at(chunk, record.offset)) if is_copy else None
         elif record.api_key == RecordType.END_TRANSACTION and self._began is not None:
             offset, began = self._began
-            self.span, self._began = CopySpan(began, appended_at(chunk, record.offset), record.offset - offset - 1), None
+            self.span, self._began = (
+                CopySpan(began, appended_at(chunk, record.offset), record.offset - offset - 1),
+                None,
+            )
         elif record.api_key == RecordType.ABORT_TRANSACTION:
             self._began = None
 

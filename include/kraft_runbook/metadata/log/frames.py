@@ -89,7 +89,16 @@ def batches(data: memoryview) -> Iterator[BatchHeader]:
             raise _garbled(f"the batch at offset {base} has magic {magic} and length {length}")
         if end > len(data):
             return
-        yield BatchHeader(base, base + last_delta, epoch, bool(attributes & CONTROL), count, at + _BATCH.size, end, attributes & COMPRESSION)
+        yield BatchHeader(
+            base,
+            base + last_delta,
+            epoch,
+            bool(attributes & CONTROL),
+            count,
+            at + _BATCH.size,
+            end,
+            attributes & COMPRESSION,
+        )
         at = end
 
 

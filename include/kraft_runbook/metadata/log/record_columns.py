@@ -17,7 +17,13 @@ from kraft_runbook.metadata.log.record_index import Bytes, Places, RecordIndex, 
 from kraft_runbook.metadata.log.record_schemas import SCHEMAS, Field, RecordType, decode
 from kraft_runbook.metadata.topic_columns import Lists, offsets_of, within_each
 
-TYPES = (RecordType.TOPIC, RecordType.PARTITION, RecordType.PARTITION_CHANGE, RecordType.CONFIG, RecordType.REMOVE_TOPIC)
+TYPES = (
+    RecordType.TOPIC,
+    RecordType.PARTITION,
+    RecordType.PARTITION_CHANGE,
+    RecordType.CONFIG,
+    RecordType.REMOVE_TOPIC,
+)
 
 _NUMBERS = {"int8": ">i1", "int16": ">i2", "uint16": ">u2", "int32": ">i4", "int64": ">i8"}
 _SIZES = {"int32": 4, "uuid": 16}
@@ -40,14 +46,21 @@ class Spans:
 
     def texts(self) -> list[str | None]:
         """As texts. Raises UnicodeDecodeError."""
-        letters = str(self.data.data, "latin-1")  # one a byte: what is cut out of it is the text itself where that is ASCII
+        letters = str(
+            self.data.data, "latin-1"
+        )  # one a byte: what is cut out of it is the text itself where that is ASCII
         places = zip(self.start.tolist(), (self.start + self.length).tolist(), strict=True)
-        return [None if e < s else t if (t := letters[s:e]).isascii() else t.encode("latin-1").decode() for s, e in places]
+        return [
+            None if e < s else t if (t := letters[s:e]).isascii() else t.encode("latin-1").decode() for s, e in places
+        ]
 
     def ids(self) -> Lists:
         """As lists of int32; null as an empty one."""
         lengths = np.maximum(self.length, 0)
-        return Lists(offsets_of(lengths), _at(self.data, ">i4", np.repeat(self.start, lengths) + 4 * within_each(lengths)).astype(np.int32))
+        return Lists(
+            offsets_of(lengths),
+            _at(self.data, ">i4", np.repeat(self.start, lengths) + 4 * within_each(lengths)).astype(np.int32),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +76,10 @@ class Uuids:
     @classmethod
     def joined(cls, parts: list[Uuids]) -> Uuids:
         none = np.empty(0, np.uint64)
-        return cls(np.concatenate([none, *(each.high for each in parts)]), np.concatenate([none, *(each.low for each in parts)]))
+        return cls(
+            np.concatenate([none, *(each.high for each in parts)]),
+            np.concatenate([none, *(each.low for each in parts)]),
+        )
 
 
 Column = NDArray[np.int64] | Spans | Uuids
@@ -83,11 +99,16 @@ def decode_columns(records: RecordIndex) -> Mapping[str, Column]:
     if found is None:
         for each in records.records():
             decode(each)
-        raise Garbled(f"records of type {schema.name} could be read one by one, but not as a whole", way_out="run again, and take the report to the project")
+        raise Garbled(
+            f"records of type {schema.name} could be read one by one, but not as a whole",
+            way_out="run again, and take the report to the project",
+        )
     return found
 
 
-def _fields(fields: tuple[Field, ...], version: int, data: Bytes, at: Places, end: Places) -> tuple[dict[str, Column], Places]:
+def _fields(
+    fields: tuple[Field, ...], version: int, data: Bytes, at: Places, end: Places
+) -> tuple[dict[str, Column], Places]:
     values: dict[str, Column] = {}
     tagged: dict[int, Field] = {}
     for field in fields:

@@ -45,7 +45,9 @@ class RecordIndex:
         """The records one by one, for the generic decoder."""
         view = memoryview(self.data.data)
         columns = (self.offset, self.epoch, self.api_key, self.version, self.start, self.end)
-        return [Record(o, e, a, v, view[s:t]) for o, e, a, v, s, t in zip(*(each.tolist() for each in columns), strict=True)]
+        return [
+            Record(o, e, a, v, view[s:t]) for o, e, a, v, s, t in zip(*(each.tolist() for each in columns), strict=True)
+        ]
 
 
 def index_records(chunk: Chunk) -> RecordIndex:
@@ -58,7 +60,10 @@ def index_records(chunk: Chunk) -> RecordIndex:
     if found is None:
         for _ in chunk.records():
             pass
-        raise Garbled("a chunk of the metadata log could be read record by record, but not as a whole", way_out="run again, and take the report to the project")
+        raise Garbled(
+            "a chunk of the metadata log could be read record by record, but not as a whole",
+            way_out="run again, and take the report to the project",
+        )
     return found
 
 
@@ -111,10 +116,24 @@ def _index(whole: bytes, chunk: Chunk) -> RecordIndex | None:
     frame, place = uvarints(data, place)
     api_key, place = uvarints(data, place)
     version, place = uvarints(data, place)
-    if (frame != FRAME_VERSION).any() or (stop > end).any() or (place > stop).any() or (api_key > 0x7FFF).any() or (version > 0x7FFF).any():
+    if (
+        (frame != FRAME_VERSION).any()
+        or (stop > end).any()
+        or (place > stop).any()
+        or (api_key > 0x7FFF).any()
+        or (version > 0x7FFF).any()
+    ):
         return None
     offset = np.repeat(np.array(bases, np.int64), counts) + delta
-    found = RecordIndex(data, offset, np.repeat(np.array(epochs, np.int64), counts), api_key.astype(np.int16), version.astype(np.int16), place, stop)
+    found = RecordIndex(
+        data,
+        offset,
+        np.repeat(np.array(epochs, np.int64), counts),
+        api_key.astype(np.int16),
+        version.astype(np.int16),
+        place,
+        stop,
+    )
     if chunk.snapshot is not None:
         at_once = np.full(len(found), chunk.snapshot.end_offset - 1, np.int64)
         return RecordIndex(data, at_once, found.epoch, found.api_key, found.version, found.start, found.end)

@@ -84,7 +84,9 @@ def schemas_in(files: Iterable[str]) -> dict[int, Schema]:
         told = json.loads(_COMMENT.sub("", text))
         if told["flexibleVersions"] != "0+":
             raise ValueError(f"{told['name']} has versions that are not flexible: {told['flexibleVersions']}")
-        found[int(told["apiKey"])] = Schema(told["name"], int(told["validVersions"].rpartition("-")[2]), _fields_in(told))
+        found[int(told["apiKey"])] = Schema(
+            told["name"], int(told["validVersions"].rpartition("-")[2]), _fields_in(told)
+        )
     return found
 
 
@@ -124,9 +126,13 @@ def _default_of(kind: str, written: Any) -> Any:
     return written if kind == "string" else int(str(written), 0)
 
 
-_DEFAULTS: Mapping[str, Any] = {"bool": False, "bytes": b"", "float64": 0.0, "string": "", "uuid": UUID(int=0)} | dict.fromkeys(
-    ("int8", "int16", "uint16", "int32", "int64"), 0
-)
+_DEFAULTS: Mapping[str, Any] = {
+    "bool": False,
+    "bytes": b"",
+    "float64": 0.0,
+    "string": "",
+    "uuid": UUID(int=0),
+} | dict.fromkeys(("int8", "int16", "uint16", "int32", "int64"), 0)
 
 
 def decode(record: Record) -> dict[str, Any]:
@@ -144,7 +150,8 @@ def decode(record: Record) -> dict[str, Any]:
         values, at = _struct(schema.fields, record.version, record.body, 0)
     except (IndexError, struct.error, UnicodeDecodeError) as error:
         raise Garbled(
-            f"{schema.name} at offset {record.offset} can't be decoded: {error}", way_out="compare it with kafka-dump-log.sh --cluster-metadata-decoder"
+            f"{schema.name} at offset {record.offset} can't be decoded: {error}",
+            way_out="compare it with kafka-dump-log.sh --cluster-metadata-decoder",
         ) from None
     if at != len(record.body):
         raise Garbled(
@@ -241,5 +248,7 @@ _PRIMITIVES: Mapping[str, Callable[[memoryview, int], tuple[Any, int]]] = {
 }
 
 
-SCHEMAS: Mapping[int, Schema] = schemas_in(each.read_text() for each in resources.files(schemas).iterdir() if each.name.endswith("Record.json"))
+SCHEMAS: Mapping[int, Schema] = schemas_in(
+    each.read_text() for each in resources.files(schemas).iterdir() if each.name.endswith("Record.json")
+)
 """Every record type of every Kafka up to ``NEWEST``, by ``apiKey``."""

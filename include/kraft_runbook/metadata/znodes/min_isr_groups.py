@@ -33,7 +33,9 @@ class MinIsrGroups:
         """Topics that were read in bulk."""
         own: dict[int, int | None] = dict.fromkeys(range(len(columns))) | {
             topic: min_isr_in({MIN_ISR: value})
-            for topic, name, value in zip(columns.configs.topic.tolist(), columns.configs.name, columns.configs.value, strict=True)
+            for topic, name, value in zip(
+                columns.configs.topic.tolist(), columns.configs.name, columns.configs.value, strict=True
+            )
             if name == MIN_ISR
         }
         pairs = np.unique(columns.partitions.topic.astype(np.int64) << 32 | columns.partitions.replicas.lengths)
@@ -43,5 +45,6 @@ class MinIsrGroups:
     @property
     def groups(self) -> tuple[MinIsrGroup, ...]:
         return tuple(
-            MinIsrGroup(own, replicas, tally.found) for (own, replicas), tally in sorted(self._topics.items(), key=lambda each: (each[0][1], each[0][0] or 0))
+            MinIsrGroup(own, replicas, tally.found)
+            for (own, replicas), tally in sorted(self._topics.items(), key=lambda each: (each[0][1], each[0][0] or 0))
         )

@@ -36,7 +36,10 @@ def decode_password(encoded: str, secret: str) -> str:
 
 def cipher_of(encoded: str) -> str:
     """The cipher that an encoded config says it was encrypted with; empty where it says none."""
-    return next((part.split(":", 1)[1].strip() for part in encoded.split(",") if part.strip().startswith("cipherAlgorithm:")), "")
+    return next(
+        (part.split(":", 1)[1].strip() for part in encoded.split(",") if part.strip().startswith("cipherAlgorithm:")),
+        "",
+    )
 
 
 def _digest(factory: str) -> str:

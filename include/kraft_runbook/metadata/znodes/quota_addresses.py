@@ -24,7 +24,10 @@ def address_fault(name: str) -> tuple[Consequence, str] | None:
         ipaddress.ip_address(name)
     except ValueError:
         if _HOST_NAME.fullmatch(name):
-            return Consequence.NOTED, "it is a host's name: a broker that can't resolve it when it starts does not come up"
+            return (
+                Consequence.NOTED,
+                "it is a host's name: a broker that can't resolve it when it starts does not come up",
+            )
         return Consequence.BROKER_STAYS_DOWN, "its name is neither an address nor a host's name"
     return None
 

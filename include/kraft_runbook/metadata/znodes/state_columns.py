@@ -84,7 +84,11 @@ def _repeats(lists: Lists) -> NDArray[np.bool_]:
     repeats = np.zeros(len(lists), np.bool_)
     for length in np.unique(lengths):
         those = np.flatnonzero(lengths == length)
-        values = lists.values.reshape(-1, length) if len(those) == len(lists) and length else lists.values[lists.offsets[those][:, None] + np.arange(length)]
+        values = (
+            lists.values.reshape(-1, length)
+            if len(those) == len(lists) and length
+            else lists.values[lists.offsets[those][:, None] + np.arange(length)]
+        )
         if length < 8:
             for one, other in combinations(range(length), 2):
                 repeats[those] |= values[:, one] == values[:, other]

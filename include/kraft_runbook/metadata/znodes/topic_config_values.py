@@ -59,13 +59,21 @@ def _ratio(value: str) -> str | None:
     text = trim(value)
     if not is_java_double(text):
         return "is not a number"
-    number = float.fromhex(text.rstrip("fFdD")) if "x" in text.lower() else float(text.rstrip("fFdD") if text[-1] in "fFdD" else text)
+    number = (
+        float.fromhex(text.rstrip("fFdD"))
+        if "x" in text.lower()
+        else float(text.rstrip("fFdD") if text[-1] in "fFdD" else text)
+    )
     return "is not between 0 and 1" if number < 0 or number > 1 else None  # NaN is neither
 
 
 def _gzip_level(value: str) -> str | None:
     number = java_int(trim(value))
-    return None if number is not None and (number == -1 or 1 <= number <= 9) else "is neither -1 nor a whole number from 1 to 9"
+    return (
+        None
+        if number is not None and (number == -1 or 1 <= number <= 9)
+        else "is neither -1 nor a whole number from 1 to 9"
+    )
 
 
 def _one_of(*values: str) -> Refusal:
@@ -91,7 +99,9 @@ def _throttled_replicas(value: str) -> str | None:
     if text in ("", "*"):
         return None
     pairs = [_THROTTLED.fullmatch(each) for each in text.rstrip(",").split(",")]
-    fine = text.strip(",") and all(pair and java_int(pair[1]) is not None and java_int(pair[2]) is not None for pair in pairs)
+    fine = text.strip(",") and all(
+        pair and java_int(pair[1]) is not None and java_int(pair[2]) is not None for pair in pairs
+    )
     return None if fine else "is not a list of partition:broker pairs without blanks"
 
 
@@ -126,9 +136,29 @@ _RELEASES = [
     "3.8",
     "3.9",
 ]
-_INTERIM = {"0.10.0": 2, "0.10.1": 3, "0.11.0": 3, "2.0": 2, "2.1": 3, "2.2": 2, "2.4": 2, "2.7": 3, "2.8": 2, "3.0": 2, "3.3": 4, "3.5": 3, "3.6": 3, "3.7": 5}
+_INTERIM = {
+    "0.10.0": 2,
+    "0.10.1": 3,
+    "0.11.0": 3,
+    "2.0": 2,
+    "2.1": 3,
+    "2.2": 2,
+    "2.4": 2,
+    "2.7": 3,
+    "2.8": 2,
+    "3.0": 2,
+    "3.3": 4,
+    "3.5": 3,
+    "3.6": 3,
+    "3.7": 5,
+}
 """How many interim versions (``-IV0`` …) a release has; the others have one, and those before 0.10 none."""
-_VERSIONS = {*_RELEASES, "4.0-IV0", "4.0-IV1", *(f"{each}-IV{n}" for each in _RELEASES[4:] for n in range(_INTERIM.get(each, 1)))}
+_VERSIONS = {
+    *_RELEASES,
+    "4.0-IV0",
+    "4.0-IV1",
+    *(f"{each}-IV{n}" for each in _RELEASES[4:] for n in range(_INTERIM.get(each, 1))),
+}
 
 
 def _message_format(value: str) -> str | None:

@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kraft_runbook.metadata.garbage import uncollected
-from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns, ints, offsets_of, within_each
+from kraft_runbook.metadata.topic_columns import (
+    ConfigColumns,
+    Lists,
+    PartitionColumns,
+    TopicColumns,
+    ints,
+    offsets_of,
+    within_each,
+)
 from kraft_runbook.metadata.znodes.state_columns import UNUSUAL, Int32, States
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -197,8 +205,12 @@ def _without(columns: TopicColumns, topics: NDArray[np.int64]) -> TopicColumns:
     return TopicColumns(
         [columns.names[at] for at in kept_topics],
         [columns.ids[at] for at in kept_topics],
-        PartitionColumns(place[partitions.topic], *(getattr(partitions, name) for name in PartitionColumns.__slots__[1:])),
+        PartitionColumns(
+            place[partitions.topic], *(getattr(partitions, name) for name in PartitionColumns.__slots__[1:])
+        ),
         ConfigColumns(
-            place[columns.configs.topic[kept]], [columns.configs.name[at] for at in kept_configs], [columns.configs.value[at] for at in kept_configs]
+            place[columns.configs.topic[kept]],
+            [columns.configs.name[at] for at in kept_configs],
+            [columns.configs.value[at] for at in kept_configs],
         ),
     )

@@ -33,7 +33,13 @@ from kraft_runbook.metadata.znodes.topic_config_values import is_known, refused
 from kraft_runbook.metadata.znodes.znode_rows import DEFAULT_ENTITY, SCRAM_MECHANISMS
 from kraft_runbook.metadata.znodes.znode_values import BadZnode, desanitize, sanitize
 
-COPY, SYNC, START, DIFFERS, NOTED = Consequence.COPY_FAILS, Consequence.SYNC_FAILS, Consequence.BROKER_STAYS_DOWN, Consequence.KRAFT_DIFFERS, Consequence.NOTED
+COPY, SYNC, START, DIFFERS, NOTED = (
+    Consequence.COPY_FAILS,
+    Consequence.SYNC_FAILS,
+    Consequence.BROKER_STAYS_DOWN,
+    Consequence.KRAFT_DIFFERS,
+    Consequence.NOTED,
+)
 _Said = Iterator[tuple[Consequence, str]]
 
 
@@ -86,7 +92,9 @@ def _topic(data: bytes) -> _Said:
     for name, each in lists.items():
         if not isinstance(each, dict):
             yield COPY, f"{name} is not an object"
-        elif isinstance(lists["partitions"], dict) and not all(_are_ids(each[number]) for number in lists["partitions"] if number in each):
+        elif isinstance(lists["partitions"], dict) and not all(
+            _are_ids(each[number]) for number in lists["partitions"] if number in each
+        ):
             yield COPY, f"{name} holds something else than lists of broker ids"
     if isinstance(lists["partitions"], dict) and any(java_int(each) is None for each in lists["partitions"]):
         yield COPY, "a partition's number is none"
@@ -131,10 +139,17 @@ def topic_config_faults(name: str, value: str) -> _Said:
     if problem:
         yield START, f"{name} {problem}"
     elif not is_known(name):
-        yield NOTED, f"{name} is no topic config of Kafka 3.9: once in KRaft mode, no config of this topic can be changed before it is deleted"
+        yield (
+            NOTED,
+            f"{name} is no topic config of Kafka 3.9: once in KRaft mode, no config of this topic can be changed before it is deleted",
+        )
 
 
-_THROTTLE_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second")
+_THROTTLE_RATES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
 
 
 def _broker_config(broker: str, data: bytes) -> _Said:
@@ -154,9 +169,23 @@ def _broker_config(broker: str, data: bytes) -> _Said:
 
 
 _LONG, _DOUBLE, _INT = "whole number of 64 bits", "number", "whole number of 32 bits"
-_CLIENT_QUOTAS = {"producer_byte_rate": _LONG, "consumer_byte_rate": _LONG, "request_percentage": _DOUBLE, "controller_mutation_rate": _DOUBLE}
-_QUOTAS = {"users": _CLIENT_QUOTAS, "clients": _CLIENT_QUOTAS, "users/clients": _CLIENT_QUOTAS, "ips": {"connection_creation_rate": _INT}}
-_PARSES = {_LONG: lambda text: java_long(text) is not None, _INT: lambda text: java_int(text) is not None, _DOUBLE: is_java_double}
+_CLIENT_QUOTAS = {
+    "producer_byte_rate": _LONG,
+    "consumer_byte_rate": _LONG,
+    "request_percentage": _DOUBLE,
+    "controller_mutation_rate": _DOUBLE,
+}
+_QUOTAS = {
+    "users": _CLIENT_QUOTAS,
+    "clients": _CLIENT_QUOTAS,
+    "users/clients": _CLIENT_QUOTAS,
+    "ips": {"connection_creation_rate": _INT},
+}
+_PARSES = {
+    _LONG: lambda text: java_long(text) is not None,
+    _INT: lambda text: java_int(text) is not None,
+    _DOUBLE: is_java_double,
+}
 
 
 def _quotas(kind: str, names: tuple[str, ...], data: bytes) -> _Said:
@@ -195,12 +224,18 @@ def _spellings(kind: str, names: tuple[str, ...]) -> _Said:
         try:
             spelt = sanitize(desanitize(name))
         except BadZnode:
-            yield DIFFERS, "its escapes are not what Kafka writes: after the copy it writes the entity once more, under another name"
+            yield (
+                DIFFERS,
+                "its escapes are not what Kafka writes: after the copy it writes the entity once more, under another name",
+            )
             continue
         if spelt != name:
             yield DIFFERS, f"Kafka spells its name {spelt}: after the copy it writes the entity once more, there"
         if kind == "ips" and is_ipv6(name):
-            yield START, f"it is an IPv6 address: after the copy Kafka writes it as {spelt}, which no broker that starts can resolve"
+            yield (
+                START,
+                f"it is an IPv6 address: after the copy Kafka writes it as {spelt}, which no broker that starts can resolve",
+            )
 
 
 def _scram(kind: str, name: str, mechanism: str, value: str) -> _Said:
@@ -209,13 +244,24 @@ def _scram(kind: str, name: str, mechanism: str, value: str) -> _Said:
     while tokens and not tokens[-1]:  # String.split leaves empty ones at the end out
         tokens.pop()
     fields = dict(token.split("=", 1) for token in tokens if token.find("=") > 0)
-    whole = len(fields) == 4 and all(token.find("=") > 0 for token in tokens) and fields.keys() == {"salt", "stored_key", "server_key", "iterations"}
-    if not whole or java_int(fields["iterations"]) is None or not all(is_java_base64(fields[each]) for each in ("salt", "stored_key", "server_key")):
+    whole = (
+        len(fields) == 4
+        and all(token.find("=") > 0 for token in tokens)
+        and fields.keys() == {"salt", "stored_key", "server_key", "iterations"}
+    )
+    if (
+        not whole
+        or java_int(fields["iterations"]) is None
+        or not all(is_java_base64(fields[each]) for each in ("salt", "stored_key", "server_key"))
+    ):
         yield COPY, f"the {mechanism} credential is malformed"
         if kind == "users" and name != DEFAULT_ENTITY:
             yield START, f"the {mechanism} credential is malformed"
     elif kind != "users" or name == DEFAULT_ENTITY:
-        yield DIFFERS, f"a {mechanism} credential stands here, which brokers ignore; the copy makes it one of the user {name!r}"
+        yield (
+            DIFFERS,
+            f"a {mechanism} credential stands here, which brokers ignore; the copy makes it one of the user {name!r}",
+        )
 
 
 def _config(data: bytes) -> Generator[tuple[Consequence, str], None, dict[str, str]]:
@@ -225,7 +271,10 @@ def _config(data: bytes) -> Generator[tuple[Consequence, str], None, dict[str, s
     parsed = _parsed(data)
     config = parsed.get("config", {}) if isinstance(parsed, dict) else None
     if not isinstance(config, dict):
-        yield DIFFERS, f"{'config is' if isinstance(parsed, dict) else 'it is'} not a JSON object: Kafka takes it as empty"
+        yield (
+            DIFFERS,
+            f"{'config is' if isinstance(parsed, dict) else 'it is'} not a JSON object: Kafka takes it as empty",
+        )
         return {}
     wrong = sorted(name for name, value in config.items() if not isinstance(value, str))
     for name in wrong:
@@ -240,7 +289,11 @@ def passwords_of(path: str, data: bytes) -> dict[str, str]:
         config = parse_json(data)["config"] if data else {}
     except (NotJson, KeyError, TypeError):
         return {}  # faults_of says so
-    return {name: value for name, value in config.items() if isinstance(value, str) and is_password_config(name)} if isinstance(config, dict) else {}
+    return (
+        {name: value for name, value in config.items() if isinstance(value, str) and is_password_config(name)}
+        if isinstance(config, dict)
+        else {}
+    )
 
 
 # -- ACLs, tokens, producer ids, features -------------------------------------------------------------------------------
@@ -271,7 +324,10 @@ def _acls(resource_type: str, name: list[str], data: bytes) -> _Said:
     if not name:
         return
     if resource_type not in _RESOURCE_TYPES:
-        yield (COPY if resource_type == "Any" else DIFFERS), f"{resource_type} is no resource type: Kafka does not see what lies here"
+        yield (
+            (COPY if resource_type == "Any" else DIFFERS),
+            f"{resource_type} is no resource type: Kafka does not see what lies here",
+        )
         return
     if len(name) > 1:
         yield DIFFERS, "it lies too deep: Kafka does not see it"
@@ -302,7 +358,9 @@ def _acl_problems(entries: object) -> Iterator[str]:
         yield "acls is not a list"
         return
     for entry in acls:
-        if not isinstance(entry, dict) or not all(isinstance(entry.get(each), str) for each in ("principal", "host", "operation", "permissionType")):
+        if not isinstance(entry, dict) or not all(
+            isinstance(entry.get(each), str) for each in ("principal", "host", "operation", "permissionType")
+        ):
             yield "an entry lacks a principal, host, operation or permissionType"
         elif ":" not in entry["principal"]:
             yield "an entry's principal is not type:name"
@@ -334,7 +392,10 @@ def _token(data: bytes) -> _Said:
     people = {each: [token.get(each)] for each in ("owner", *(["tokenRequester"] if version >= 3 else []))}
     people["renewers"] = renewers if isinstance(renewers, list) else [None]
     for name, principals in people.items():
-        if not all(isinstance(each, str) and is_url_decodable(each) and re.search(":|%3A", each, re.IGNORECASE) for each in principals):
+        if not all(
+            isinstance(each, str) and is_url_decodable(each) and re.search(":|%3A", each, re.IGNORECASE)
+            for each in principals
+        ):
             yield COPY, f"{name} is not type:name, escaped"
     for name in ("issueTimestamp", "expiryTimestamp", "maxTimestamp"):
         if not is_java_long(token.get(name)):
@@ -353,7 +414,9 @@ def _producer_ids(data: bytes) -> _Said:
         return
     if not is_java_int(block.get("broker")):
         yield COPY, "broker is no id"
-    ends = [java_long(each) if isinstance(each := block.get(name), str) else None for name in ("block_start", "block_end")]
+    ends = [
+        java_long(each) if isinstance(each := block.get(name), str) else None for name in ("block_start", "block_end")
+    ]
     first, last = ends
     if first is None or last is None:
         yield COPY, "block_start or block_end is not a whole number in quotes"
@@ -368,7 +431,11 @@ def _features(data: bytes) -> _Said:
         yield START, _not_an_object(data)
         return
     version, features = parsed.get("version"), parsed.get("features")
-    if not (is_java_int(version) and version in (1, 2)) or parsed.get("status") not in (0, 1) or not isinstance(features, dict):
+    if (
+        not (is_java_int(version) and version in (1, 2))
+        or parsed.get("status") not in (0, 1)
+        or not isinstance(features, dict)
+    ):
         yield START, "version, status or features is not what Kafka writes"
         return
     for name, levels in features.items():

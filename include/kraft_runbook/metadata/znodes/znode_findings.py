@@ -95,7 +95,11 @@ class ZnodeFindings:
         if self._secrets.current is None:
             return Unread(self._secrets.why_not)
         problem = _attempt(lambda: decode_password(encoded, self._secrets.current or ""))
-        if problem and self._secrets.old is not None and _attempt(lambda: decode_password(encoded, self._secrets.old or "")) is None:
+        if (
+            problem
+            and self._secrets.old is not None
+            and _attempt(lambda: decode_password(encoded, self._secrets.old or "")) is None
+        ):
             return "it is encoded with password.encoder.old.secret, which the copy does not try"
         return problem
 

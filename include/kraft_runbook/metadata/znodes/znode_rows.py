@@ -34,7 +34,17 @@ from kraft_runbook.metadata.znodes.znode_values import (
     whole,
 )
 
-__all__ = ["BadZnode", "Decoding", "assigned_partitions", "parse_controller", "parse_migration", "path_of", "quota_entity", "rows_of", "stat_rows"]
+__all__ = [
+    "BadZnode",
+    "Decoding",
+    "assigned_partitions",
+    "parse_controller",
+    "parse_migration",
+    "path_of",
+    "quota_entity",
+    "rows_of",
+    "stat_rows",
+]
 
 DEFAULT_ENTITY = "<default>"
 SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -56,7 +66,9 @@ def rows_of(path: str, data: bytes, decoding: Decoding) -> list[Row]:
     """
     try:
         rows = dict.fromkeys(_route(path, data, decoding))
-        "".join(row.key + row.value for row in rows).encode()  # half a surrogate pair, which JSON can hold, has no bytes
+        "".join(
+            row.key + row.value for row in rows
+        ).encode()  # half a surrogate pair, which JSON can hold, has no bytes
         return [Row(row.kind, row.key, row.value, path) for row in rows]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, binascii.Error) as error:
         reason = str(error) if isinstance(error, BadZnode) else f"not what Kafka writes there ({type(error).__name__})"
@@ -184,7 +196,9 @@ def topic_rows(name: str, data: bytes) -> Iterator[Row]:
     if type(adding) is not dict or type(removing) is not dict:
         raise BadZnode("the replicas being added or removed are no JSON object")
     for partition, replicas in parsed["partitions"].items():
-        yield canonical_rows.assignment(name, whole(partition), _ids(replicas), _ids(adding.get(partition, [])), _ids(removing.get(partition, [])))
+        yield canonical_rows.assignment(
+            name, whole(partition), _ids(replicas), _ids(adding.get(partition, [])), _ids(removing.get(partition, []))
+        )
 
 
 def assigned_partitions(data: bytes) -> tuple[int, ...]:
@@ -199,7 +213,9 @@ def partition_state_rows(topic: str, partition: int, data: bytes) -> Iterator[Ro
     """/brokers/topics/T/partitions/P/state. controller_epoch is ZooKeeper's own and not compared, but Kafka reads none without it."""
     parsed = parse_object(data)
     recovery, _ = json_int(parsed.get("leader_recovery_state", 0)), json_int(parsed["controller_epoch"])
-    yield canonical_rows.partition_state(topic, partition, json_int(parsed["leader"]), json_int(parsed["leader_epoch"]), _ids(parsed["isr"]), recovery)
+    yield canonical_rows.partition_state(
+        topic, partition, json_int(parsed["leader"]), json_int(parsed["leader_epoch"]), _ids(parsed["isr"]), recovery
+    )
 
 
 def _ids(value: object) -> list[int]:
@@ -277,7 +293,9 @@ def _scram_row(user: str, mechanism: str, value: str, fingerprints: Fingerprints
         if len(fields) != 4:
             raise BadZnode("it has four fields")
         salt, stored, server = (_base64(fields[name]) for name in ("salt", "stored_key", "server_key"))
-        return canonical_rows.scram_credential(user, mechanism, salt, stored, server, whole(fields["iterations"]), fingerprints)
+        return canonical_rows.scram_credential(
+            user, mechanism, salt, stored, server, whole(fields["iterations"]), fingerprints
+        )
     except (KeyError, ValueError):
         raise BadZnode(f"the {mechanism} credential is malformed") from None
 
@@ -307,11 +325,21 @@ def acl_rows(pattern: str, resource_type: str, name: str, data: bytes) -> Iterat
         raise BadZnode("ACLs of a version that Kafka does not read")
     for entry in parsed["acls"]:
         operation, permission = _named(_OPERATIONS, entry["operation"]), _named(_PERMISSIONS, entry["permissionType"])
-        yield canonical_rows.acl(_RESOURCE_TYPES[resource_type], pattern, name, _principal(entry["principal"]), json_text(entry["host"]), operation, permission)
+        yield canonical_rows.acl(
+            _RESOURCE_TYPES[resource_type],
+            pattern,
+            name,
+            _principal(entry["principal"]),
+            json_text(entry["host"]),
+            operation,
+            permission,
+        )
 
 
 _RESOURCE_TYPES: Mapping[str, str] = {_camel(name): name for name in RESOURCE_TYPES.values()}
-_OPERATIONS, _PERMISSIONS = ({name.replace("_", ""): name for name in names} for names in (OPERATIONS.values(), PERMISSIONS.values()))
+_OPERATIONS, _PERMISSIONS = (
+    {name.replace("_", ""): name for name in names} for names in (OPERATIONS.values(), PERMISSIONS.values())
+)
 
 
 def _named(names: Mapping[str, str], text: str) -> str:
@@ -354,7 +382,9 @@ def producer_id_rows(data: bytes) -> Iterator[Row]:
     if data:
         block = parse_object(data)
         json_int(block["broker"])  # not compared, but Kafka reads no block without it
-        yield canonical_rows.producer_ids(*(whole(json_text(block[name]), INT64) for name in ("block_start", "block_end")))
+        yield canonical_rows.producer_ids(
+            *(whole(json_text(block[name]), INT64) for name in ("block_start", "block_end"))
+        )
 
 
 # -- the cluster --------------------------------------------------------------------------------------------------------
@@ -369,7 +399,9 @@ def broker_rows(broker_id: str, data: bytes) -> Iterator[Row]:
     """/brokers/ids/<id>."""
     parsed = parse_object(data)
     rack = parsed.get("rack")
-    yield canonical_rows.broker(_number_in_a_path(broker_id), json_texts(parsed["endpoints"]), None if rack is None else json_text(rack))
+    yield canonical_rows.broker(
+        _number_in_a_path(broker_id), json_texts(parsed["endpoints"]), None if rack is None else json_text(rack)
+    )
 
 
 def controller_rows(data: bytes) -> Iterator[Row]:

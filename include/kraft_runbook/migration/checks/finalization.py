@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState, host_part, was_read
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    ControllerMode,
+    Unread,
+    ZkMigrationState,
+    host_part,
+    was_read,
+)
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DURING_MIGRATION, check
 from kraft_runbook.migration.controller_files import lacking_migration_mode, size_in_file
@@ -97,8 +105,16 @@ def no_controller_runs_without_the_flag(seen: ClusterObservation, spec: ClusterS
     The process shows what it was started with (ApiVersions), whatever its file says now. The first controller without the flag that becomes active finalizes
     the migration at once, whatever mode the brokers are in (KAFKA-20960).
     """
-    wrong = [f"controller {c.id} runs without the migration flag" for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
-    unread = [f"controller {c.id}: {c.mode.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.mode)]
+    wrong = [
+        f"controller {c.id} runs without the migration flag"
+        for c in seen.controllers.values()
+        if c.mode == ControllerMode.KRAFT
+    ]
+    unread = [
+        f"controller {c.id}: {c.mode.reason}"
+        for c in seen.controllers.values()
+        if c.running is not False and not was_read(c.mode)
+    ]
     return settle(wrong, unread, "every running controller has it")
 
 
@@ -115,11 +131,19 @@ def no_broker_was_left_behind(seen: ClusterObservation, spec: ClusterSpec) -> Fi
     The first election of a controller without the flag finalizes, whatever the brokers are. Those left behind go on serving, and nothing logs an error, but
     what is created from then on is not in ZooKeeper (measured on 3.9.2).
     """
-    final = [f"controller {c.id}" for c in seen.controllers.values() if was_read(c.metrics) and c.metrics.zk_migration_state is ZkMigrationState.POST_MIGRATION]
+    final = [
+        f"controller {c.id}"
+        for c in seen.controllers.values()
+        if was_read(c.metrics) and c.metrics.zk_migration_state is ZkMigrationState.POST_MIGRATION
+    ]
     if was_read(seen.quorum) and seen.quorum.migration_state_record is ZkMigrationState.POST_MIGRATION:
         final.append("the metadata log")
     if not final:
-        unread = [f"controller {c.id}: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
+        unread = [
+            f"controller {c.id}: {c.metrics.reason}"
+            for c in seen.controllers.values()
+            if c.running is not False and not was_read(c.metrics)
+        ]
         return settle([], unread, "the migration is not final")
     left = list(_left_behind(seen))
     if left:
@@ -127,7 +151,11 @@ def no_broker_was_left_behind(seen: ClusterObservation, spec: ClusterSpec) -> Fi
             f"THE MIGRATION WAS FINALIZED TOO EARLY: ZkMigrationState is 3 (POST_MIGRATION) on {', '.join(final)}, but {'; '.join(left)}. "
             "Topics created from now on are not in ZooKeeper, without any error anywhere"
         )
-    return settle([], [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)], "every broker is in KRaft mode")
+    return settle(
+        [],
+        [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)],
+        "every broker is in KRaft mode",
+    )
 
 
 def _left_behind(seen: ClusterObservation) -> Iterator[str]:

@@ -42,13 +42,23 @@ def controller_ports_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Fi
         if isinstance(ports, Unread):
             unread.append(f"controller {controller.id}: {ports.reason}")
         elif isinstance(ports, frozenset):
-            wrong += [f"port {p} on {controller.host}, declared for controller {controller.id}, is in use by something else" for p in sorted(ports)]
+            wrong += [
+                f"port {p} on {controller.host}, declared for controller {controller.id}, is in use by something else"
+                for p in sorted(ports)
+            ]
         if state.running is True and isinstance(ports, Unread):
-            wrong.append(f"{controller.address}, declared for controller {controller.id}, is in use by something that is no Kafka controller")
+            wrong.append(
+                f"{controller.address}, declared for controller {controller.id}, is in use by something that is no Kafka controller"
+            )
     return settle(wrong, unread, "free, or used by the controllers themselves")
 
 
-@check("KRB-PRE-043", severity=BLOCKING, fix="set the directory aside (it belongs to another cluster), or correct the controller's log_dir", needs=Needs.HOSTS)
+@check(
+    "KRB-PRE-043",
+    severity=BLOCKING,
+    fix="set the directory aside (it belongs to another cluster), or correct the controller's log_dir",
+    needs=Needs.HOSTS,
+)
 def controllers_are_not_formatted_for_another_cluster(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No controller's directory is formatted with another cluster's id.
 
@@ -63,7 +73,9 @@ def controllers_are_not_formatted_for_another_cluster(seen: ClusterObservation, 
         if isinstance(formatted, Unread):
             unread.append(f"controller {controller.id}: {formatted.reason}")
         elif formatted not in (None, own):
-            wrong.append(f"{controller.log_dir} of controller {controller.id} belongs to cluster {formatted}, this is {own}")
+            wrong.append(
+                f"{controller.log_dir} of controller {controller.id} belongs to cluster {formatted}, this is {own}"
+            )
     return settle(wrong, unread, "none")
 
 
@@ -124,7 +136,9 @@ def the_authorizer_is_kept(seen: ClusterObservation, spec: ClusterSpec) -> Findi
     tree = seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
     if was_read(tree) and tree.acl_count and not spec.authorizer:
         wrong.append(f"ZooKeeper holds {tree.acl_count} ACLs; the cluster file says 'authorizer: false'")
-    return settle(wrong, unread, "AclAuthorizer becomes StandardAuthorizer" if spec.authorizer else "no authorizer is used")
+    return settle(
+        wrong, unread, "AclAuthorizer becomes StandardAuthorizer" if spec.authorizer else "no authorizer is used"
+    )
 
 
 @check(
@@ -149,9 +163,19 @@ def policies_are_carried_over(seen: ClusterObservation, spec: ClusterSpec) -> Fi
         on_disk = config if isinstance(config, Mapping) else {}
         for key in POLICIES:
             wanted = on_disk.get(key) or spec.broker_properties.get(key) or broker.properties.get(key)
-            without = [c.id for c in spec.controllers if controller_properties(spec, c, ControllerMode.MIGRATION).get(key) != wanted] if wanted else []
+            without = (
+                [
+                    c.id
+                    for c in spec.controllers
+                    if controller_properties(spec, c, ControllerMode.MIGRATION).get(key) != wanted
+                ]
+                if wanted
+                else []
+            )
             if without:
-                wrong.append(f"broker {broker.id} has {key}={wanted}, controller {', '.join(map(str, without))} does not")
+                wrong.append(
+                    f"broker {broker.id} has {key}={wanted}, controller {', '.join(map(str, without))} does not"
+                )
     return settle(wrong, unread, "no policy is lost")
 
 
@@ -198,7 +222,11 @@ def no_broker_is_left_in_migration_mode(seen: ClusterObservation, spec: ClusterS
     """
     left = [b.id for b in seen.brokers.values() if was_read(b.mode) and b.mode.value != "zookeeper"]
     unread = [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)]
-    return settle([f"broker {', '.join(map(str, left))} is not in ZooKeeper mode"] if left else [], unread, "all are in ZooKeeper mode")
+    return settle(
+        [f"broker {', '.join(map(str, left))} is not in ZooKeeper mode"] if left else [],
+        unread,
+        "all are in ZooKeeper mode",
+    )
 
 
 @check(
@@ -218,4 +246,8 @@ def no_broker_is_cut_off(seen: ClusterObservation, spec: ClusterSpec) -> Finding
         return unknown(seen.hosts)
     found = cut_off(seen, seen.hosts)
     wrong = [f"broker {broker} lacks {missing} of them" for broker, missing in found.items() if was_read(missing)]
-    return settle(wrong, [f"broker {broker}: {each.reason}" for broker, each in found.items() if isinstance(each, Unread)], "none is missing")
+    return settle(
+        wrong,
+        [f"broker {broker}: {each.reason}" for broker, each in found.items() if isinstance(each, Unread)],
+        "none is missing",
+    )

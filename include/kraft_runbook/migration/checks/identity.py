@@ -17,7 +17,11 @@ BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 CHECKS.take(CLUSTER_CHECKS["KRB-PRE-004"], CLUSTER_CHECKS["KRB-PRE-009"])
 
 
-@check("KRB-PRE-001", severity=BLOCKING, fix="make readable what is named, or resolve the contradiction; kraft-runbook explain says more")
+@check(
+    "KRB-PRE-001",
+    severity=BLOCKING,
+    fix="make readable what is named, or resolve the contradiction; kraft-runbook explain says more",
+)
 def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The observation proves the cluster's phase.
 
@@ -43,8 +47,14 @@ def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> 
     if reading.phase in (Phase.FINALIZED, Phase.KRAFT):
         return failed(f"nothing is to be migrated: {'; '.join(reading.reasons)}")
     if born_in_kraft(seen):
-        return failed("the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log, and every broker that answers is in KRaft mode")
-    unread = [f"controller {c.id}'s metrics: {c.metrics.reason}" for c in seen.controllers.values() if c.running is not False and not was_read(c.metrics)]
+        return failed(
+            "the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log, and every broker that answers is in KRaft mode"
+        )
+    unread = [
+        f"controller {c.id}'s metrics: {c.metrics.reason}"
+        for c in seen.controllers.values()
+        if c.running is not False and not was_read(c.metrics)
+    ]
     return settle([], unread, "no controller shows a final or a KRaft-born state")
 
 
@@ -76,8 +86,15 @@ def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec)
         return unknown(seen.zookeeper)
     stored = seen.zookeeper.cluster_id
     if stored is None:
-        return failed(f"ZooKeeper at {spec.ensemble.connect} holds no /cluster/id", "check zookeeper.servers and zookeeper.chroot in the cluster file")
-    wrong = [f"the cluster file says {spec.cluster_id}, ZooKeeper {stored}"] if spec.cluster_id not in (None, stored) else []
+        return failed(
+            f"ZooKeeper at {spec.ensemble.connect} holds no /cluster/id",
+            "check zookeeper.servers and zookeeper.chroot in the cluster file",
+        )
+    wrong = (
+        [f"the cluster file says {spec.cluster_id}, ZooKeeper {stored}"]
+        if spec.cluster_id not in (None, stored)
+        else []
+    )
     unread = []
     for broker in seen.brokers.values():
         if not was_read(broker.advertised_cluster_id):
@@ -121,14 +138,32 @@ def every_controller_runs(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     """
     down = [c.id for c in seen.controllers.values() if c.running is False]
     before_the_copy = detect_phase(seen).phase is Phase.PRE_MIGRATION
-    wrong = [] if before_the_copy else [f"controller {i} does not run ({spec.controller(i).address} refuses connections)" for i in down]
+    wrong = (
+        []
+        if before_the_copy
+        else [f"controller {i} does not run ({spec.controller(i).address} refuses connections)" for i in down]
+    )
     unread = [f"controller {c.id}: {c.running.reason}" for c in seen.controllers.values() if not was_read(c.running)]
-    unread += [f"controller {c.id}'s mode: {c.mode.reason}" for c in seen.controllers.values() if c.running is True and not was_read(c.mode)]
+    unread += [
+        f"controller {c.id}'s mode: {c.mode.reason}"
+        for c in seen.controllers.values()
+        if c.running is True and not was_read(c.mode)
+    ]
     total = len(seen.controllers)
-    return settle(wrong, unread, f"{total - len(down)} of {total} run" + (f"; controller {_ids(down)} is provisioned in this phase" if down else ""))
+    return settle(
+        wrong,
+        unread,
+        f"{total - len(down)} of {total} run"
+        + (f"; controller {_ids(down)} is provisioned in this phase" if down else ""),
+    )
 
 
-@check("KRB-PRE-007", severity=BLOCKING, fix="give the controllers ids that no broker has, for example from 1000 on", stages=UNTIL_FINALIZED)
+@check(
+    "KRB-PRE-007",
+    severity=BLOCKING,
+    fix="give the controllers ids that no broker has, for example from 1000 on",
+    stages=UNTIL_FINALIZED,
+)
 def controller_ids_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No controller has the id of a broker.
 
@@ -137,7 +172,11 @@ def controller_ids_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Find
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
     taken = sorted(set(spec.controller_ids) & (set(seen.zookeeper.brokers) | set(spec.broker_ids)))
-    return failed(f"id {_ids(taken)} is used by a broker and a controller") if taken else passed(f"controllers: {_ids(spec.controller_ids)}")
+    return (
+        failed(f"id {_ids(taken)} is used by a broker and a controller")
+        if taken
+        else passed(f"controllers: {_ids(spec.controller_ids)}")
+    )
 
 
 @check(
@@ -158,7 +197,9 @@ def brokers_advertise_what_is_declared(seen: ClusterObservation, spec: ClusterSp
         if broker_id in spec.broker_ids:
             wrong += _endpoint_differences(spec, broker_id, znode.endpoints)
             if znode.rack != spec.broker(broker_id).rack:
-                wrong.append(f"broker {broker_id} has rack {znode.rack}, the cluster file {spec.broker(broker_id).rack}")
+                wrong.append(
+                    f"broker {broker_id} has rack {znode.rack}, the cluster file {spec.broker(broker_id).rack}"
+                )
     missing = [f"broker {i} is not in /brokers/ids" for i in spec.broker_ids if i not in seen.zookeeper.brokers]
     return settle(wrong, missing, "endpoints and racks are as declared")
 

@@ -29,5 +29,13 @@ def every_broker_hears_of_changes(seen: ClusterObservation, spec: ClusterSpec) -
     if not was_read(seen.hosts):
         return unknown(seen.hosts)
     found = deaf(seen, seen.hosts)
-    wrong = [f"broker {broker} hears of no change at {' and '.join(missing)}" for broker, missing in found.items() if was_read(missing)]
-    return settle(wrong, [f"broker {broker}: {each.reason}" for broker, each in found.items() if isinstance(each, Unread)], "all hear of them")
+    wrong = [
+        f"broker {broker} hears of no change at {' and '.join(missing)}"
+        for broker, missing in found.items()
+        if was_read(missing)
+    ]
+    return settle(
+        wrong,
+        [f"broker {broker}: {each.reason}" for broker, each in found.items() if isinstance(each, Unread)],
+        "all hear of them",
+    )

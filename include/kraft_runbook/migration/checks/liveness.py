@@ -26,13 +26,24 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
     for name, seen in (("earlier", earlier), ("later", later)):
         for part in (seen.zookeeper, seen.quorum):
             if not was_read(part):
-                return _result(Verdict.UNKNOWN, f"{name} look: {part.reason}", "make ZooKeeper and the controllers reachable and look again")
-    if not was_read(earlier.zookeeper) or not was_read(later.zookeeper) or not was_read(later.quorum) or not was_read(earlier.quorum):
+                return _result(
+                    Verdict.UNKNOWN,
+                    f"{name} look: {part.reason}",
+                    "make ZooKeeper and the controllers reachable and look again",
+                )
+    if (
+        not was_read(earlier.zookeeper)
+        or not was_read(later.zookeeper)
+        or not was_read(later.quorum)
+        or not was_read(earlier.quorum)
+    ):
         raise AssertionError("unread parts were answered above")
     before, after = earlier.zookeeper.migration, later.zookeeper.migration
     if before is None or after is None:
         return _result(
-            Verdict.FAIL, "/migration does not exist", "no controller writes to ZooKeeper: do not go on; kraft-runbook explain says where the cluster stands"
+            Verdict.FAIL,
+            "/migration does not exist",
+            "no controller writes to ZooKeeper: do not go on; kraft-runbook explain says where the cluster stands",
         )
     if after.is_blank:
         return _result(
@@ -50,9 +61,16 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
             f"/migration went from offset {before.kraft_metadata_offset} to {offset} in {seconds:.1f} s, up to what was committed before ({committed})",
         )
     if not apart:
-        return _result(Verdict.UNKNOWN, f"the two looks are only {seconds:.1f} s apart", f"look twice, more than {STANDSTILL_SECONDS:g} s apart")
+        return _result(
+            Verdict.UNKNOWN,
+            f"the two looks are only {seconds:.1f} s apart",
+            f"look twice, more than {STANDSTILL_SECONDS:g} s apart",
+        )
     if moved > 0:
-        return _result(Verdict.PASS, f"/migration advances ({moved} offsets in {seconds:.1f} s), {later.quorum.high_watermark - 1 - offset} behind the log")
+        return _result(
+            Verdict.PASS,
+            f"/migration advances ({moved} offsets in {seconds:.1f} s), {later.quorum.high_watermark - 1 - offset} behind the log",
+        )
     ahead = later.quorum.high_watermark - 1 - offset
     return _result(
         Verdict.FAIL,

@@ -32,7 +32,9 @@ def a_restart_leaves_enough_replicas(seen: ClusterObservation, spec: ClusterSpec
     tree = _tree(seen)
     if not was_read(tree):
         return unknown(tree)
-    return _told(_topics(tree, spec, lambda least, replicas: least == replicas > 1), "every topic has a replica to spare")
+    return _told(
+        _topics(tree, spec, lambda least, replicas: least == replicas > 1), "every topic has a replica to spare"
+    )
 
 
 @check(
@@ -58,14 +60,22 @@ def _tree(seen: ClusterObservation) -> ZookeeperTree | Unread:
     return seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
 
 
-def _topics(tree: ZookeeperTree, spec: ClusterSpec, is_wrong: Callable[[int, int], bool]) -> Iterator[tuple[str, Found]]:
+def _topics(
+    tree: ZookeeperTree, spec: ClusterSpec, is_wrong: Callable[[int, int], bool]
+) -> Iterator[tuple[str, Found]]:
     """The groups for which it is so, with what they have. Any broker may lead, so each one's min.insync.replicas counts where the topic has none."""
     of_brokers = _of_brokers(tree, spec)
     for group in tree.min_isr_groups:
         whose = " (the brokers')" if group.own is None else ""
-        least = next((each for each in (of_brokers if group.own is None else [group.own]) if is_wrong(each, group.replicas)), None)
+        least = next(
+            (each for each in (of_brokers if group.own is None else [group.own]) if is_wrong(each, group.replicas)),
+            None,
+        )
         if least is not None:
-            yield f"min.insync.replicas {least}{whose} of {group.replicas} replica{'s' if group.replicas > 1 else ''}", group.topics
+            yield (
+                f"min.insync.replicas {least}{whose} of {group.replicas} replica{'s' if group.replicas > 1 else ''}",
+                group.topics,
+            )
 
 
 def _of_brokers(tree: ZookeeperTree, spec: ClusterSpec) -> list[int]:

@@ -5,7 +5,14 @@ No single metric says that the copy is done and alive; all of these together do 
 
 from __future__ import annotations
 
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerState, Unread, ZkMigrationState, was_read
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    ControllerState,
+    Unread,
+    ZkMigrationState,
+    was_read,
+)
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING, SOAK, check
 from kraft_runbook.migration.conditions import one_controller
@@ -23,7 +30,12 @@ def _active(seen: ClusterObservation) -> ControllerState | Unread:
     return seen.active_controller or Unread(f"the quorum's leader {seen.quorum.leader_id} is not in the cluster file")
 
 
-@check("KRB-GATE-001", severity=BLOCKING, fix="wait for the copy to end; look at the active controller's log for the KRaftMigrationDriver", gates=COPIED)
+@check(
+    "KRB-GATE-001",
+    severity=BLOCKING,
+    fix="wait for the copy to end; look at the active controller's log for the KRaftMigrationDriver",
+    gates=COPIED,
+)
 def every_controller_shows_migration(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """ZkMigrationState is 1 (MIGRATION) on every controller.
 
@@ -35,11 +47,18 @@ def every_controller_shows_migration(seen: ClusterObservation, spec: ClusterSpec
             unread.append(f"controller {controller.id}: {controller.metrics.reason}")
         elif controller.metrics.zk_migration_state is not ZkMigrationState.MIGRATION:
             state = controller.metrics.zk_migration_state
-            wrong.append(f"controller {controller.id} shows {'no state' if state is None else f'{state.value} ({state.name})'}")
+            wrong.append(
+                f"controller {controller.id} shows {'no state' if state is None else f'{state.value} ({state.name})'}"
+            )
     return settle(wrong, unread, f"{len(seen.controllers)} of {len(seen.controllers)} show it")
 
 
-@check("KRB-GATE-002", severity=BLOCKING, fix="find the broker that is not registered in its mode (kraft-runbook observe), and restart it", gates=COPIED)
+@check(
+    "KRB-GATE-002",
+    severity=BLOCKING,
+    fix="find the broker that is not registered in its mode (kraft-runbook observe), and restart it",
+    gates=COPIED,
+)
 def migrating_brokers_are_counted_as_expected(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """MigratingZkBrokerCount on the active controller is the number of brokers in migration mode.
 
@@ -57,7 +76,11 @@ def migrating_brokers_are_counted_as_expected(seen: ClusterObservation, spec: Cl
 
 
 @check(
-    "KRB-GATE-003", severity=BLOCKING, fix="wait until ZooKeeper has caught up; if it does not, see KRB-DW-001", gates={"dual_write", "finalize"}, twice=True
+    "KRB-GATE-003",
+    severity=BLOCKING,
+    fix="wait until ZooKeeper has caught up; if it does not, see KRB-DW-001",
+    gates={"dual_write", "finalize"},
+    twice=True,
 )
 def nothing_stays_unwritten(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
     """What was committed at the look before is in ZooKeeper now.
@@ -84,7 +107,9 @@ def nothing_stays_unwritten(seen: ClusterObservation, spec: ClusterSpec, earlier
     gates=COPIED,
     twice=True,
 )
-def no_topic_is_on_one_side_alone(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
+def no_topic_is_on_one_side_alone(
+    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None
+) -> Finding:
     """ZooKeeper and the metadata log hold the same topics, by name, but for those that come and go.
 
     The cheapest sign that the copy was made, and made by this quorum. The two are read side by side, so that a topic which has just come or gone may
@@ -117,7 +142,12 @@ def nothing_is_configured_that_zookeeper_can_t_hold(seen: ClusterObservation, sp
     return failed(f"the next election would end dual write: {sample(found)}") if found else passed("none has")
 
 
-@check("KRB-GATE-006", severity=BLOCKING, fix="do not go on: two controllers may be at work; kraft-runbook explain says where the cluster stands", gates=COPIED)
+@check(
+    "KRB-GATE-006",
+    severity=BLOCKING,
+    fix="do not go on: two controllers may be at work; kraft-runbook explain says where the cluster stands",
+    gates=COPIED,
+)
 def one_controller_on_both_sides(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """/controller, /migration and the quorum name the same controller.
 
@@ -131,7 +161,12 @@ def one_controller_on_both_sides(seen: ClusterObservation, spec: ClusterSpec) ->
     return failed("; ".join(wrong)) if wrong else passed(f"controller {seen.quorum.leader_id}")
 
 
-@check("KRB-GATE-008", severity=BLOCKING, fix="restart the broker in its mode and wait until it is registered and unfenced", gates=COPIED)
+@check(
+    "KRB-GATE-008",
+    severity=BLOCKING,
+    fix="restart the broker in its mode and wait until it is registered and unfenced",
+    gates=COPIED,
+)
 def every_broker_is_registered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every declared broker is registered with the quorum, unfenced, in migration or KRaft mode.
 
@@ -148,7 +183,9 @@ def every_broker_is_registered(seen: ClusterObservation, spec: ClusterSpec) -> F
         elif found.fenced:
             wrong.append(f"broker {broker_id} is fenced")
         elif was_read(mode) and found.is_migrating_zk_broker != (mode is BrokerMode.HYBRID):
-            wrong.append(f"broker {broker_id} runs in {mode} mode and is registered as {'migrating' if found.is_migrating_zk_broker else 'KRaft'}")
+            wrong.append(
+                f"broker {broker_id} runs in {mode} mode and is registered as {'migrating' if found.is_migrating_zk_broker else 'KRaft'}"
+            )
     unread = [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)]
     return settle(wrong, unread, f"{len(spec.brokers)} of {len(spec.brokers)} are")
 
@@ -169,11 +206,19 @@ def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec, earlier: Cl
         return unknown(seen.quorum)
     offsets = {v.id: v.log_end_offset for v in seen.quorum.voters}
     wrong = [f"controller {i} is no voter" for i in spec.controller_ids if i not in offsets]
-    wrong += [f"controller {i} is at offset {at} of {seen.quorum.high_watermark}" for i, at in voters_behind(seen, earlier, spec.controller_ids).items()]
+    wrong += [
+        f"controller {i} is at offset {at} of {seen.quorum.high_watermark}"
+        for i, at in voters_behind(seen, earlier, spec.controller_ids).items()
+    ]
     return settle(wrong, [], f"leader {seen.quorum.leader_id}, {len(offsets)} voters caught up")
 
 
-@check("KRB-GATE-010", severity=BLOCKING, fix="read the log of that controller for the record that it could not apply; do not go on", gates=COPIED)
+@check(
+    "KRB-GATE-010",
+    severity=BLOCKING,
+    fix="read the log of that controller for the record that it could not apply; do not go on",
+    gates=COPIED,
+)
 def no_metadata_error(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No controller counts a metadata error.
 
@@ -190,12 +235,21 @@ def no_metadata_error(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     return settle(wrong, unread, "0 on every controller")
 
 
-@check("KRB-GATE-011", severity=BLOCKING, fix="roll the broker into KRaft mode first: finalizing would cut it off", gates={"finalize"})
+@check(
+    "KRB-GATE-011",
+    severity=BLOCKING,
+    fix="roll the broker into KRaft mode first: finalizing would cut it off",
+    gates={"finalize"},
+)
 def every_broker_is_in_kraft_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker is in KRaft mode.
 
     After finalization a broker in migration mode can't come back.
     """
-    wrong = [f"broker {b.id} is in {b.mode} mode" for b in seen.brokers.values() if was_read(b.mode) and b.mode is not BrokerMode.KRAFT]
+    wrong = [
+        f"broker {b.id} is in {b.mode} mode"
+        for b in seen.brokers.values()
+        if was_read(b.mode) and b.mode is not BrokerMode.KRAFT
+    ]
     unread = [f"broker {b.id}: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)]
     return settle(wrong, unread, f"{len(seen.brokers)} of {len(seen.brokers)} are")

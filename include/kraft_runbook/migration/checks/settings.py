@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kraft_runbook.cluster.controller_settings import BY_KEY, ENFORCED, ZOOKEEPER_PREFIX, decided_for_controllers, declared, shown_values, values_by_broker
+from kraft_runbook.cluster.controller_settings import (
+    BY_KEY,
+    ENFORCED,
+    ZOOKEEPER_PREFIX,
+    decided_for_controllers,
+    declared,
+    shown_values,
+    values_by_broker,
+)
 from kraft_runbook.cluster.mode_settings import left_out, of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, host_part
@@ -33,7 +41,9 @@ def _of_broker(seen: ClusterObservation, spec: ClusterSpec, broker: Broker) -> t
     on_disk = host_part(seen, broker.id, "config")
     if not isinstance(on_disk, Mapping):
         return by_file, False, f"broker {broker.id}: {on_disk.reason}" if isinstance(on_disk, Unread) else None
-    found: dict[str, str] = {key: by_file.get(key, str(value)) if is_sensitive(key) else str(value) for key, value in on_disk.items()}
+    found: dict[str, str] = {
+        key: by_file.get(key, str(value)) if is_sensitive(key) else str(value) for key, value in on_disk.items()
+    }
     return found, "process.roles" in on_disk, None
 
 
@@ -61,7 +71,11 @@ def brokers_agree_on_what_controllers_enforce(seen: ClusterObservation, spec: Cl
     keys = {key for found in of_brokers.values() for key in found if key in BY_KEY or _is_zookeepers(key)}
     wrong = []
     for key in sorted(keys):
-        asked = {broker: found for broker, found in of_brokers.items() if not (of_zookeeper_alone(key) and broker in left_zookeeper)}
+        asked = {
+            broker: found
+            for broker, found in of_brokers.items()
+            if not (of_zookeeper_alone(key) and broker in left_zookeeper)
+        }
         values = values_by_broker(asked, key)
         if len(values) > 1 and not decided_for_controllers(spec, key):
             wrong.append(shown_values(key, values))
@@ -123,7 +137,11 @@ def _as_the_brokers(seen: ClusterObservation, spec: ClusterSpec, key: str, *, se
         elif isinstance(on_disk, Mapping) and not _has(on_disk, key, set_to):
             wrong.append(f"{controller.config_file} of controller {controller.id} lacks it")
     who = f"broker {', '.join(map(str, having))} has {key}"
-    return settle([f"{who}; {'; '.join(wrong)}"] if wrong else [], unread, f"{who}, and so has every controller" if having else f"no broker has {key}")
+    return settle(
+        [f"{who}; {'; '.join(wrong)}"] if wrong else [],
+        unread,
+        f"{who}, and so has every controller" if having else f"no broker has {key}",
+    )
 
 
 def _has(properties: Mapping[str, str], key: str, set_to: str | None) -> bool:
@@ -196,8 +214,14 @@ def controllers_can_load_the_brokers_classes(seen: ClusterObservation, spec: Clu
     """
     wrong = []
     for setting in (each for each in ENFORCED if each.loads):
-        values = {p.get(setting.key) for p in (controller_properties(spec, c, ControllerMode.MIGRATION) for c in spec.controllers)}
-        wrong += [f"{setting.key}={value} ({setting.why})" for value in sorted(v for v in values if v and not v.startswith("org.apache.kafka."))]
+        values = {
+            p.get(setting.key)
+            for p in (controller_properties(spec, c, ControllerMode.MIGRATION) for c in spec.controllers)
+        }
+        wrong += [
+            f"{setting.key}={value} ({setting.why})"
+            for value in sorted(v for v in values if v and not v.startswith("org.apache.kafka."))
+        ]
     return failed("the controllers will load " + capped(tuple(wrong))) if wrong else passed("none is set")
 
 

@@ -10,7 +10,14 @@ from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UN
 from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, JAVA_WANTED, broker_versions, hosts_with_java, name_versions, version_parts
+from kraft_runbook.runbook.cluster_checks import (
+    CLUSTER_CHECKS,
+    JAVA_WANTED,
+    broker_versions,
+    hosts_with_java,
+    name_versions,
+    version_parts,
+)
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -18,14 +25,23 @@ CHECKS.take(CLUSTER_CHECKS["KRB-PRE-012"], stages=UNTIL_FINALIZED)
 CHECKS.take(CLUSTER_CHECKS["KRB-PRE-015"], CLUSTER_CHECKS["KRB-PRE-018"])
 
 
-@check("KRB-PRE-010", severity=BLOCKING, fix="upgrade every broker to 3.9.2 first: it is the last line of releases that can migrate", stages=UNTIL_FINALIZED)
+@check(
+    "KRB-PRE-010",
+    severity=BLOCKING,
+    fix="upgrade every broker to 3.9.2 first: it is the last line of releases that can migrate",
+    stages=UNTIL_FINALIZED,
+)
 def brokers_run_kafka_3_9(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker runs Kafka 3.9.
 
     Older releases miss parts of the migration; Kafka 4 has no ZooKeeper mode (KIP-866).
     """
     read, unread = broker_versions(seen)
-    return settle([f"broker {i} runs Kafka {v}" for i, v in read.items() if version_parts(v)[:2] != (3, 9)], unread, name_versions(read))
+    return settle(
+        [f"broker {i} runs Kafka {v}" for i, v in read.items() if version_parts(v)[:2] != (3, 9)],
+        unread,
+        name_versions(read),
+    )
 
 
 @check(
@@ -40,7 +56,11 @@ def the_declared_version_can_migrate(seen: ClusterObservation, spec: ClusterSpec
     The runbook's steps, playbooks and records are those of Kafka 3.9. A later Kafka can be described, observed and explained.
     """
     told = f"kafka.version is {spec.kafka.version}"
-    return passed(told) if version_parts(spec.kafka.version)[:2] == (3, 9) else failed(f"{told}; the migration runs on 3.9")
+    return (
+        passed(told)
+        if version_parts(spec.kafka.version)[:2] == (3, 9)
+        else failed(f"{told}; the migration runs on 3.9")
+    )
 
 
 @check("KRB-PRE-011", severity=WARNING, fix="upgrade every broker to 3.9.2 before you begin", stages=BEFORE_THE_COPY)
@@ -51,7 +71,11 @@ def brokers_run_kafka_3_9_2(seen: ClusterObservation, spec: ClusterSpec) -> Find
     16463 16539 16563 16667 16468 17457 17506 17543 17788 17790 19026 19480.
     """
     read, unread = broker_versions(seen)
-    return settle([f"broker {i} runs Kafka {v}" for i, v in read.items() if (3, 9) <= version_parts(v) < (3, 9, 2)], unread, name_versions(read))
+    return settle(
+        [f"broker {i} runs Kafka {v}" for i, v in read.items() if (3, 9) <= version_parts(v) < (3, 9, 2)],
+        unread,
+        name_versions(read),
+    )
 
 
 @check(
@@ -78,7 +102,12 @@ def protocol_version_is_the_softwares_own(seen: ClusterObservation, spec: Cluste
     return settle(wrong, unread, ".".join(map(str, own)))
 
 
-@check("KRB-PRE-016", severity=WARNING, fix=f"move the hosts to Java {JAVA_WANTED}; it can wait until after the migration", needs=Needs.HOSTS)
+@check(
+    "KRB-PRE-016",
+    severity=WARNING,
+    fix=f"move the hosts to Java {JAVA_WANTED}; it can wait until after the migration",
+    needs=Needs.HOSTS,
+)
 def java_is_ready_for_kafka_4(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every host has Java 17 or later.
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Consequence, ControllerMode, Unread, ZookeeperTree, was_read
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    Consequence,
+    ControllerMode,
+    Unread,
+    ZookeeperTree,
+    was_read,
+)
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, ROLLBACK, UNTIL_FINALIZED, check
@@ -40,9 +48,15 @@ def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSp
     tree = _tree(seen)
     if not was_read(tree):
         return unknown(tree)
-    wrong = [f"{told}: {sample(tree.faults[each].samples, tree.faults[each].count)}" for each, told in _COMES_OF_IT.items() if each in tree.faults]
+    wrong = [
+        f"{told}: {sample(tree.faults[each].samples, tree.faults[each].count)}"
+        for each, told in _COMES_OF_IT.items()
+        if each in tree.faults
+    ]
     if tree.shared_topic_ids.count:
-        wrong.append(f"topics that share an id, of which KRaft would keep one: {sample(tree.shared_topic_ids.samples, tree.shared_topic_ids.count)}")
+        wrong.append(
+            f"topics that share an id, of which KRaft would keep one: {sample(tree.shared_topic_ids.samples, tree.shared_topic_ids.count)}"
+        )
     return failed("; ".join(wrong)) if wrong else passed("nothing was found that would stop it")
 
 
@@ -91,7 +105,9 @@ REMOTE_LOG = "remote.log.storage.system.enable"
 def _stays_down(tree: ZookeeperTree, spec: ClusterSpec) -> Finding:
     found = tree.faults.get(Consequence.BROKER_STAYS_DOWN)
     wrong = [f"a broker would not come up: {sample(found.samples, found.count)}"] if found else []
-    without = [b.id for b in spec.brokers if not is_true(broker_properties(spec, b, BrokerMode.HYBRID).get(REMOTE_LOG, ""))]
+    without = [
+        b.id for b in spec.brokers if not is_true(broker_properties(spec, b, BrokerMode.HYBRID).get(REMOTE_LOG, ""))
+    ]
     if tree.tiered_topics.count and without:
         told = f"topics with {REMOTE_STORAGE}=true, but no {REMOTE_LOG}=true in its file"
         topics = sample(tree.tiered_topics.samples, tree.tiered_topics.count)
@@ -130,13 +146,22 @@ def controllers_decode_every_stored_password(seen: ClusterObservation, spec: Clu
         elif stored.problem:
             wrong.append(f"{where}: {stored.problem}")
         elif others:
-            wrong.append(f"{where}: encrypted with {stored.cipher}, which controller {', '.join(map(str, others))} does not have as {CIPHER}")
-    return settle(_capped(wrong), _capped(unread), f"{len(tree.stored_passwords)} were decoded" if tree.stored_passwords else "no password is stored")
+            wrong.append(
+                f"{where}: encrypted with {stored.cipher}, which controller {', '.join(map(str, others))} does not have as {CIPHER}"
+            )
+    return settle(
+        _capped(wrong),
+        _capped(unread),
+        f"{len(tree.stored_passwords)} were decoded" if tree.stored_passwords else "no password is stored",
+    )
 
 
 def _with_another_cipher(spec: ClusterSpec, cipher: str) -> list[int]:
     """The controllers whose own cipher has other parameters: of AES/GCM, or of anything else (``EncryptingPasswordEncoder.cipherParamsInstance``)."""
-    own = {c.id: controller_properties(spec, c, ControllerMode.MIGRATION).get(CIPHER, DEFAULT_CIPHER) for c in spec.controllers}
+    own = {
+        c.id: controller_properties(spec, c, ControllerMode.MIGRATION).get(CIPHER, DEFAULT_CIPHER)
+        for c in spec.controllers
+    }
     return [i for i, each in own.items() if each.startswith("AES/GCM/") != cipher.startswith("AES/GCM/")]
 
 
@@ -144,7 +169,13 @@ def _capped(items: Sequence[str]) -> list[str]:
     return [sample(items)] if items else []
 
 
-@check("KRB-PRE-063", severity=WARNING, fix="set it right, or delete it, with kafka-configs", stages=BEFORE_THE_COPY, needs=Needs.TREE)
+@check(
+    "KRB-PRE-063",
+    severity=WARNING,
+    fix="set it right, or delete it, with kafka-configs",
+    stages=BEFORE_THE_COPY,
+    needs=Needs.TREE,
+)
 def nothing_in_zookeeper_is_only_for_show(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every config in ZooKeeper is one that Kafka 3.9 knows and takes.
 

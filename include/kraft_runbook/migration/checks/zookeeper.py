@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, MigrationZnode, Unread, ZookeeperTree, host_part, was_read
+from kraft_runbook.cluster.observation import (
+    ClusterObservation,
+    ControllerMode,
+    MigrationZnode,
+    Unread,
+    ZookeeperTree,
+    host_part,
+    was_read,
+)
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.migration.phases import Phase
@@ -36,7 +44,9 @@ def every_partition_has_a_state_znode(seen: ClusterObservation, spec: ClusterSpe
     if not was_read(tree):
         return unknown(tree)
     if tree.partitions_without_state_count:
-        return failed(f"partitions without a state znode: {sample(tree.partitions_without_state, tree.partitions_without_state_count)}")
+        return failed(
+            f"partitions without a state znode: {sample(tree.partitions_without_state, tree.partitions_without_state_count)}"
+        )
     return passed(f"{tree.partitions} partitions of {tree.topics} topics have one")
 
 
@@ -58,12 +68,19 @@ def no_former_migration_is_recorded(seen: ClusterObservation, spec: ClusterSpec)
         return passed("/migration does not exist" if found is None else "/migration is blank: nothing was copied")
     if _is_alive(seen, found):
         return passed(f"/migration is written by controller {found.kraft_controller_id}, which leads the quorum")
-    return failed(f"/migration says that controller {found.kraft_controller_id} wrote up to offset {found.kraft_metadata_offset}")
+    return failed(
+        f"/migration says that controller {found.kraft_controller_id} wrote up to offset {found.kraft_metadata_offset}"
+    )
 
 
 def _is_alive(seen: ClusterObservation, found: MigrationZnode) -> bool:
     """Whether the copy was made by the quorum that runs now: its leader wrote /migration and holds /controller, and its log knows the copy."""
-    if not was_read(seen.quorum) or not was_read(seen.zookeeper) or seen.zookeeper.controller is None or seen.quorum.migration_state_record is None:
+    if (
+        not was_read(seen.quorum)
+        or not was_read(seen.zookeeper)
+        or seen.zookeeper.controller is None
+        or seen.quorum.migration_state_record is None
+    ):
         return False
     leads = found.kraft_controller_id == seen.quorum.leader_id == seen.zookeeper.controller.broker_id
     return leads and seen.quorum.migration_state_record.name == "MIGRATION"
@@ -84,13 +101,23 @@ def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> F
         return unknown(seen.zookeeper)
     holder = seen.zookeeper.controller
     if holder is None:
-        return failed("/controller does not exist: no controller is elected", "start the brokers, or look at their logs for why none becomes the controller")
+        return failed(
+            "/controller does not exist: no controller is elected",
+            "start the brokers, or look at their logs for why none becomes the controller",
+        )
     if holder.kraft_controller_epoch >= 0:
         leads = was_read(seen.quorum) and seen.quorum.leader_id == holder.broker_id
         told = f"/controller is held by KRaft controller {holder.broker_id}"
-        return passed(f"{told}, which leads the quorum") if leads else failed(f"{told}, which does not lead a quorum that can be read")
+        return (
+            passed(f"{told}, which leads the quorum")
+            if leads
+            else failed(f"{told}, which does not lead a quorum that can be read")
+        )
     if holder.broker_id not in seen.zookeeper.brokers:
-        return failed(f"/controller names broker {holder.broker_id}, which is not live", "wait for the session of that broker to end; a new election follows")
+        return failed(
+            f"/controller names broker {holder.broker_id}, which is not live",
+            "wait for the session of that broker to end; a new election follows",
+        )
     return passed(f"broker {holder.broker_id}")
 
 
@@ -101,7 +128,9 @@ def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> F
     stages=BEFORE_THE_COPY,
     twice=True,
 )
-def no_topic_deletion_stays_pending(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
+def no_topic_deletion_stays_pending(
+    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None
+) -> Finding:
     """No topic deletion stays pending.
 
     Topics in /admin/delete_topics are not migrated; their replicas keep the migration from starting while a broker of theirs is down. A deletion that was
@@ -128,7 +157,11 @@ def no_reassignment_znode(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
-    return failed("/admin/reassign_partitions exists") if seen.zookeeper.reassignment_znode else passed("it does not exist")
+    return (
+        failed("/admin/reassign_partitions exists")
+        if seen.zookeeper.reassignment_znode
+        else passed("it does not exist")
+    )
 
 
 @check(
@@ -149,7 +182,12 @@ def no_partition_is_being_reassigned(seen: ClusterObservation, spec: ClusterSpec
     return failed(f"topics being reassigned: {sample(tree.reassigning)}") if tree.reassigning else passed("none")
 
 
-@check("KRB-PRE-020", severity=WARNING, fix="wait until the election is over; the controller then removes the znode", stages=BEFORE_THE_COPY)
+@check(
+    "KRB-PRE-020",
+    severity=WARNING,
+    fix="wait until the election is over; the controller then removes the znode",
+    stages=BEFORE_THE_COPY,
+)
 def no_preferred_election_is_pending(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No preferred leader election is pending.
 
@@ -157,7 +195,11 @@ def no_preferred_election_is_pending(seen: ClusterObservation, spec: ClusterSpec
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
-    return failed("/admin/preferred_replica_election exists") if seen.zookeeper.preferred_election_znode else passed("none")
+    return (
+        failed("/admin/preferred_replica_election exists")
+        if seen.zookeeper.preferred_election_znode
+        else passed("none")
+    )
 
 
 @check(
@@ -175,7 +217,11 @@ def every_topic_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     tree = _tree(seen)
     if not was_read(tree):
         return unknown(tree)
-    return failed(f"topics without topic_id: {sample(tree.topics_without_id)}") if tree.topics_without_id else passed(f"{tree.topics} topics have one")
+    return (
+        failed(f"topics without topic_id: {sample(tree.topics_without_id)}")
+        if tree.topics_without_id
+        else passed(f"{tree.topics} topics have one")
+    )
 
 
 @check(
@@ -193,7 +239,11 @@ def every_znode_can_be_parsed(seen: ClusterObservation, spec: ClusterSpec) -> Fi
     tree = _tree(seen)
     if not was_read(tree):
         return unknown(tree)
-    return failed(f"unreadable znodes: {sample(tree.unreadable, tree.unreadable_count)}") if tree.unreadable_count else passed("all were parsed")
+    return (
+        failed(f"unreadable znodes: {sample(tree.unreadable, tree.unreadable_count)}")
+        if tree.unreadable_count
+        else passed("all were parsed")
+    )
 
 
 @check(
@@ -237,7 +287,11 @@ def controllers_can_decode_stored_passwords(seen: ClusterObservation, spec: Clus
     if not tree.encoded_broker_configs:
         return passed("no encoded config is stored")
     told = f"encoded configs: {sample(tree.encoded_broker_configs)}"
-    without = [c.id for c in spec.controllers if "password.encoder.secret" not in controller_properties(spec, c, ControllerMode.MIGRATION)]
+    without = [
+        c.id
+        for c in spec.controllers
+        if "password.encoder.secret" not in controller_properties(spec, c, ControllerMode.MIGRATION)
+    ]
     return (
         failed(f"{told}; controller {', '.join(map(str, without))} gets no password.encoder.secret")
         if without
@@ -261,7 +315,11 @@ def every_config_kind_can_be_migrated(seen: ClusterObservation, spec: ClusterSpe
     if not was_read(tree):
         return unknown(tree)
     other = sorted(tree.config_entity_types - {"topics", "brokers", "users", "clients", "ips"})
-    return failed(f"configs below {', '.join('/config/' + o for o in other)}") if other else passed(", ".join(sorted(tree.config_entity_types)) or "none")
+    return (
+        failed(f"configs below {', '.join('/config/' + o for o in other)}")
+        if other
+        else passed(", ".join(sorted(tree.config_entity_types)) or "none")
+    )
 
 
 @check(
@@ -298,9 +356,19 @@ def nothing_else_uses_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> 
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
     if not was_read(seen.zookeeper.connections):
-        return unknown(seen.zookeeper.connections, "allow srvr in 4lw.commands.whitelist, or look with your own tools for other clients")
+        return unknown(
+            seen.zookeeper.connections,
+            "allow srvr in 4lw.commands.whitelist, or look with your own tools for other clients",
+        )
     # A broker has one session, and a second one where its authorizer keeps its own; a controller in migration mode has one of each too.
-    most = 2 * (sum(b.running is True for b in seen.brokers.values()) + sum(c.running is True for c in seen.controllers.values())) + 1
+    most = (
+        2
+        * (
+            sum(b.running is True for b in seen.brokers.values())
+            + sum(c.running is True for c in seen.controllers.values())
+        )
+        + 1
+    )
     told = f"{seen.zookeeper.connections} connections; brokers, controllers and this tool explain up to {most}"
     return failed(told) if seen.zookeeper.connections > most else passed(told)
 
@@ -332,4 +400,8 @@ def controllers_may_write_restricted_znodes(seen: ClusterObservation, spec: Clus
         return passed("the cluster file declares zookeeper.set.acl for brokers and controllers")
     wrong = ["Kafka's znodes carry ACLs"] if restricted is True else []
     wrong += [f"broker {', '.join(map(str, on_disk))} has zookeeper.set.acl=true"] if on_disk else []
-    return settle([f"{'; '.join(wrong)}, and the cluster file does not declare it"] if wrong else [], unread, "znodes are open to everyone")
+    return settle(
+        [f"{'; '.join(wrong)}, and the cluster file does not declare it"] if wrong else [],
+        unread,
+        "znodes are open to everyone",
+    )

@@ -42,7 +42,8 @@ def make_archive(archive: Path = CLASS_ARCHIVE) -> None:
     gateway.proc.wait(LEAVE_WITHIN)
     if not draft.is_file():
         raise StepFailed(
-            f"Java wrote no class archive at {draft}", way_out="nothing depends on it; comparisons start without it as ever. Java 13 or newer is needed"
+            f"Java wrote no class archive at {draft}",
+            way_out="nothing depends on it; comparisons start without it as ever. Java 13 or newer is needed",
         )
     draft.replace(archive)
 

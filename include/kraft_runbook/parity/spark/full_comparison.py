@@ -53,7 +53,12 @@ PATIENCE_FOR_SESSIONS = 15
 
 
 def run_parity(
-    spec: ClusterSpec, *, secrets: Secrets, spark: SparkSession | None = None, baseline: Path | None = None, save_baseline: Path | None = None
+    spec: ClusterSpec,
+    *,
+    secrets: Secrets,
+    spark: SparkSession | None = None,
+    baseline: Path | None = None,
+    save_baseline: Path | None = None,
 ) -> ParityReport:
     """Compare both stores once. What can't be read makes the report INCONCLUSIVE, with the reason and the way out.
 
@@ -140,7 +145,9 @@ class _Proven:
     later: list[Row] = field(default_factory=list)
 
 
-def _compare_with_zookeeper(spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower, reading: Future[None]) -> _Proven:
+def _compare_with_zookeeper(
+    spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower, reading: Future[None]
+) -> _Proven:
     """Everything once, each topic by its fingerprint; then the topics in question row by row, with a new M and E. ``reading``: who has the log until then."""
     tree, rows = read_tree(spark, sealed)  # read to its last znode before anybody asks for E
     reading.result()
@@ -182,7 +189,11 @@ def _end(found: Findings, log: LogFollower, start: int) -> int:
 
 def _without(spark: SparkSession, tree: DataFrame, names: Sequence[str]) -> DataFrame:
     """The topics but these."""
-    return tree.join(rows_frame(spark, (canonical_rows.whole_topic(name, "") for name in names)), "key", "left_anti") if names else tree
+    return (
+        tree.join(rows_frame(spark, (canonical_rows.whole_topic(name, "") for name in names)), "key", "left_anti")
+        if names
+        else tree
+    )
 
 
 # -- suspects -----------------------------------------------------------------------------------------------------------
@@ -191,17 +202,31 @@ def _without(spark: SparkSession, tree: DataFrame, names: Sequence[str]) -> Data
 def _look_again(found: Findings, sealed: Sealed, log: LogFollower, proven: _Proven) -> None:
     """Read the suspects again where they were seen, each time with a new M and E. One that agrees once is cleared; what never does is a mismatch."""
     suspects: Sequence[Difference] = found.differences
-    while suspects and found.rounds <= (PATIENCE_FOR_THE_LOG if all(s.kind.follows_the_log for s in suspects) else PATIENCE_FOR_SESSIONS):
+    while suspects and found.rounds <= (
+        PATIENCE_FOR_THE_LOG if all(s.kind.follows_the_log for s in suspects) else PATIENCE_FOR_SESSIONS
+    ):
         time.sleep(PAUSE)
         found.rounds += 1
         asked = {each.identity for each in suspects}
         with _zookeeper(sealed) as reader:
             start = read_migration(reader).kraft_metadata_offset
-            rows = [*read_again(reader, suspects, sealed.decoding), *(row for row in declared_rows(sealed.spec) if (row.kind, row.key) in asked)]
+            rows = [
+                *read_again(reader, suspects, sealed.decoding),
+                *(row for row in declared_rows(sealed.spec) if (row.kind, row.key) in asked),
+            ]
         _end(found, log, start)
         keys = keys_in_question(suspects, rows)
-        told = [v for v in quorum_versions(sealed.spec, log.quorum, offset=start, secrets=sealed.secrets) if (v.kind, v.key) in keys]
-        look = look_again(suspects, rows, [*told, *log.replay.versions_of(keys - {(v.kind, v.key) for v in told}, start)], log.replay.touched)
+        told = [
+            v
+            for v in quorum_versions(sealed.spec, log.quorum, offset=start, secrets=sealed.secrets)
+            if (v.kind, v.key) in keys
+        ]
+        look = look_again(
+            suspects,
+            rows,
+            [*told, *log.replay.versions_of(keys - {(v.kind, v.key) for v in told}, start)],
+            log.replay.touched,
+        )
         found.obstacles += look.obstacles
         found.undecoded += tuple(each for each in look.undecoded if each not in found.undecoded)
         proven.settled |= look.agreed
@@ -217,17 +242,32 @@ def _look_again(found: Findings, sealed: Sealed, log: LogFollower, proven: _Prov
 def _save(path: Path, report: ParityReport, found: Findings, sealed: Sealed, proven: _Proven) -> None:
     cluster_id = next(row.value for row in proven.rows if row.kind is Kind.CLUSTER_ID)
     head = BaselineHead(
-        report.cluster, json.loads(cluster_id), report.migration_offset, report.end_offset, found.last, report.migration_epoch, report.digest, sealed.salt
+        report.cluster,
+        json.loads(cluster_id),
+        report.migration_offset,
+        report.end_offset,
+        found.last,
+        report.migration_epoch,
+        report.digest,
+        sealed.salt,
     )
-    whole = (Row(Kind.WHOLE_TOPIC, each["key"], each["value"]) for each in proven.topics.select("key", "value").toLocalIterator())
+    whole = (
+        Row(Kind.WHOLE_TOPIC, each["key"], each["value"])
+        for each in proven.topics.select("key", "value").toLocalIterator()
+    )
     rows = (row for row in proven.rows if (row.kind, row.key) not in proven.settled)
     write_baseline(path, head, chain(whole, rows, proven.later))
 
 
-def _compare_with_baseline(spark: SparkSession, found: Findings, sealed: Sealed, head: BaselineHead, path: Path) -> None:
+def _compare_with_baseline(
+    spark: SparkSession, found: Findings, sealed: Sealed, head: BaselineHead, path: Path
+) -> None:
     """The log between the offsets of the proof, with what ZooKeeper held then."""
     if head.cluster != sealed.spec.name:
-        raise RunbookError(f"the baseline at {path} is of cluster {head.cluster}, not {sealed.spec.name}", way_out="name the baseline of this cluster")
+        raise RunbookError(
+            f"the baseline at {path} is of cluster {head.cluster}, not {sealed.spec.name}",
+            way_out="name the baseline of this cluster",
+        )
     found.against = f"the baseline {head.digest[:16]}"
     found.start, found.end = head.migration_offset, head.end_offset
     found.migration = MigrationZnode(head.migration_offset, -1, head.migration_epoch, -1)
@@ -242,8 +282,21 @@ def _compare_with_baseline(spark: SparkSession, found: Findings, sealed: Sealed,
         topics = compare_topics(rows_frame(spark, as_one.values()), rows_frame(spark, log.replay.whole_topics()))
         found.both += topics.both
         questioned = {name: canonical_rows.whole_topic(name, "").key for name in topics.in_question}
-        found.differences += tuple(Difference(Kind.WHOLE_TOPIC, key, '"as it was proven"', '"something else"') for key in questioned.values() if key in as_one)
+        found.differences += tuple(
+            Difference(Kind.WHOLE_TOPIC, key, '"as it was proven"', '"something else"')
+            for key in questioned.values()
+            if key in as_one
+        )
         log.read_to(head.last_offset)
         by_row = log.replay.versions_of_topics(name for name, key in questioned.items() if key not in as_one)
-        told = chain(by_row, log.replay.versions_beside_topics(), quorum_versions(sealed.spec, log.quorum, offset=found.start, secrets=sealed.secrets))
-        found.add(compare((row for row in rows if row.kind is not Kind.WHOLE_TOPIC), (version for version in told if outlives_zookeeper(version.kind))))
+        told = chain(
+            by_row,
+            log.replay.versions_beside_topics(),
+            quorum_versions(sealed.spec, log.quorum, offset=found.start, secrets=sealed.secrets),
+        )
+        found.add(
+            compare(
+                (row for row in rows if row.kind is not Kind.WHOLE_TOPIC),
+                (version for version in told if outlives_zookeeper(version.kind)),
+            )
+        )

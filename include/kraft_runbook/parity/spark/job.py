@@ -28,7 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         spec = load_cluster(options.cluster, directory=options.clusters_dir, environment=os.environ)
-        report = run_parity(spec, secrets=environment_secrets(), baseline=options.baseline, save_baseline=options.save_baseline)
+        report = run_parity(
+            spec, secrets=environment_secrets(), baseline=options.baseline, save_baseline=options.save_baseline
+        )
         write_report(options.output, report)
     except RunbookError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -43,7 +45,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--clusters-dir", required=True, type=Path, help="the directory of the cluster files")
     parser.add_argument("--output", required=True, type=Path, help="where the report goes, as JSON")
     parser.add_argument(
-        "--baseline", "--against-baseline", type=Path, help="after finalization: the state that the last MATCH proved, to compare with in ZooKeeper's place"
+        "--baseline",
+        "--against-baseline",
+        type=Path,
+        help="after finalization: the state that the last MATCH proved, to compare with in ZooKeeper's place",
     )
     parser.add_argument("--save-baseline", type=Path, help="where a MATCH in dual write leaves the proven state")
     return parser

@@ -38,7 +38,9 @@ def read_tree(spark: SparkSession, sealed: Sealed) -> tuple[DataFrame, list[Row]
     for each in beside:
         if each["kind"] == FAILED:
             raise NoProof(**json.loads(each["value"]))
-    return found.where(f.col("kind") == Kind.WHOLE_TOPIC.value), [Row(Kind(each["kind"]), each["key"], each["value"], each["path"]) for each in beside]
+    return found.where(f.col("kind") == Kind.WHOLE_TOPIC.value), [
+        Row(Kind(each["kind"]), each["key"], each["value"], each["path"]) for each in beside
+    ]
 
 
 def _ranges(names: Sequence[str]) -> list[Sequence[str]]:

@@ -41,7 +41,10 @@ class Sealed:
     def secrets(self) -> Secrets:
         def resolve(ref: SecretRef) -> str:
             if str(ref) not in self.values:
-                raise SecretMissing(f"{ref} was not resolved before the Spark job began", way_out="run the comparison again; report this if it persists")
+                raise SecretMissing(
+                    f"{ref} was not resolved before the Spark job began",
+                    way_out="run the comparison again; report this if it persists",
+                )
             return self.values[str(ref)]
 
         return resolve

@@ -27,7 +27,9 @@ class LogProgress:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + EVERY
-            tell(f"metadata log: {records:,} records read, {records / (now - self._began):,.0f} a second; at offset {offset:,}")
+            tell(
+                f"metadata log: {records:,} records read, {records / (now - self._began):,.0f} a second; at offset {offset:,}"
+            )
 
 
 @contextmanager

@@ -27,7 +27,9 @@ def session(given: SparkSession | None, *, driver: str | None = None) -> Iterato
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("kraft-runbook parity")
     settings = SETTINGS if driver is None else {**SETTINGS, "spark.driver.extraJavaOptions": driver}
-    master = SparkConf().get("spark.master") if "PYSPARK_GATEWAY_PORT" in os.environ else None  # spark-submit has chosen one
+    master = (
+        SparkConf().get("spark.master") if "PYSPARK_GATEWAY_PORT" in os.environ else None
+    )  # spark-submit has chosen one
     if master is None:
         builder, master = builder.master("local[2]"), "local[2]"
     if master.startswith("local"):

@@ -15,7 +15,11 @@ DRIVER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 def driver_options(archive: Path = CLASS_ARCHIVE) -> str:
     """The driver's JVM options, with the archive where there is one. The JVM is told to keep silent of one that doesn't fit: it would speak on standard output."""
-    return f'{DRIVER_OPTIONS} "-XX:SharedArchiveFile={archive}" -Xshare:auto -Xlog:disable' if archive.is_file() else DRIVER_OPTIONS
+    return (
+        f'{DRIVER_OPTIONS} "-XX:SharedArchiveFile={archive}" -Xshare:auto -Xlog:disable'
+        if archive.is_file()
+        else DRIVER_OPTIONS
+    )
 
 
 SETTINGS = {

@@ -22,9 +22,14 @@ class Topics:
 def compare_topics(one: DataFrame, other: DataFrame) -> Topics:
     """Both sides: rows of kind WHOLE_TOPIC alone, at most one a topic and side."""
     left, right = one.select("key", f.col("value").alias("one")), other.select("key", f.col("value").alias("other"))
-    sides = left.join(right.hint("shuffle_hash"), "key", "full_outer")  # unsorted: fingerprints as texts would be sorted to be grouped
+    sides = left.join(
+        right.hint("shuffle_hash"), "key", "full_outer"
+    )  # unsorted: fingerprints as texts would be sorted to be grouped
     agree = f.equal_null("one", "other")
-    found = sides.groupBy(f.when(agree, f.regexp_extract("one", r"^\"(\d+ \d+) ", 1)).alias("held"), f.when(~agree, f.col("key")).alias("key")).count()
+    found = sides.groupBy(
+        f.when(agree, f.regexp_extract("one", r"^\"(\d+ \d+) ", 1)).alias("held"),
+        f.when(~agree, f.col("key")).alias("key"),
+    ).count()
     both: Counter[Kind] = Counter()
     in_question = []
     for each in found.collect():
@@ -32,6 +37,11 @@ def compare_topics(one: DataFrame, other: DataFrame) -> Topics:
             in_question.append(parse_key(each["key"])[0])
             continue
         partitions, configs = map(int, each["held"].split(" "))
-        held = {Kind.TOPIC: 1, Kind.ASSIGNMENT: partitions, Kind.PARTITION_STATE: partitions, Kind.TOPIC_CONFIG: configs}
+        held = {
+            Kind.TOPIC: 1,
+            Kind.ASSIGNMENT: partitions,
+            Kind.PARTITION_STATE: partitions,
+            Kind.TOPIC_CONFIG: configs,
+        }
         both.update({kind: number * each["count"] for kind, number in held.items() if number})
     return Topics(both, tuple(sorted(in_question)))
