@@ -434,6 +434,11 @@ class ClusterObservation:
         return self.zookeeper != NO_ZOOKEEPER
 
     @property
+    def tree(self) -> ZookeeperTree | Unread:
+        """What the deep read of ZooKeeper found."""
+        return self.zookeeper.tree if was_read(self.zookeeper) else self.zookeeper
+
+    @property
     def active_controller(self) -> ControllerState | None:
         """The controller that the quorum names as leader, where it is declared."""
         return self.controllers.get(self.quorum.leader_id) if was_read(self.quorum) else None

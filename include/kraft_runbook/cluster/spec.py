@@ -75,6 +75,11 @@ class ClusterSpec(Model):
         return tuple(c.id for c in self.controllers)
 
     @property
+    def node_ids(self) -> tuple[int, ...]:
+        """Every node's id, the brokers' first."""
+        return (*self.broker_ids, *self.controller_ids)
+
+    @property
     def ensemble(self) -> ZooKeeper:
         """The ZooKeeper ensemble, for what can't do without. Raises Refused where the cluster file names none."""
         if self.zookeeper is None:

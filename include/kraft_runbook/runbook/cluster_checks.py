@@ -13,6 +13,7 @@ from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
 from kraft_runbook.runbook.checklist import Checklist, Needs
+from kraft_runbook.runbook.read_parts import broker_versions, host_parts, split_read, unread_reasons
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -46,12 +47,8 @@ def every_declared_broker_runs(seen: ClusterObservation, spec: ClusterSpec) -> F
         for b in seen.brokers.values()
         if b.running is False
     ]
-    unread = [f"broker {b.id}: {b.running.reason}" for b in seen.brokers.values() if not was_read(b.running)]
-    unread += [
-        f"broker {b.id}'s mode: {b.mode.reason}"
-        for b in seen.brokers.values()
-        if b.running is True and not was_read(b.mode)
-    ]
+    unread = unread_reasons("broker {}", {b.id: b.running for b in seen.brokers.values()})
+    unread += unread_reasons("broker {}'s mode", {b.id: b.mode for b in seen.brokers.values() if b.running is True})
     return settle(wrong, unread, f"{len(seen.brokers)} of {len(seen.brokers)} run")
 
 
@@ -65,16 +62,9 @@ def metrics_can_be_read(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 
     The migration's progress is visible in the controllers' gauges only.
     """
-    unread = [
-        f"broker {b.id}: {b.metrics.reason}"
-        for b in seen.brokers.values()
-        if b.running is not False and not was_read(b.metrics)
-    ]
-    unread += [
-        f"controller {c.id}: {c.metrics.reason}"
-        for c in seen.controllers.values()
-        if c.running is not False and not was_read(c.metrics)
-    ]
+    brokers = {b.id: b.metrics for b in seen.brokers.values() if b.running is not False}
+    controllers = {c.id: c.metrics for c in seen.controllers.values() if c.running is not False}
+    unread = unread_reasons("broker {}", brokers) + unread_reasons("controller {}", controllers)
     return settle([], unread, "all answered")
 
 
@@ -98,31 +88,19 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
             )
     else:
         unread.append(seen.topics.reason)
-    for broker in seen.brokers.values():
-        if not was_read(broker.metrics):
-            unread.append(f"broker {broker.id}: {broker.metrics.reason}")
-            continue
-        if broker.metrics.under_replicated_partitions:
-            wrong.append(
-                f"broker {broker.id} leads {broker.metrics.under_replicated_partitions} under-replicated partitions"
-            )
-        if broker.metrics.offline_log_dirs:
-            wrong.append(f"broker {broker.id} has {broker.metrics.offline_log_dirs} offline log directories")
+    gauges, unread_gauges = split_read("broker {}", {b.id: b.metrics for b in seen.brokers.values()})
+    unread += unread_gauges
+    for broker_id, metrics in gauges.items():
+        if metrics.under_replicated_partitions:
+            wrong.append(f"broker {broker_id} leads {metrics.under_replicated_partitions} under-replicated partitions")
+        if metrics.offline_log_dirs:
+            wrong.append(f"broker {broker_id} has {metrics.offline_log_dirs} offline log directories")
     fine = f"{seen.topics.partition_count} partitions are in sync" if was_read(seen.topics) else ""
     return settle(wrong, unread, fine)
 
 
 def version_parts(version: str) -> tuple[int, ...]:
     return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
-
-
-def broker_versions(seen: ClusterObservation) -> tuple[dict[int, str], list[str]]:
-    read = {b.id: b.software_version for b in seen.brokers.values() if was_read(b.software_version)}
-    return read, [
-        f"broker {b.id}'s version: {b.software_version.reason}"
-        for b in seen.brokers.values()
-        if not was_read(b.software_version)
-    ]
 
 
 def name_versions(read: dict[int, str]) -> str:
@@ -162,14 +140,9 @@ def kafka_is_installed_on_every_host(seen: ClusterObservation, spec: ClusterSpec
 
     Controllers are started from it.
     """
-    wrong, unread = [], []
-    for node_id in (*spec.broker_ids, *spec.controller_ids):
-        there = host_part(seen, node_id, "classpath_ok")
-        if isinstance(there, Unread):
-            unread.append(f"node {node_id}: {there.reason}")
-        elif not there:
-            wrong.append(f"node {node_id} has no Kafka {spec.kafka.version} at {spec.kafka.home}")
-    return settle(wrong, unread, f"Kafka {spec.kafka.version} at {spec.kafka.home}")
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "classpath_ok"))
+    what = f"Kafka {spec.kafka.version} at {spec.kafka.home}"
+    return settle([f"node {i} has no {what}" for i, there in found.items() if not there], unread, what)
 
 
 @check(
@@ -187,16 +160,16 @@ def java_is_there_and_not_too_old(seen: ClusterObservation, spec: ClusterSpec) -
 
 
 def hosts_with_java(seen: ClusterObservation, spec: ClusterSpec, needed: int) -> Finding:
-    wrong, unread, found = [], [], set()
-    for node_id in (*spec.broker_ids, *spec.controller_ids):
-        version = host_part(seen, node_id, "java_version")
-        if isinstance(version, Unread):
-            unread.append(f"node {node_id}: {version.reason}")
-        elif java_release(str(version)) < needed:
-            wrong.append(f"node {node_id} has Java {version}; {needed} or later is needed")
-        else:
-            found.add(str(version))
-    return settle(wrong, unread, f"Java {', '.join(sorted(found))}")
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "java_version"))
+    return settle(
+        [
+            f"node {i} has Java {version}; {needed} or later is needed"
+            for i, version in found.items()
+            if java_release(version) < needed
+        ],
+        unread,
+        f"Java {', '.join(sorted(set(found.values())))}",
+    )
 
 
 def java_release(version: str) -> int:
@@ -211,13 +184,8 @@ def clocks_agree(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 
     Token expiry, retention and the evidence of this run are read by clock.
     """
-    wrong, unread = [], []
-    for node_id in all_nodes(spec):
-        skew = host_part(seen, node_id, "clock_skew_seconds")
-        if isinstance(skew, Unread):
-            unread.append(f"node {node_id}: {skew.reason}")
-        elif isinstance(skew, int | float) and abs(skew) > CLOCK_SKEW_SECONDS:
-            wrong.append(f"node {node_id} is off by {skew:.1f} s")
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "clock_skew_seconds"))
+    wrong = [f"node {i} is off by {skew:.1f} s" for i, skew in found.items() if abs(skew) > CLOCK_SKEW_SECONDS]
     return settle(wrong, unread, f"within {CLOCK_SKEW_SECONDS:g} s")
 
 
@@ -227,17 +195,13 @@ def disks_have_room(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 
     The metadata log of a million partitions and its snapshot take a quarter of that.
     """
-    wrong, unread = [], []
-    for node_id in all_nodes(spec):
-        free = host_part(seen, node_id, "free_bytes")
-        if isinstance(free, Unread):
-            unread.append(f"node {node_id}: {free.reason}")
-        elif isinstance(free, Mapping):
-            wrong += [
-                f"node {node_id} has {n // 2**20} MiB free at {path}"
-                for path, n in sorted(free.items())
-                if n < FREE_BYTES
-            ]
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "free_bytes"))
+    wrong = [
+        f"node {i} has {n // 2**20} MiB free at {path}"
+        for i, free in found.items()
+        for path, n in sorted(free.items())
+        if n < FREE_BYTES
+    ]
     return settle(wrong, unread, "at least 1 GiB everywhere")
 
 
@@ -252,14 +216,9 @@ def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Fin
 
     The runbook starts and stops services; it does not define them.
     """
-    wrong, unread = [], []
-    for node_id in all_nodes(spec):
-        there = host_part(seen, node_id, "service_defined")
-        if isinstance(there, Unread):
-            unread.append(f"node {node_id}: {there.reason}")
-        elif not there:
-            service = spec.broker(node_id).service if node_id in spec.broker_ids else spec.controller(node_id).service
-            wrong.append(f"node {node_id} has no service {service}")
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "service_defined"))
+    services = {b.id: b.service for b in spec.brokers} | {c.id: c.service for c in spec.controllers}
+    wrong = [f"node {i} has no service {services[i]}" for i, there in found.items() if not there]
     return settle(wrong, unread, "all are")
 
 
@@ -340,7 +299,3 @@ def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> t
 def capped(items: tuple[str, ...]) -> str:
     """The first few items and how many more there are."""
     return ", ".join(items[: 2 * SAMPLE]) + (f" and {len(items) - 2 * SAMPLE} more" if len(items) > 2 * SAMPLE else "")
-
-
-def all_nodes(spec: ClusterSpec) -> Iterable[int]:
-    return (*spec.broker_ids, *spec.controller_ids)

@@ -60,7 +60,7 @@ def the_list_of_topics_fits_into_a_packet(seen: ClusterObservation, spec: Cluste
     It comes in one reply. Where that is longer than jute.maxbuffer of their JVM, which Kafka's own default sets to 4 MiB, the connection is closed, the
     controller asks again, and the copy never begins, with no word of it but in its log (5,600,088 bytes at 200,000 topics, measured on 3.9.2).
     """
-    tree = seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     told = f"the list of {tree.topics:,} topics has {tree.topic_list_bytes:,} bytes; the controllers take {spec.controller_jute_maxbuffer:,}"

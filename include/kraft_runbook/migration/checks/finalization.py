@@ -12,9 +12,7 @@ from kraft_runbook.cluster.observation import (
     BrokerMode,
     ClusterObservation,
     ControllerMode,
-    Unread,
     ZkMigrationState,
-    host_part,
     was_read,
 )
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -24,6 +22,7 @@ from kraft_runbook.migration.copy_tuning import SMALL
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import capped, differing_keys
+from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_read, unread_reasons
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -45,18 +44,17 @@ def controller_files_are_in_migration_mode(seen: ClusterObservation, spec: Clust
     A controller restarted without the flag finalizes when it is elected (KAFKA-20960). One that does not run and has no file
     can't start: it is not provisioned yet, or its host was made anew (KRB-PRE-006 says that it is down).
     """
-    wrong, unread = [], []
-    for controller in spec.controllers:
-        config = host_part(seen, controller.id, "config")
-        if isinstance(config, Unread):
-            unread.append(f"controller {controller.id}: {config.reason}")
-        elif config is None:
-            if seen.controllers[controller.id].running is not False:
-                wrong.append(f"controller {controller.id} has no file {controller.config_file}")
-        elif isinstance(config, Mapping):
-            lacks = [*lacking_migration_mode(config), *_another_zookeeper(config, spec)]
-            if lacks:
-                wrong.append(f"in controller {controller.id}'s file {controller.config_file}: {', '.join(lacks)}")
+    wrong = []
+    found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "config"))
+    for controller_id, config in found.items():
+        file = spec.controller(controller_id).config_file
+        if config is None:
+            if seen.controllers[controller_id].running is not False:
+                wrong.append(f"controller {controller_id} has no file {file}")
+            continue
+        lacks = [*lacking_migration_mode(config), *_another_zookeeper(config, spec)]
+        if lacks:
+            wrong.append(f"in controller {controller_id}'s file {file}: {', '.join(lacks)}")
     return settle(wrong, unread, "all are")
 
 
@@ -78,17 +76,17 @@ def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec
 
     A difference is a hand at work beside the runbook. Values of secrets are not compared.
     """
-    wrong, unread = [], []
-    for controller in spec.controllers:
-        config = host_part(seen, controller.id, "config")
-        if isinstance(config, Unread):
-            unread.append(f"controller {controller.id}: {config.reason}")
-        elif isinstance(config, Mapping):
-            size = size_in_file(spec, controller, config) or SMALL
-            rendered = controller_properties(spec, controller, ControllerMode.MIGRATION, also=size.properties)
-            differences = differing_keys(config, rendered)
-            if differences:
-                wrong.append(f"controller {controller.id}: {capped(differences)}")
+    wrong = []
+    found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "config"))
+    for controller_id, config in found.items():
+        if config is None:
+            continue
+        controller = spec.controller(controller_id)
+        size = size_in_file(spec, controller, config) or SMALL
+        rendered = controller_properties(spec, controller, ControllerMode.MIGRATION, also=size.properties)
+        differences = differing_keys(config, rendered)
+        if differences:
+            wrong.append(f"controller {controller_id}: {capped(differences)}")
     return settle(wrong, unread, "all that are there are")
 
 
@@ -110,11 +108,8 @@ def no_controller_runs_without_the_flag(seen: ClusterObservation, spec: ClusterS
         for c in seen.controllers.values()
         if c.mode == ControllerMode.KRAFT
     ]
-    unread = [
-        f"controller {c.id}: {c.mode.reason}"
-        for c in seen.controllers.values()
-        if c.running is not False and not was_read(c.mode)
-    ]
+    running = {c.id: c.mode for c in seen.controllers.values() if c.running is not False}
+    unread = unread_reasons("controller {}", running)
     return settle(wrong, unread, "every running controller has it")
 
 
@@ -139,23 +134,16 @@ def no_broker_was_left_behind(seen: ClusterObservation, spec: ClusterSpec) -> Fi
     if was_read(seen.quorum) and seen.quorum.migration_state_record is ZkMigrationState.POST_MIGRATION:
         final.append("the metadata log")
     if not final:
-        unread = [
-            f"controller {c.id}: {c.metrics.reason}"
-            for c in seen.controllers.values()
-            if c.running is not False and not was_read(c.metrics)
-        ]
-        return settle([], unread, "the migration is not final")
+        running = {c.id: c.metrics for c in seen.controllers.values() if c.running is not False}
+        return settle([], unread_reasons("controller {}", running), "the migration is not final")
     left = list(_left_behind(seen))
     if left:
         return failed(
             f"THE MIGRATION WAS FINALIZED TOO EARLY: ZkMigrationState is 3 (POST_MIGRATION) on {', '.join(final)}, but {'; '.join(left)}. "
             "Topics created from now on are not in ZooKeeper, without any error anywhere"
         )
-    return settle(
-        [],
-        [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)],
-        "every broker is in KRaft mode",
-    )
+    _, unread = broker_modes(seen)
+    return settle([], unread, "every broker is in KRaft mode")
 
 
 def _left_behind(seen: ClusterObservation) -> Iterator[str]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kraft_runbook.cluster.node_properties import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, controller_properties
-from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread, host_part, was_read
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    ControllerMode,
+    Unread,
+    host_part,
+    was_read,
+)
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.migration.controller_threads import cut_off
@@ -13,6 +18,8 @@ from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
+from kraft_runbook.runbook.health import name_ids
+from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_read
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -39,17 +46,13 @@ def controller_ports_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Fi
         if state.running is True and was_read(state.mode):
             continue
         ports = host_part(seen, controller.id, "ports_in_use")
-        if isinstance(ports, Unread):
-            unread.append(f"controller {controller.id}: {ports.reason}")
-        elif isinstance(ports, frozenset):
-            wrong += [
-                f"port {p} on {controller.host}, declared for controller {controller.id}, is in use by something else"
-                for p in sorted(ports)
-            ]
-        if state.running is True and isinstance(ports, Unread):
-            wrong.append(
-                f"{controller.address}, declared for controller {controller.id}, is in use by something that is no Kafka controller"
-            )
+        declared_for = f"declared for controller {controller.id}, is in use by something"
+        if was_read(ports):
+            wrong += [f"port {p} on {controller.host}, {declared_for} else" for p in sorted(ports)]
+            continue
+        unread.append(f"controller {controller.id}: {ports.reason}")
+        if state.running is True:
+            wrong.append(f"{controller.address}, {declared_for} that is no Kafka controller")
     return settle(wrong, unread, "free, or used by the controllers themselves")
 
 
@@ -67,15 +70,12 @@ def controllers_are_not_formatted_for_another_cluster(seen: ClusterObservation, 
     own = _cluster_id(seen)
     if not was_read(own):
         return unknown(own)
-    wrong, unread = [], []
-    for controller in spec.controllers:
-        formatted = host_part(seen, controller.id, "formatted_cluster_id")
-        if isinstance(formatted, Unread):
-            unread.append(f"controller {controller.id}: {formatted.reason}")
-        elif formatted not in (None, own):
-            wrong.append(
-                f"{controller.log_dir} of controller {controller.id} belongs to cluster {formatted}, this is {own}"
-            )
+    found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "formatted_cluster_id"))
+    wrong = [
+        f"{spec.controller(i).log_dir} of controller {i} belongs to cluster {formatted}, this is {own}"
+        for i, formatted in found.items()
+        if formatted not in (None, own)
+    ]
     return settle(wrong, unread, "none")
 
 
@@ -100,13 +100,8 @@ def no_metadata_log_of_a_former_try(seen: ClusterObservation, spec: ClusterSpec)
 
     Controllers started on old data show state 1 at once, copy nothing, and brokers rolled to KRaft then set live topics aside as strays (measured on 3.9.2).
     """
-    wrong, unread = [], []
-    for controller in spec.controllers:
-        log = host_part(seen, controller.id, "has_metadata_log")
-        if isinstance(log, Unread):
-            unread.append(f"controller {controller.id}: {log.reason}")
-        elif log:
-            wrong.append(f"{controller.log_dir} of controller {controller.id} holds a metadata log")
+    found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "has_metadata_log"))
+    wrong = [f"{spec.controller(i).log_dir} of controller {i} holds a metadata log" for i, log in found.items() if log]
     return settle(wrong, unread, "none")
 
 
@@ -122,18 +117,15 @@ def the_authorizer_is_kept(seen: ClusterObservation, spec: ClusterSpec) -> Findi
 
     Else ACLs are copied and enforced by nobody, or brokers refuse each other.
     """
-    wrong, unread = [], []
-    for broker_id in spec.broker_ids:
-        config = host_part(seen, broker_id, "config")
-        if isinstance(config, Unread):
-            unread.append(f"broker {broker_id}: {config.reason}")
-        elif isinstance(config, Mapping):
-            found = config.get("authorizer.class.name", "")
-            if found and not spec.authorizer:
-                wrong.append(f"broker {broker_id} has {found}; the cluster file says 'authorizer: false'")
-            elif found not in ("", ZOOKEEPER_AUTHORIZER, KRAFT_AUTHORIZER):
-                wrong.append(f"broker {broker_id} has {found}, which this runbook can't carry over")
-    tree = seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
+    wrong = []
+    files, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "config"))
+    for broker_id, config in files.items():
+        found = (config or {}).get("authorizer.class.name", "")
+        if found and not spec.authorizer:
+            wrong.append(f"broker {broker_id} has {found}; the cluster file says 'authorizer: false'")
+        elif found not in ("", ZOOKEEPER_AUTHORIZER, KRAFT_AUTHORIZER):
+            wrong.append(f"broker {broker_id} has {found}, which this runbook can't carry over")
+    tree = seen.tree
     if was_read(tree) and tree.acl_count and not spec.authorizer:
         wrong.append(f"ZooKeeper holds {tree.acl_count} ACLs; the cluster file says 'authorizer: false'")
     return settle(
@@ -154,28 +146,19 @@ def policies_are_carried_over(seen: ClusterObservation, spec: ClusterSpec) -> Fi
 
     In KRaft mode the controllers enforce create.topic.policy.class.name and alter.config.policy.class.name, the brokers do not.
     """
-    wrong, unread = [], []
-    for broker in spec.brokers:
-        config = host_part(seen, broker.id, "config")
-        if isinstance(config, Unread):
-            unread.append(f"broker {broker.id}: {config.reason}")
-            continue
-        on_disk = config if isinstance(config, Mapping) else {}
+    wrong = []
+    files, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "config"))
+    for broker_id, config in files.items():
         for key in POLICIES:
-            wanted = on_disk.get(key) or spec.broker_properties.get(key) or broker.properties.get(key)
-            without = (
-                [
-                    c.id
-                    for c in spec.controllers
-                    if controller_properties(spec, c, ControllerMode.MIGRATION).get(key) != wanted
-                ]
-                if wanted
-                else []
-            )
+            declared = spec.broker_properties.get(key) or spec.broker(broker_id).properties.get(key)
+            wanted = (config or {}).get(key) or declared
+            without = [
+                c.id
+                for c in spec.controllers
+                if wanted and controller_properties(spec, c, ControllerMode.MIGRATION).get(key) != wanted
+            ]
             if without:
-                wrong.append(
-                    f"broker {broker.id} has {key}={wanted}, controller {', '.join(map(str, without))} does not"
-                )
+                wrong.append(f"broker {broker_id} has {key}={wanted}, controller {name_ids(without)} does not")
     return settle(wrong, unread, "no policy is lost")
 
 
@@ -192,19 +175,16 @@ def controllers_reach_brokers_and_zookeeper(seen: ClusterObservation, spec: Clus
     While migrating the active controller calls the brokers by their advertised listeners. Of a ZooKeeper ensemble it needs the servers
     that serve: a majority. What it does not reach of the others is named, and is no reason to stop: one of three may be down.
     """
-    wrong, unread, spare = [], [], []
+    wrong, spare = [], []
     servers = frozenset(spec.ensemble.servers)
-    for controller in spec.controllers:
-        missing = host_part(seen, controller.id, "unreachable_addresses")
-        if isinstance(missing, Unread):
-            unread.append(f"controller {controller.id}: {missing.reason}")
-            continue
+    found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "unreachable_addresses"))
+    for controller_id, missing in found.items():
         lost = servers.intersection(missing)
         not_needed = lost if 2 * len(servers - lost) > len(servers) else frozenset()
         if not_needed:
-            spare.append(f"controller {controller.id}'s host does not reach {', '.join(sorted(not_needed))}")
+            spare.append(f"controller {controller_id}'s host does not reach {', '.join(sorted(not_needed))}")
         if needed := [address for address in missing if address not in not_needed]:
-            wrong.append(f"controller {controller.id}'s host does not reach {', '.join(needed)}")
+            wrong.append(f"controller {controller_id}'s host does not reach {', '.join(needed)}")
     reached = f"all reach the brokers and a majority of ZooKeeper's servers; {'; '.join(spare)}" if spare else "all do"
     return settle(wrong, unread, reached)
 
@@ -220,10 +200,10 @@ def no_broker_is_left_in_migration_mode(seen: ClusterObservation, spec: ClusterS
 
     Hybrid brokers of a former quorum never register with a fresh one, and may end themselves (measured on 3.9.2).
     """
-    left = [b.id for b in seen.brokers.values() if was_read(b.mode) and b.mode.value != "zookeeper"]
-    unread = [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)]
+    modes, unread = broker_modes(seen)
+    left = [i for i, mode in modes.items() if mode is not BrokerMode.ZOOKEEPER]
     return settle(
-        [f"broker {', '.join(map(str, left))} is not in ZooKeeper mode"] if left else [],
+        [f"broker {name_ids(left)} is not in ZooKeeper mode"] if left else [],
         unread,
         "all are in ZooKeeper mode",
     )
@@ -244,10 +224,6 @@ def no_broker_is_cut_off(seen: ClusterObservation, spec: ClusterSpec) -> Finding
     """
     if not was_read(seen.hosts):
         return unknown(seen.hosts)
-    found = cut_off(seen, seen.hosts)
-    wrong = [f"broker {broker} lacks {missing} of them" for broker, missing in found.items() if was_read(missing)]
-    return settle(
-        wrong,
-        [f"broker {broker}: {each.reason}" for broker, each in found.items() if isinstance(each, Unread)],
-        "none is missing",
-    )
+    found, unread = split_read("broker {}", cut_off(seen, seen.hosts))
+    wrong = [f"broker {broker} lacks {missing} of them" for broker, missing in found.items()]
+    return settle(wrong, unread, "none is missing")

@@ -11,6 +11,8 @@ from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, DU
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
+from kraft_runbook.runbook.health import name_ids
+from kraft_runbook.runbook.read_parts import split_read, unread_reasons
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -42,7 +44,7 @@ def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> 
     states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
     final = [i for i, found in states.items() if found is ZkMigrationState.POST_MIGRATION]
     if final:
-        return failed(f"the migration is already final: ZkMigrationState is 3 on controller {_ids(final)}")
+        return failed(f"the migration is already final: ZkMigrationState is 3 on controller {name_ids(final)}")
     reading = detect_phase(seen)
     if reading.phase in (Phase.FINALIZED, Phase.KRAFT):
         return failed(f"nothing is to be migrated: {'; '.join(reading.reasons)}")
@@ -50,11 +52,8 @@ def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> 
         return failed(
             "the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log, and every broker that answers is in KRaft mode"
         )
-    unread = [
-        f"controller {c.id}'s metrics: {c.metrics.reason}"
-        for c in seen.controllers.values()
-        if c.running is not False and not was_read(c.metrics)
-    ]
+    running = {c.id: c.metrics for c in seen.controllers.values() if c.running is not False}
+    unread = unread_reasons("controller {}'s metrics", running)
     return settle([], unread, "no controller shows a final or a KRaft-born state")
 
 
@@ -95,12 +94,8 @@ def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec)
         if spec.cluster_id not in (None, stored)
         else []
     )
-    unread = []
-    for broker in seen.brokers.values():
-        if not was_read(broker.advertised_cluster_id):
-            unread.append(f"broker {broker.id}: {broker.advertised_cluster_id.reason}")
-        elif broker.advertised_cluster_id != stored:
-            wrong.append(f"broker {broker.id} says {broker.advertised_cluster_id}, ZooKeeper {stored}")
+    found, unread = split_read("broker {}", {b.id: b.advertised_cluster_id for b in seen.brokers.values()})
+    wrong += [f"broker {i} says {said}, ZooKeeper {stored}" for i, said in found.items() if said != stored]
     return settle(wrong, unread, f"all name {stored}")
 
 
@@ -116,7 +111,7 @@ def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     """
     wrong = [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
     wrong += [f"controller {i} is a voter and not in the cluster file" for i in sorted(seen.undeclared_controllers)]
-    unread = [part.reason for part in (seen.topics,) if not was_read(part)]
+    unread = [] if was_read(seen.topics) else [seen.topics.reason]
     if not was_read(seen.zookeeper) and seen.has_zookeeper and detect_phase(seen).phase is not Phase.FINALIZED:
         unread.append(seen.zookeeper.reason)
     return settle(wrong, unread, "every live node is declared")
@@ -143,18 +138,15 @@ def every_controller_runs(seen: ClusterObservation, spec: ClusterSpec) -> Findin
         if before_the_copy
         else [f"controller {i} does not run ({spec.controller(i).address} refuses connections)" for i in down]
     )
-    unread = [f"controller {c.id}: {c.running.reason}" for c in seen.controllers.values() if not was_read(c.running)]
-    unread += [
-        f"controller {c.id}'s mode: {c.mode.reason}"
-        for c in seen.controllers.values()
-        if c.running is True and not was_read(c.mode)
-    ]
+    unread = unread_reasons("controller {}", {c.id: c.running for c in seen.controllers.values()})
+    running = {c.id: c.mode for c in seen.controllers.values() if c.running is True}
+    unread += unread_reasons("controller {}'s mode", running)
     total = len(seen.controllers)
     return settle(
         wrong,
         unread,
         f"{total - len(down)} of {total} run"
-        + (f"; controller {_ids(down)} is provisioned in this phase" if down else ""),
+        + (f"; controller {name_ids(down)} is provisioned in this phase" if down else ""),
     )
 
 
@@ -173,9 +165,9 @@ def controller_ids_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Find
         return unknown(seen.zookeeper)
     taken = sorted(set(spec.controller_ids) & (set(seen.zookeeper.brokers) | set(spec.broker_ids)))
     return (
-        failed(f"id {_ids(taken)} is used by a broker and a controller")
+        failed(f"id {name_ids(taken)} is used by a broker and a controller")
         if taken
-        else passed(f"controllers: {_ids(spec.controller_ids)}")
+        else passed(f"controllers: {name_ids(spec.controller_ids)}")
     )
 
 
@@ -211,7 +203,3 @@ def _endpoint_differences(spec: ClusterSpec, broker_id: int, endpoints: tuple[st
     for name in sorted(live.keys() | declared.keys()):
         if live.get(name) != declared.get(name):
             yield f"broker {broker_id} listener {name}: live {live.get(name, 'none')}, declared {declared.get(name, 'none')}"
-
-
-def _ids(ids: object) -> str:
-    return ", ".join(str(i) for i in sorted(ids))  # type: ignore[call-overload]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
 from kraft_runbook.migration.listener_threads import deaf
 from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.read_parts import split_read
 
 
 @check(
@@ -28,14 +29,6 @@ def every_broker_hears_of_changes(seen: ClusterObservation, spec: ClusterSpec) -
     """
     if not was_read(seen.hosts):
         return unknown(seen.hosts)
-    found = deaf(seen, seen.hosts)
-    wrong = [
-        f"broker {broker} hears of no change at {' and '.join(missing)}"
-        for broker, missing in found.items()
-        if was_read(missing)
-    ]
-    return settle(
-        wrong,
-        [f"broker {broker}: {each.reason}" for broker, each in found.items() if isinstance(each, Unread)],
-        "all hear of them",
-    )
+    found, unread = split_read("broker {}", deaf(seen, seen.hosts))
+    wrong = [f"broker {broker} hears of no change at {' and '.join(missing)}" for broker, missing in found.items()]
+    return settle(wrong, unread, "all hear of them")

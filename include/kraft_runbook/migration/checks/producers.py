@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kraft_runbook.cluster.node_properties import broker_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Found, Unread, ZookeeperTree, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Found, ZookeeperTree, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, unknown
@@ -29,7 +29,7 @@ def a_restart_leaves_enough_replicas(seen: ClusterObservation, spec: ClusterSpec
 
     Where both are equal, each restart of a broker stops every producer with acks=all of the partitions that it holds, until it is in sync again.
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     return _told(
@@ -50,14 +50,10 @@ def every_topic_outlives_a_restart(seen: ClusterObservation, spec: ClusterSpec) 
     A partition with one replica is offline while its broker restarts. With fewer replicas than min.insync.replicas, producers with acks=all are refused
     already, restart or not.
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     return _told(_topics(tree, spec, lambda least, replicas: replicas == 1 or least > replicas), "every topic does")
-
-
-def _tree(seen: ClusterObservation) -> ZookeeperTree | Unread:
-    return seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
 
 
 def _topics(

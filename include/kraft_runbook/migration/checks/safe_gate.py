@@ -18,6 +18,7 @@ from kraft_runbook.migration.checks.catalogue import DUAL_WRITING, SOAK, check
 from kraft_runbook.migration.conditions import one_controller
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.lag import topics_apart, unwritten, voters_behind
+from kraft_runbook.runbook.read_parts import broker_modes, split_read
 
 BLOCKING = Severity.BLOCKING
 COPIED = {"dual_write", "finalize", SOAK}
@@ -41,15 +42,13 @@ def every_controller_shows_migration(seen: ClusterObservation, spec: ClusterSpec
 
     1 alone proves little: it is committed before ZooKeeper and the brokers know, and old controller data shows it at once.
     """
-    wrong, unread = [], []
-    for controller in seen.controllers.values():
-        if not was_read(controller.metrics):
-            unread.append(f"controller {controller.id}: {controller.metrics.reason}")
-        elif controller.metrics.zk_migration_state is not ZkMigrationState.MIGRATION:
-            state = controller.metrics.zk_migration_state
-            wrong.append(
-                f"controller {controller.id} shows {'no state' if state is None else f'{state.value} ({state.name})'}"
-            )
+    found, unread = split_read("controller {}", {c.id: c.metrics for c in seen.controllers.values()})
+    states = {i: metrics.zk_migration_state for i, metrics in found.items()}
+    wrong = [
+        f"controller {i} shows {'no state' if state is None else f'{state.value} ({state.name})'}"
+        for i, state in states.items()
+        if state is not ZkMigrationState.MIGRATION
+    ]
     return settle(wrong, unread, f"{len(seen.controllers)} of {len(seen.controllers)} show it")
 
 
@@ -69,7 +68,7 @@ def migrating_brokers_are_counted_as_expected(seen: ClusterObservation, spec: Cl
         return unknown(active)
     if not was_read(active.metrics):
         return unknown(active.metrics)
-    unread = [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)]
+    _, unread = broker_modes(seen)
     hybrid, count = len(seen.brokers_in(BrokerMode.HYBRID)), active.metrics.migrating_zk_broker_count
     told = f"{hybrid} brokers are in migration mode, controller {active.id} counts {count}"
     return settle([told] if count != hybrid and not unread else [], unread, told)
@@ -186,7 +185,7 @@ def every_broker_is_registered(seen: ClusterObservation, spec: ClusterSpec) -> F
             wrong.append(
                 f"broker {broker_id} runs in {mode} mode and is registered as {'migrating' if found.is_migrating_zk_broker else 'KRaft'}"
             )
-    unread = [f"broker {b.id}'s mode: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)]
+    _, unread = broker_modes(seen)
     return settle(wrong, unread, f"{len(spec.brokers)} of {len(spec.brokers)} are")
 
 
@@ -246,10 +245,6 @@ def every_broker_is_in_kraft_mode(seen: ClusterObservation, spec: ClusterSpec) -
 
     After finalization a broker in migration mode can't come back.
     """
-    wrong = [
-        f"broker {b.id} is in {b.mode} mode"
-        for b in seen.brokers.values()
-        if was_read(b.mode) and b.mode is not BrokerMode.KRAFT
-    ]
-    unread = [f"broker {b.id}: {b.mode.reason}" for b in seen.brokers.values() if not was_read(b.mode)]
+    modes, unread = split_read("broker {}", {b.id: b.mode for b in seen.brokers.values()})
+    wrong = [f"broker {i} is in {mode} mode" for i, mode in modes.items() if mode is not BrokerMode.KRAFT]
     return settle(wrong, unread, f"{len(seen.brokers)} of {len(seen.brokers)} are")

@@ -25,6 +25,7 @@ from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import capped
+from kraft_runbook.runbook.read_parts import host_parts, split_read
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -128,13 +129,14 @@ def _as_the_brokers(seen: ClusterObservation, spec: ClusterSpec, key: str, *, se
         unread += [reason] if reason else []
         having += [broker.id] if _has(found, key, set_to) else []
     wrong = []
-    for controller in spec.controllers if having else ():
+    controllers = spec.controllers if having else ()
+    on_disk, unread_files = split_read("controller {}", host_parts(seen, (c.id for c in controllers), "config"))
+    unread += unread_files
+    for controller in controllers:
         if not _has(controller_properties(spec, controller, ControllerMode.MIGRATION), key, set_to):
             wrong.append(f"controller {controller.id} would not get it")
-        on_disk = host_part(seen, controller.id, "config")
-        if isinstance(on_disk, Unread):
-            unread.append(f"controller {controller.id}: {on_disk.reason}")
-        elif isinstance(on_disk, Mapping) and not _has(on_disk, key, set_to):
+        config = on_disk.get(controller.id)
+        if config is not None and not _has(config, key, set_to):
             wrong.append(f"{controller.config_file} of controller {controller.id} lacks it")
     who = f"broker {', '.join(map(str, having))} has {key}"
     return settle(
@@ -238,14 +240,10 @@ def kafka_can_read_its_secrets(seen: ClusterObservation, spec: ClusterSpec) -> F
 
     A process that can't read it does not start (FileConfigProvider).
     """
-    wrong, unread = [], []
-    for node_id in (*spec.broker_ids, *spec.controller_ids) if spec.secrets else ():
-        readable = host_part(seen, node_id, "secrets_readable")
-        if isinstance(readable, Unread):
-            unread.append(f"node {node_id}: {readable.reason}")
-        elif readable is not None and readable != "":
-            wrong.append(f"node {node_id}: {readable}")
-    return settle(wrong, unread, "each can" if spec.secrets else "no secret is declared")
+    if not spec.secrets:
+        return passed("no secret is declared")
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "secrets_readable"))
+    return settle([f"node {i}: {why_not}" for i, why_not in found.items() if why_not], unread, "each can")
 
 
 @check(
@@ -260,11 +258,8 @@ def zookeepers_secrets_have_left_the_hosts(seen: ClusterObservation, spec: Clust
 
     Until then the way back needs them: zookeeper.* and password.encoder.*.
     """
-    wrong, unread = [], []
-    for node_id in (*spec.broker_ids, *spec.controller_ids) if spec.secrets else ():
-        keys = host_part(seen, node_id, "secrets_keys")
-        if isinstance(keys, Unread):
-            unread.append(f"node {node_id}: {keys.reason}")
-        elif isinstance(keys, tuple) and any(of_zookeeper_alone(key) for key in keys):
-            wrong.append(f"node {node_id}: {', '.join(key for key in keys if of_zookeeper_alone(key))}")
-    return settle(wrong, unread, "none does" if spec.secrets else "no secret is declared")
+    if not spec.secrets:
+        return passed("no secret is declared")
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "secrets_keys"))
+    left = {i: [key for key in keys or () if of_zookeeper_alone(key)] for i, keys in found.items()}
+    return settle([f"node {i}: {', '.join(keys)}" for i, keys in left.items() if keys], unread, "none does")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraft_runbook.cluster.observation import ClusterObservation, Unread, host_part, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.metadata.metadata_version import required_level
@@ -13,11 +13,11 @@ from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import (
     CLUSTER_CHECKS,
     JAVA_WANTED,
-    broker_versions,
     hosts_with_java,
     name_versions,
     version_parts,
 )
+from kraft_runbook.runbook.read_parts import broker_versions, host_parts, split_read
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -92,13 +92,11 @@ def protocol_version_is_the_softwares_own(seen: ClusterObservation, spec: Cluste
     """
     own = version_parts(spec.kafka.version)[:2]
     wrong = [f"the cluster file says {spec.kafka.ibp}"] if version_parts(spec.kafka.ibp)[:2] != own else []
-    unread = []
-    for broker_id in spec.broker_ids:
-        config = host_part(seen, broker_id, "config")
-        if isinstance(config, Unread):
-            unread.append(f"broker {broker_id}: {config.reason}")
-        elif config and version_parts(config.get("inter.broker.protocol.version", spec.kafka.version))[:2] != own:
-            wrong.append(f"broker {broker_id} has {config['inter.broker.protocol.version']}")
+    found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "config"))
+    for broker_id, config in found.items():
+        on_disk = (config or {}).get("inter.broker.protocol.version", spec.kafka.version)
+        if version_parts(on_disk)[:2] != own:
+            wrong.append(f"broker {broker_id} has {on_disk}")
     return settle(wrong, unread, ".".join(map(str, own)))
 
 

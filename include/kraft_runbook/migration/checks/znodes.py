@@ -33,10 +33,6 @@ _COMES_OF_IT = {
 }
 
 
-def _tree(seen: ClusterObservation) -> ZookeeperTree | Unread:
-    return seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
-
-
 @check("KRB-PRE-060", severity=BLOCKING, fix=SET_RIGHT, stages=BEFORE_THE_COPY, needs=Needs.TREE)
 def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Kafka's copy can take every znode over as it stands.
@@ -45,7 +41,7 @@ def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSp
     nobody elects leaders (one quota "abc", measured on 3.9.2). What Kafka takes for empty,
     can't write back, or writes back under another name is found here too.
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     wrong = [
@@ -67,7 +63,7 @@ def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: Cl
     It parses all of them when it starts and ends at the first that it can't parse (measured on 3.9.2): the first restart of the roll would cost a broker.
     A topic with remote.storage.enable=true ends a broker whose file lacks remote.log.storage.system.enable=true (``LogManager.updateTopicConfig``).
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     return _stays_down(tree, spec)
@@ -91,7 +87,7 @@ def a_broker_on_its_way_back_can_read_every_znode(seen: ClusterObservation, spec
     Dual write puts into ZooKeeper what KRaft admits and a ZooKeeper-based broker does not: an IP quota of ::1 becomes /config/ips/%3A%3A1, which no broker resolves;
     the topic config remote.log.copy.disable is refused there. The first broker that is restarted would stay down, with the roll half done.
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     if all(b.mode == BrokerMode.ZOOKEEPER for b in seen.brokers.values()):
@@ -134,7 +130,7 @@ def controllers_decode_every_stored_password(seen: ClusterObservation, spec: Clu
 
     One that it does not decode ends every controller in the copy. Kafka decodes with the cipher's parameters of its own password.encoder.cipher.algorithm.
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     wrong, unread = [], []
@@ -181,7 +177,7 @@ def nothing_in_zookeeper_is_only_for_show(seen: ClusterObservation, spec: Cluste
 
     What brokers ignore today stays ignored; a topic config of an unknown name keeps KRaft from changing any other of that topic.
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     found = tree.faults.get(Consequence.NOTED)

@@ -7,9 +7,6 @@ from kraft_runbook.cluster.observation import (
     ClusterObservation,
     ControllerMode,
     MigrationZnode,
-    Unread,
-    ZookeeperTree,
-    host_part,
     was_read,
 )
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -18,14 +15,11 @@ from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
+from kraft_runbook.runbook.read_parts import host_parts, split_read
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
 CHECKS.take(CLUSTER_CHECKS["KRB-PRE-029"])
-
-
-def _tree(seen: ClusterObservation) -> ZookeeperTree | Unread:
-    return seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
 
 
 @check(
@@ -40,7 +34,7 @@ def every_partition_has_a_state_znode(seen: ClusterObservation, spec: ClusterSpe
 
     One without /state makes one write of the controller fail, after which every update of /migration fails too: dual write stops for good, silently (measured on 3.9.2).
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     if tree.partitions_without_state_count:
@@ -176,7 +170,7 @@ def no_partition_is_being_reassigned(seen: ClusterObservation, spec: ClusterSpec
 
     A roll in the middle of a reassignment has two causes for every replica that is out of sync.
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     return failed(f"topics being reassigned: {sample(tree.reassigning)}") if tree.reassigning else passed("none")
@@ -214,7 +208,7 @@ def every_topic_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Findin
 
     Topics made before Kafka 2.8 got theirs from a later controller; KRaft knows topics by id only (KIP-516).
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     return (
@@ -236,7 +230,7 @@ def every_znode_can_be_parsed(seen: ClusterObservation, spec: ClusterSpec) -> Fi
 
     Topics, partitions, configs, quotas, credentials, ACLs, tokens: each is decoded as the comparison decodes it, which could never end in a match otherwise.
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     return (
@@ -258,7 +252,7 @@ def no_replica_is_assigned_to_a_ghost(seen: ClusterObservation, spec: ClusterSpe
 
     The controllers wait, without end, for every id that stands in an assignment to register (measured on 3.9.2).
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     ghosts = sorted(tree.assigned_broker_ids - set(spec.broker_ids))
@@ -281,7 +275,7 @@ def controllers_can_decode_stored_passwords(seen: ClusterObservation, spec: Clus
 
     Without it they copy the encoded text as it is, and brokers in KRaft mode take that for the password (``ControllerServer``: ``PasswordEncoder.NOOP``).
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     if not tree.encoded_broker_configs:
@@ -311,7 +305,7 @@ def every_config_kind_can_be_migrated(seen: ClusterObservation, spec: ClusterSpe
 
     The copy has no records for CLIENT_METRICS and GROUP configs.
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     other = sorted(tree.config_entity_types - {"topics", "brokers", "users", "clients", "ips"})
@@ -334,7 +328,7 @@ def no_consumer_coordinates_through_zookeeper(seen: ClusterObservation, spec: Cl
 
     Consumers of before Kafka 0.9 keep members and offsets below /consumers, which is not migrated; they read partition states that nobody writes after finalization.
     """
-    tree = _tree(seen)
+    tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     live = tree.live_zookeeper_consumers
@@ -386,16 +380,11 @@ def controllers_may_write_restricted_znodes(seen: ClusterObservation, spec: Clus
     Else the controllers can't write, or leave znodes open that were closed.
     """
     declared = spec.ensemble.properties.get("zookeeper.set.acl", "false").lower() == "true"
-    tree = _tree(seen)
+    tree = seen.tree
     restricted = tree.znode_acl_restricted if was_read(tree) else tree
-    on_disk = []
-    unread = [] if was_read(restricted) else [restricted.reason]
-    for broker_id in spec.broker_ids:
-        config = host_part(seen, broker_id, "config")
-        if isinstance(config, Unread):
-            unread.append(f"broker {broker_id}: {config.reason}")
-        elif config and str(config.get("zookeeper.set.acl", "false")).lower() == "true":
-            on_disk.append(broker_id)
+    found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "config"))
+    unread = ([] if was_read(restricted) else [restricted.reason]) + unread
+    on_disk = [i for i, config in found.items() if config and config.get("zookeeper.set.acl", "").lower() == "true"]
     if declared:
         return passed("the cluster file declares zookeeper.set.acl for brokers and controllers")
     wrong = ["Kafka's znodes carry ACLs"] if restricted is True else []
