@@ -9,11 +9,11 @@ import pytest
 from labs import Lab
 from whole_image import every_row
 
-from kraft_runbook.cluster.observation import ControllerMode, ZkMigrationState
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, ZkMigrationState
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.metadata_log_reader import LogTruncated, MetadataLogReader, Position
 from kraft_runbook.io.kafka.metadata_quorum import (
-    broker_is_kraft,
+    broker_mode,
     controller_mode,
     describe_quorum,
     quorum_cluster_id,
@@ -77,7 +77,7 @@ def newest_snapshot_and_log_start(lab: Lab) -> tuple[int, int]:
 def test_modes_of_running_nodes_and_the_cluster_records(dual_write: Lab) -> None:
     spec, secrets = dual_write.spec, dual_write.secrets
     assert {controller_mode(spec, each, secrets=secrets) for each in spec.controllers} == {ControllerMode.MIGRATION}
-    assert not any(broker_is_kraft(spec, each, secrets=secrets) for each in spec.brokers)
+    assert {broker_mode(spec, each, secrets=secrets) for each in spec.brokers} == {BrokerMode.HYBRID}
     records = read_cluster_records(spec, secrets=secrets)
     assert set(records.registrations) == set(spec.broker_ids)
     assert all(each.is_migrating_zk_broker and not each.fenced for each in records.registrations.values())

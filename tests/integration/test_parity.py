@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import RunbookError, SecretMissing
-from kraft_runbook.io.kafka.metadata_quorum import broker_is_kraft, controller_mode, describe_quorum
+from kraft_runbook.io.kafka.metadata_quorum import broker_mode, controller_mode, describe_quorum
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata import canonical_rows, metadata_version
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
@@ -385,7 +385,7 @@ def test_after_finalization_it_compares_with_the_last_proven_state(
     assert between.verdict is Verdict.MATCH, between.render_text()
     by_hand.finalize(spec, secrets=secrets)
 
-    assert all(broker_is_kraft(spec, each, secrets=secrets) for each in spec.brokers)
+    assert {broker_mode(spec, each, secrets=secrets) for each in spec.brokers} == {BrokerMode.KRAFT}
     assert {controller_mode(spec, each, secrets=secrets) for each in spec.controllers} == {ControllerMode.KRAFT}
 
     pretending = compare(dual_write, spark)

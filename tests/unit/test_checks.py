@@ -806,6 +806,16 @@ def test_fails_on_a_cluster_file_that_does_not_fit(code: str) -> None:
     assert evidence in result.evidence
 
 
+def test_a_protocol_version_that_kafka_does_not_know_is_unknown_with_what_to_set() -> None:
+    spec = spec_with(kafka=SPEC.kafka.model_copy(update={"inter_broker_protocol_version": "9.9"}))
+    result = CHECKS["KRB-PRE-019"].run(observation(P), spec)
+    assert (result.verdict, result.evidence) == (
+        Verdict.UNKNOWN,
+        "inter.broker.protocol.version 9.9 is not one that Kafka knows (up to 4.2)",
+    )
+    assert result.fix.startswith("set kafka.inter_broker_protocol_version in the cluster file")
+
+
 @pytest.mark.parametrize("spec", [WITHOUT_ZOOKEEPER, KAFKA_4])
 @pytest.mark.parametrize("phase", [F, Phase.KRAFT, Phase.UNKNOWN])
 def test_a_cluster_without_zookeeper_is_refused_by_checks_and_none_of_them_breaks(

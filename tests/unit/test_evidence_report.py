@@ -9,6 +9,7 @@ import pytest
 from evidence_runs import COUNTS, START, Run, back, forward
 
 from kraft_runbook.evidence.kinds import STOPPED_OUTDATED
+from kraft_runbook.evidence.page import render_page
 from kraft_runbook.evidence.record import EvidenceRecord, find_break, make_record
 from kraft_runbook.evidence.run_report import RunReport, make_report
 from kraft_runbook.evidence.text import render_text
@@ -318,6 +319,30 @@ KEYS = (
     "error",
     "checks",
 )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said", "summary"),
+    [
+        ("played", {"changed": ["Write the file"]}, "Write the file"),
+        ("played", {"node_id": 0, "changed": []}, "node 0: nothing to change"),
+        ("asked", {"gate": "start", "digest": "ab" * 32}, "gate start, proof abababababab"),
+        ("asked", {"gate": "start", "digest": "ab" * 32, "number": 1}, "gate start, proof abababababab"),
+        ("compared", {"verdict": "MATCH"}, "MATCH"),
+        ("left_kraft", {}, "how long there was no controller is not in the record"),
+    ],
+)
+def test_what_a_record_lacks_is_left_out_and_never_shown_as_none(
+    outcome: str, said: dict[str, object], summary: str
+) -> None:
+    run = Run()
+    run.write("task", outcome, said)
+    report = read(run)
+    assert [entry.summary for entry in report.entries] == [summary]
+    assert "None" not in render_text(report)
+    assert "None" not in render_page(report, run.records, made_at=START).partition("<h2>")[2].replace(
+        "<p>None.</p>", ""
+    )
 
 
 @pytest.mark.parametrize(

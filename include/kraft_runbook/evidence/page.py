@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from kraft_runbook.evidence.entries import Entry
 from kraft_runbook.evidence.proofs import describe
 from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.evidence.run_report import Entry, RunReport
+from kraft_runbook.evidence.run_report import RunReport
 
 WIDTH, LABELS, LANE, BAND = 1000.0, 210.0, 19.0, 26.0
 """Of the drawing, in its own units: all, the lane's names, a lane's height, the phase band's."""
@@ -68,6 +69,7 @@ def render_page(report: RunReport, records: Sequence[EvidenceRecord], *, made_at
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_recorded,
     )
     environment.filters.update(breakable=_breakable, clock=_clock, day=_day, duration=_duration, genuine=describe)
     bodies = [json.dumps(record.body, indent=2, sort_keys=True) for record in records]
@@ -128,6 +130,11 @@ def _kinds(report: RunReport) -> tuple[str, ...]:
 def _breakable(text: str) -> Markup:
     """A task's or kind's name that may be broken where its words end."""
     return Markup(str(escape(text)).replace("_", "_<wbr>").replace(".", ".<wbr>"))  # noqa: S704 - escaped first
+
+
+def _recorded(value: object) -> object:
+    """What the page shows for a value: a record of an older version may lack it."""
+    return "not recorded" if value is None else value
 
 
 def _clock(at: datetime) -> str:

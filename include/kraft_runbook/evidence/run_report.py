@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from kraft_runbook.evidence import kinds
-from kraft_runbook.evidence.body import Body, clean, moment, number, part, parts, text, texts, whole
-from kraft_runbook.evidence.kinds import kind_of, of_kind
-from kraft_runbook.evidence.outcomes import BAD_OUTCOMES, OBSERVED_BEFORE, Outcome, outcome_of
+from kraft_runbook.evidence.body import Body, clean, moment, number, part, text, texts, whole
+from kraft_runbook.evidence.entries import HIDDEN, Entry, make_entry, reason_of
+from kraft_runbook.evidence.kinds import of_kind
+from kraft_runbook.evidence.outcomes import OBSERVED_BEFORE, Outcome, outcome_of
 from kraft_runbook.evidence.proofs import GateProof, ParityRun, gate_proofs, parity_runs
 from kraft_runbook.evidence.record import FIRST, Break, EvidenceRecord, lacks
-from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
-from kraft_runbook.runbook.check_results import Verdict as CheckVerdict
 
 MOMENTS = (
     "began_at",
@@ -29,8 +28,6 @@ MOMENTS = (
 )
 """The moments of leaving KRaft, in their order."""
 LEADING_FIGURES = ("acknowledged", "read_back", "lost", "duplicated")
-HIDDEN = frozenset({"cluster", "dag", "run", "task", "outcome", "phase"})
-"""What the journal puts into every body: shown elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +39,6 @@ class Chain:
     problem: str | None
     broken_at: int | None
     anchor: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One record in one line. Seconds is how long the thing took; None where it took no time. ``trusted``: it lies before any break."""
-
-    sequence: int
-    began: datetime
-    at: datetime
-    seconds: float | None
-    task: str
-    outcome: str
-    phase: str
-    bad: bool
-    summary: str
-    digest: str
-    trusted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +155,7 @@ def make_report(run: str, records: Sequence[EvidenceRecord], broken: Break | Non
     """
     end = len(records) if broken is None else broken.place
     sound = records[:end]
-    entries = tuple(_entry(record, trusted=place < end) for place, record in enumerate(records))
+    entries = tuple(make_entry(record, trusted=place < end) for place, record in enumerate(records))
     trusted = entries[:end]
     cut_off = lacks(sound, anchor) if anchor else None
     problem = str(broken) if broken else cut_off
@@ -217,105 +197,6 @@ def _outcome(records: Sequence[EvidenceRecord]) -> tuple[str, bool | None]:
     return (stopped, False) if closed.failed or closed.succeeded is False else (f"closed in {closed.phase}", None)
 
 
-def _entry(record: EvidenceRecord, *, trusted: bool) -> Entry:
-    body, at = record.body, datetime.fromisoformat(record.at)
-    began = moment(body, "began_at") or moment(body, "started_at")
-    ended = moment(body, "ended_at") or moment(body, "finished_at") or at
-    seconds = number(body, "seconds")
-    if seconds is None and began is not None:
-        seconds = round((ended - began).total_seconds(), 1)
-    if began is None:
-        began = at - timedelta(seconds=min(seconds or 0.0, 1e9))
-    return Entry(
-        sequence=record.sequence,
-        began=min(began, at),
-        at=at,
-        seconds=seconds,
-        task=text(body, "task"),
-        outcome=text(body, "outcome"),
-        phase=text(body, "phase"),
-        bad=_reason(body) is not None,
-        summary=_summary(body),
-        digest=record.digest,
-        trusted=trusted,
-    )
-
-
-def _reason(body: Body) -> str | None:
-    """Why this record tells of something that went wrong; None where it does not."""
-    if text(body, "error"):
-        return text(body, "error")
-    match kind_of(body):
-        case kinds.Rejected(by=by):
-            return f"rejected by {by or ''}"
-        case kinds.Compared(verdict=verdict) if verdict is not ParityVerdict.MATCH:
-            return "; ".join(
-                [f"parity is {text(body, 'verdict')}", *(text(o, "problem") for o in parts(body, "obstacles"))]
-            )
-        case kinds.WayBack() as way_back if not way_back.possible or way_back.threats:
-            closed = "about to be closed" if way_back.possible else f"closed: {way_back.why}"
-            return f"the way back is {closed}; {', '.join(way_back.threats)}".removesuffix("; ")
-    return "the record does not say why" if outcome_of(body) in BAD_OUTCOMES else None
-
-
-def _summary(body: Body) -> str:
-    match kind_of(body):
-        case kinds.Began() as began:
-            return f"{'dry run' if began.dry_run else 'the run'}, on {began.host}"
-        case kinds.Checked() as checked:
-            results = parts(checked.checks, "results")
-            missed = [text(r, "code") for r in results if text(r, "verdict") != CheckVerdict.PASS]
-            return f"{len(results) - len(missed)} of {len(results)} checks pass" + (
-                f"; not: {', '.join(missed)}" if missed else ""
-            )
-        case kinds.Asked() as asked:
-            return f"gate {asked.gate}, proof {asked.digest[:12]}, signature {asked.number} of {asked.needed}"
-        case kinds.TurnedAway() as answer:
-            return f"gate {answer.gate}, the answer by {answer.by or ''} does not count: {answer.why}"
-        case kinds.Approved() | kinds.Rejected() as answer:
-            return f"gate {answer.gate}, proof {answer.digest[:12]}, by {answer.by or ''}"
-        case kinds.OfGate() as at:
-            return f"gate {at.gate}, proof {at.digest[:12]}"
-        case kinds.Played() as played:
-            return f"node {played.node_id}: {', '.join(played.changed) or 'nothing to change'}"
-        case kinds.AlreadyDone(why=why):
-            return why
-        case kinds.Reached() as reached:
-            copied = number(reached.copy, "seconds")
-            about = (
-                f", node {reached.node_id}"
-                if reached.node_id is not None
-                else ""
-                if copied is None
-                else f", the copy itself {copied:.1f} s"
-            )
-            return reached.condition + about
-        case kinds.Compared() as compared:
-            same = sum(whole(each, "both") or 0 for each in parts(body, "counts"))
-            return f"{text(body, 'verdict')} at metadata offset {compared.offset}" + (
-                f", {same} facts the same" if same else ""
-            )
-        case kinds.Closed() as closed:
-            return f"in {closed.phase}" + (f"; failed: {', '.join(closed.failed)}" if closed.failed else "")
-        case kinds.Planned() as planned:
-            return f"to {planned.goal}, {len(planned.steps)} steps"
-        case kinds.WayBack(why=why):
-            return _reason(body) or f"open: {why}"
-        case kinds.LeftKraft(values=left):
-            gone, logs = ", ".join(texts(left, "gone")), "; ".join(texts(left, "logs_read"))
-            on_trust = f"; controller {gone} counted as stopped on the operator's word" if gone else ""
-            return (
-                f"no controller for {text(left, 'window_seconds')} s"
-                + on_trust
-                + (f"; the copy was never committed: {logs}" if logs else "")
-            )
-        case kinds.Workload(values=account):
-            return ", ".join(
-                f"{name} {text(account, name)}" for name in ("acknowledged", "lost", "duplicated") if name in account
-            )
-    return _reason(body) or "; ".join(f"{clean(k)} {text(body, k)}" for k in body if k not in HIDDEN)[:300]
-
-
 def _phases(entries: Sequence[Entry]) -> tuple[PhaseSpan, ...]:
     seen = sorted((e.began if e.outcome in OBSERVED_BEFORE else e.at, e.phase) for e in entries if e.phase)
     if not seen:
@@ -329,7 +210,7 @@ def _nodes(records: Sequence[EvidenceRecord]) -> tuple[NodeWork, ...]:
     steps: dict[int, list[NodeStep]] = {}
     for record, played in of_kind(records, kinds.Played):
         if played.node_id is not None:
-            entry = _entry(record, trusted=True)
+            entry = make_entry(record, trusted=True)
             step = NodeStep(played.step, entry.began, entry.seconds or 0.0, played.changed, played.was_restart)
             steps.setdefault(played.node_id, []).append(step)
     return tuple(
@@ -341,7 +222,7 @@ def _nodes(records: Sequence[EvidenceRecord]) -> tuple[NodeWork, ...]:
 def _problems(records: Sequence[EvidenceRecord], entries: Sequence[Entry]) -> tuple[Problem, ...]:
     found = []
     for place, (record, entry) in enumerate(zip(records, entries, strict=True)):
-        reason = _reason(record.body)
+        reason = reason_of(record.body)
         if reason is not None:
             later = next((e.at for e in entries[place + 1 :] if e.task == entry.task and not e.bad), None)
             found.append(Problem(entry.sequence, entry.at, entry.task, entry.outcome, reason, later))

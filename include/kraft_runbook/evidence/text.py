@@ -36,7 +36,10 @@ def render_text(report: RunReport) -> str:
         lines += ["", f"node {node.node_id}: {node.restarts} restarts, {node.seconds:.1f} s: {steps}"]
     for window in report.windows:
         moments = ", ".join(f"{m.name} {m.seconds:+.3f} s" for m in window.moments)
-        lines += ["", f"no controller for {window.window_seconds} s: {moments}"]
+        lasted = (
+            "for a time that was not measured" if window.window_seconds is None else f"for {window.window_seconds} s"
+        )
+        lines += ["", f"no controller {lasted}: {moments}"]
     for workload in report.workloads:
         lines += ["", "workload: " + ", ".join(f"{f.name} {f.value}" for f in workload.figures)]
     for problem in report.problems:
@@ -85,14 +88,21 @@ def _read_back(answer: Answer) -> str:
 
 
 def _parity(parity: ParityRun) -> list[str]:
-    lines = [
-        f"parity {parity.task}: {parity.verdict or 'an unknown verdict'}, metadata offsets {parity.offset} to {parity.end_offset}, report {parity.digest} ({describe(parity.genuine)})"
-    ]
+    verdict = parity.verdict or "an unknown verdict"
+    report = f"report {parity.digest} ({describe(parity.genuine)})"
+    lines = [f"parity {parity.task}: {verdict}, {_offsets(parity)}, {report}"]
     lines += [
         f"  {c.kind:<20}{c.both:>9} same, {c.only_zookeeper + c.only_kraft + c.differ} not, {c.undecoded} unread"
         for c in parity.counts
     ]
     return lines + [f"  {each}" for each in (*parity.obstacles, *parity.differences)]
+
+
+def _offsets(parity: ParityRun) -> str:
+    if parity.offset is None:
+        return "the metadata offset is not in the record"
+    until = "" if parity.end_offset is None else f" to {parity.end_offset}"
+    return f"metadata offset{'s' if until else ''} {parity.offset}{until}"
 
 
 def _chain(report: RunReport) -> list[str]:

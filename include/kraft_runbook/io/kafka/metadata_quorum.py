@@ -26,19 +26,6 @@ from kraft_runbook.io.kafka.metadata_log_reader import METADATA_TOPIC, LogTrunca
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.log.cluster_records import BrokersAndFeatures
 
-__all__ = [
-    "ClusterRecords",
-    "MetadataLogReader",
-    "QuorumConnection",
-    "QuorumDescription",
-    "broker_is_kraft",
-    "broker_mode",
-    "controller_mode",
-    "describe_quorum",
-    "quorum_cluster_id",
-    "read_cluster_records",
-]
-
 LEADER_AND_ISR = 4
 """Offered by a broker that takes orders from a ZooKeeper-style controller: in ZooKeeper mode and in migration mode (ApiKeys, listener zkBroker)."""
 DESCRIBE_QUORUM = 55
@@ -155,23 +142,6 @@ def controller_mode(
         if answer.error_code:
             raise connection.unreachable(f"ApiVersions failed with error {answer.error_code}")
         return ControllerMode.MIGRATION if answer.zk_migration_ready else ControllerMode.KRAFT
-
-
-def broker_is_kraft(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout: float = 5.0) -> bool:
-    """Whether a running broker is in KRaft mode, by the requests it offers. False: ZooKeeper or migration mode, which offer the same.
-
-    Raises Unreachable when it does not answer.
-    """
-    with KafkaConnection(
-        spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
-    ) as connection:
-        answer = connection.send(_api_versions())
-        offered = {each.api_key for each in answer.api_keys}
-        if answer.error_code or (LEADER_AND_ISR in offered) == (DESCRIBE_QUORUM in offered):
-            raise connection.unreachable(
-                f"its ApiVersions do not tell its mode (error {answer.error_code}, {len(offered)} requests offered)"
-            )
-        return DESCRIBE_QUORUM in offered
 
 
 def broker_mode(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout: float = 5.0) -> BrokerMode:

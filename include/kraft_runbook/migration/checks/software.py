@@ -153,6 +153,6 @@ def metadata_version_fits_the_protocol_version(seen: ClusterObservation, spec: C
     try:
         highest = required_level(spec.kafka.ibp)
     except RunbookError as error:
-        return unknown(error.problem)
+        return unknown(error.problem, error.way_out)
     told = f"metadata.version is level {level}; brokers of {spec.kafka.ibp} speak up to {highest}"
     return passed(told) if level <= highest else failed(told)

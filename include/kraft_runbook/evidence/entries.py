@@ -1,0 +1,142 @@
+"""One record of a run in one line: when, how long, by which task, what came of it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from kraft_runbook.evidence import kinds
+from kraft_runbook.evidence.body import Body, clean, moment, number, parts, text, texts, whole
+from kraft_runbook.evidence.kinds import kind_of
+from kraft_runbook.evidence.outcomes import BAD_OUTCOMES, outcome_of
+from kraft_runbook.evidence.record import EvidenceRecord
+from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
+from kraft_runbook.runbook.check_results import Verdict as CheckVerdict
+
+HIDDEN = frozenset({"cluster", "dag", "run", "task", "outcome", "phase"})
+"""What the journal puts into every body: shown elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record in one line. Seconds is how long the thing took; None where it took no time. ``trusted``: it lies before any break."""
+
+    sequence: int
+    began: datetime
+    at: datetime
+    seconds: float | None
+    task: str
+    outcome: str
+    phase: str
+    bad: bool
+    summary: str
+    digest: str
+    trusted: bool
+
+
+def make_entry(record: EvidenceRecord, *, trusted: bool) -> Entry:
+    """The record in one line. ``trusted``: it lies before any break."""
+    body, at = record.body, datetime.fromisoformat(record.at)
+    began = moment(body, "began_at") or moment(body, "started_at")
+    ended = moment(body, "ended_at") or moment(body, "finished_at") or at
+    seconds = number(body, "seconds")
+    if seconds is None and began is not None:
+        seconds = round((ended - began).total_seconds(), 1)
+    if began is None:
+        began = at - timedelta(seconds=min(seconds or 0.0, 1e9))
+    return Entry(
+        sequence=record.sequence,
+        began=min(began, at),
+        at=at,
+        seconds=seconds,
+        task=text(body, "task"),
+        outcome=text(body, "outcome"),
+        phase=text(body, "phase"),
+        bad=reason_of(body) is not None,
+        summary=_summary(body),
+        digest=record.digest,
+        trusted=trusted,
+    )
+
+
+def reason_of(body: Body) -> str | None:
+    """Why this record tells of something that went wrong; None where it does not."""
+    if text(body, "error"):
+        return text(body, "error")
+    match kind_of(body):
+        case kinds.Rejected(by=by):
+            return f"rejected by {by or ''}"
+        case kinds.Compared(verdict=verdict) if verdict is not ParityVerdict.MATCH:
+            return "; ".join(
+                [f"parity is {text(body, 'verdict')}", *(text(o, "problem") for o in parts(body, "obstacles"))]
+            )
+        case kinds.WayBack() as way_back if not way_back.possible or way_back.threats:
+            closed = "about to be closed" if way_back.possible else f"closed: {way_back.why}"
+            return f"the way back is {closed}; {', '.join(way_back.threats)}".removesuffix("; ")
+    return "the record does not say why" if outcome_of(body) in BAD_OUTCOMES else None
+
+
+def _summary(body: Body) -> str:
+    match kind_of(body):
+        case kinds.Began() as began:
+            return f"{'dry run' if began.dry_run else 'the run'}, on {began.host}"
+        case kinds.Checked() as checked:
+            results = parts(checked.checks, "results")
+            missed = [text(r, "code") for r in results if text(r, "verdict") != CheckVerdict.PASS]
+            return f"{len(results) - len(missed)} of {len(results)} checks pass" + (
+                f"; not: {', '.join(missed)}" if missed else ""
+            )
+        case kinds.Asked() as asked:
+            which = (
+                "" if asked.number is None or asked.needed is None else f", signature {asked.number} of {asked.needed}"
+            )
+            return _proof(asked) + which
+        case kinds.TurnedAway() as answer:
+            return f"gate {answer.gate}, the answer by {answer.by or ''} does not count: {answer.why}"
+        case kinds.Approved() | kinds.Rejected() as answer:
+            return f"{_proof(answer)}, by {answer.by or ''}"
+        case kinds.OfGate() as at:
+            return _proof(at)
+        case kinds.Played() as played:
+            node = "" if played.node_id is None else f"node {played.node_id}: "
+            return node + (", ".join(played.changed) or "nothing to change")
+        case kinds.AlreadyDone(why=why):
+            return why
+        case kinds.Reached() as reached:
+            copied = number(reached.copy, "seconds")
+            about = (
+                f", node {reached.node_id}"
+                if reached.node_id is not None
+                else ""
+                if copied is None
+                else f", the copy itself {copied:.1f} s"
+            )
+            return reached.condition + about
+        case kinds.Compared() as compared:
+            same = sum(whole(each, "both") or 0 for each in parts(body, "counts"))
+            at_offset = "" if compared.offset is None else f" at metadata offset {compared.offset}"
+            return text(body, "verdict") + at_offset + (f", {same} facts the same" if same else "")
+        case kinds.Closed() as closed:
+            return f"in {closed.phase}" + (f"; failed: {', '.join(closed.failed)}" if closed.failed else "")
+        case kinds.Planned() as planned:
+            return f"to {planned.goal}, {len(planned.steps)} steps"
+        case kinds.WayBack(why=why):
+            return reason_of(body) or f"open: {why}"
+        case kinds.LeftKraft(values=left):
+            gone, logs = ", ".join(texts(left, "gone")), "; ".join(texts(left, "logs_read"))
+            on_trust = f"; controller {gone} counted as stopped on the operator's word" if gone else ""
+            window = text(left, "window_seconds")
+            return (
+                (f"no controller for {window} s" if window else "how long there was no controller is not in the record")
+                + on_trust
+                + (f"; the copy was never committed: {logs}" if logs else "")
+            )
+        case kinds.Workload(values=account):
+            return ", ".join(
+                f"{name} {text(account, name)}" for name in ("acknowledged", "lost", "duplicated") if name in account
+            )
+    return reason_of(body) or "; ".join(f"{clean(k)} {text(body, k)}" for k in body if k not in HIDDEN)[:300]
+
+
+def _proof(at: kinds.OfGate) -> str:
+    return f"gate {at.gate}, proof {at.digest[:12]}"
