@@ -1,7 +1,7 @@
 """One run at a time changes a cluster, whichever DAG and whichever Airflow it belongs to.
 
-The claim lies in the cluster's own ZooKeeper, or, where it has none, in the state directory (``io/cluster_claim.py``). Every task that changes the cluster takes or renews it,
-so a task that is cleared after its run had failed can't slip past a newer run. The closing report gives it back; where a run ends
+The claim lies in the cluster's own ZooKeeper, where it has one, and in the state directory (``io/cluster_claim.py``). Every task that
+changes the cluster takes or renews it, so a task that is cleared after its run had failed can't slip past a newer run. The closing report gives it back; where a run ends
 without one, the next run of this Airflow finds it free, and one of another Airflow once the lease has ended.
 """
 
@@ -17,7 +17,7 @@ from airflow.sdk.execution_time.comms import DagRunResult, GetDagRun
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
-from kraft_runbook.io.cluster_claim import Claim, RunState, claim_place, hold_claim, lease_end, release_claim
+from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, lease_end, release_cluster
 from kraft_runbook_airflow.environment import airflow_secrets, state_directory
 
 log = logging.getLogger(__name__)
@@ -28,20 +28,27 @@ ACTIVE = frozenset({"queued", "running"})
 def claim_cluster(context: Any, spec: ClusterSpec) -> None:
     """Take or renew the claim for the run of this task.
 
-    Raises Refused, naming the run that holds it, or where a claim that lies in the state directory can't be read; Unreachable where ZooKeeper can't be asked.
+    Raises Refused, naming the run that holds it, or where the file in the state directory can't be used; Unreachable where ZooKeeper
+    can't be asked.
     """
     now = datetime.now(UTC)
     mine = _claim_of(context, lease_end(spec, now))
     ti = context["ti"]
-    with claim_place(spec, secrets=airflow_secrets(), directory=state_directory()) as place:
-        hold_claim(place, spec.name, mine, ask=lambda holder: run_state(ti, holder), now=now)
+    hold_cluster(
+        spec,
+        mine,
+        secrets=airflow_secrets(),
+        directory=state_directory(),
+        ask=lambda holder: run_state(ti, holder),
+        now=now,
+    )
 
 
 def give_back(context: Any, spec: ClusterSpec) -> None:
     """Release the claim at a run's end, where the run holds it. What can't be released is said and left: its lease ends."""
     try:
-        with claim_place(spec, secrets=airflow_secrets(), directory=state_directory()) as place:
-            release_claim(place, _claim_of(context, datetime.now(UTC)))
+        mine = _claim_of(context, datetime.now(UTC))
+        release_cluster(spec, mine, secrets=airflow_secrets(), directory=state_directory())
     except RunbookError as error:
         log.warning(
             "The claim on %s was not given back (a run of another Airflow waits until it ends): %s",

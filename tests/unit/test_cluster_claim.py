@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 from observations import SPEC
 
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, Unreachable
+from kraft_runbook.io import cluster_claim
 from kraft_runbook.io.claim_file import claim_file
-from kraft_runbook.io.cluster_claim import Claim, RunState, claim_place, hold_claim, release_claim
+from kraft_runbook.io.cluster_claim import Claim, RunState, hold_claim, hold_cluster, release_claim, release_cluster
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
 from kraft_runbook.io.zookeeper.reader import Znode
@@ -39,6 +41,28 @@ class OneZnode:
 
     def delete(self, _: Znode) -> bool:
         self.written.append(None)
+        return True
+
+
+class FreeZnode:
+    """The same, where no claim is there at first."""
+
+    def __init__(self) -> None:
+        self.data: bytes | None = None
+
+    def get(self, _: str) -> Znode | None:
+        return None if self.data is None else Znode(PATH, self.data, 0, 0, 0, 0, 0)
+
+    def create(self, _: str, data: bytes) -> bool:
+        self.data = data
+        return True
+
+    def replace(self, _: Znode, data: bytes) -> bool:
+        self.data = data
+        return True
+
+    def delete(self, _: Znode) -> bool:
+        self.data = None
         return True
 
 
@@ -98,7 +122,7 @@ WITHOUT = SPEC.model_copy(update={"zookeeper": None})
 
 
 def take_file(state: Path, claim: Claim, run: RunState, *, now: datetime = NOW) -> bool:
-    with claim_place(WITHOUT, secrets=environment_secrets({}), directory=state) as place:
+    with claim_file(state, "lab") as place:
         return hold_claim(place, "lab", claim, ask=lambda _: run, now=now)
 
 
@@ -157,3 +181,64 @@ def test_a_directory_that_is_none_is_refused_and_not_taken_for_free(tmp_path: Pa
     with pytest.raises(Refused, match="the claim could not be read or written") as refused:
         take_file(tmp_path, ONE, RunState.ENDED)
     assert "KRAFT_RUNBOOK_STATE" in refused.value.way_out
+
+
+def test_a_cluster_file_without_zookeeper_is_claimed_by_the_file_alone(tmp_path: Path) -> None:
+    def hold(claim: Claim) -> None:
+        hold_cluster(
+            WITHOUT,
+            claim,
+            secrets=environment_secrets({}),
+            directory=tmp_path,
+            ask=lambda _: RunState.ACTIVE,
+            now=NOW,
+        )
+
+    hold(ONE)
+    hold(ONE)
+    with pytest.raises(Refused, match="cluster lab is being changed by run one of zk_to_kraft_migration__lab"):
+        hold(TWO)
+    release_cluster(WITHOUT, TWO, secrets=environment_secrets({}), directory=tmp_path)
+    assert Claim.from_json((tmp_path / "claims" / "lab.json").read_bytes()) == ONE, "another's run is left alone"
+    release_cluster(WITHOUT, ONE, secrets=environment_secrets({}), directory=tmp_path)
+    hold(TWO)
+
+
+@pytest.mark.parametrize("zookeeper", ["dropped", "gained"])
+def test_a_run_is_seen_when_the_cluster_file_drops_or_gains_zookeeper(
+    zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    znodes = FreeZnode()
+    monkeypatch.setattr(cluster_claim, "ZookeeperReader", lambda *_, **__: nullcontext(znodes))
+    before, now = (SPEC, WITHOUT) if zookeeper == "dropped" else (WITHOUT, SPEC)
+    options: Any = {"secrets": environment_secrets({}), "directory": tmp_path}
+    hold_cluster(before, ONE, ask=lambda _: RunState.ACTIVE, now=NOW, **options)
+    with pytest.raises(Refused, match="run one of zk_to_kraft_migration__lab"):
+        hold_cluster(now, TWO, ask=lambda _: RunState.ACTIVE, now=NOW, **options)
+    hold_cluster(now, ONE, ask=lambda _: RunState.ACTIVE, now=NOW, **options)
+    release_cluster(SPEC, ONE, **options)
+    assert znodes.data is None
+    hold_cluster(now, TWO, ask=lambda _: RunState.ACTIVE, now=NOW, **options)
+
+
+def test_a_run_that_zookeeper_refuses_leaves_no_claim_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_claim, "ZookeeperReader", lambda *_, **__: nullcontext(OneZnode(of(ONE))))
+    options: Any = {"secrets": environment_secrets({}), "directory": tmp_path}
+    with pytest.raises(Refused, match="claimed until 2026-03-04 12:00 UTC by run one"):
+        hold_cluster(SPEC, TWO, ask=lambda _: RunState.UNKNOWN, now=NOW, **options)
+    assert not (tmp_path / "claims" / "lab.json").exists()
+    hold_cluster(SPEC, ONE, ask=lambda _: RunState.UNKNOWN, now=NOW, **options)
+    assert (tmp_path / "claims" / "lab.json").exists()
+
+
+def test_the_file_is_given_back_though_zookeeper_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: Any, **__: Any) -> Any:
+        raise Unreachable("no answer in 10 s", way_out="start it")
+
+    take_file(tmp_path, ONE, RunState.ACTIVE)
+    monkeypatch.setattr(cluster_claim, "ZookeeperReader", gone)
+    with pytest.raises(Unreachable):
+        release_cluster(SPEC, ONE, secrets=environment_secrets({}), directory=tmp_path)
+    assert not (tmp_path / "claims" / "lab.json").exists()

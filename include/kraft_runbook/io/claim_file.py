@@ -1,7 +1,7 @@
-"""The claim on a cluster as a file in the state directory, for a cluster that has no ZooKeeper.
+"""The claim on a cluster as a file in the state directory.
 
-It guards what shares that directory: the workers of one Airflow, or Airflows that were given the same one. Two Airflows with a state directory each do
-not see each other's claim. The file is read and written under a lock (flock), which ends with the process that holds it.
+The workers of one Airflow see it, and every Airflow that was given the same directory; two Airflows with a directory each do not see each other's claim.
+The file is read and written under a lock (flock), which ends with the process that holds it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.private_file import make_private_directory, private_file
 
 LOCK_SECONDS = 60.0
-"""How long another task may hold the lock. It asks its Airflow meanwhile how a run goes on, which takes a second at most."""
+"""How long another task may hold the lock. Meanwhile it asks its Airflow for a run's state and takes the claim in ZooKeeper, which has 10 s to answer."""
 
 
 class ClaimFile:

@@ -1,15 +1,15 @@
-"""The claim on a cluster: a lease, so that one run at a time changes it. A run of the same Airflow is asked for by its state; of another
-Airflow's run only the lease is known.
+"""The claim on a cluster: a lease, so that one DAG run at a time changes it. Airflow knows the state of its own runs; of another Airflow's run
+only the lease is known.
 
-It lies where all who would change the cluster look. That is the cluster's own ZooKeeper: two Airflows, or two workers on two hosts, need share no file.
-Where there is no ZooKeeper it is a file in the state directory, which is seen by those alone who share that directory (``claim_file``).
+The claim lies in the cluster's own ZooKeeper, where every Airflow sees it, and in a file of the state directory, which only those see that share the
+directory (``claim_file``). A cluster file without ``zookeeper`` leaves the file alone. Both are taken, so that a cluster file that drops or gains
+``zookeeper`` during a run hides that run from nobody who shares the directory.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -96,20 +96,6 @@ class ClaimPlace(Protocol):
         """Remove what was read. False where another was quicker."""
 
 
-@contextmanager
-def claim_place(spec: ClusterSpec, *, secrets: Secrets, directory: Path) -> Iterator[ClaimPlace]:
-    """Where the cluster's claim lies: its ZooKeeper, or, where the cluster file names none, a file below ``directory``.
-
-    Raises Unreachable where ZooKeeper can't be asked, Refused where the file can't be.
-    """
-    if spec.zookeeper is not None:
-        with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
-            yield ClaimZnode(zookeeper)
-    else:
-        with claim_file(directory, spec.name) as file:
-            yield file
-
-
 def hold_claim(place: ClaimPlace, cluster: str, mine: Claim, *, ask: AskRun, now: datetime) -> bool:
     """Take or renew the claim for one DAG run. True where that run held it already.
 
@@ -133,6 +119,37 @@ def release_claim(place: ClaimPlace, mine: Claim) -> bool:
     if holder is None or not holder.is_of(mine):
         return False
     return place.delete()
+
+
+def hold_cluster(
+    spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path, ask: AskRun, now: datetime
+) -> None:
+    """Take or renew the claim for one DAG run in both places: below ``directory``, and in ZooKeeper where the cluster file names one.
+
+    Raises Refused as ``hold_claim`` does, and where the file can't be used; Unreachable where ZooKeeper can't be asked: the file is held then.
+    """
+    with claim_file(directory, spec.name) as file:
+        had_it = hold_claim(file, spec.name, mine, ask=ask, now=now)
+        if spec.zookeeper is None:
+            return
+        try:
+            with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+                hold_claim(ClaimZnode(zookeeper), spec.name, mine, ask=ask, now=now)
+        except Refused:
+            if not had_it:  # the run that holds ZooKeeper's would meet this one in the file
+                release_claim(file, mine)
+            raise
+
+
+def release_cluster(spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path) -> None:
+    """Remove the claim from both places where this run holds it. Raises RunbookError where one of them can't be asked; the other is done all the same."""
+    with claim_file(directory, spec.name) as file:
+        try:
+            if spec.zookeeper is not None:
+                with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+                    release_claim(ClaimZnode(zookeeper), mine)
+        finally:
+            release_claim(file, mine)
 
 
 def _holder(place: ClaimPlace) -> Claim | None:
