@@ -10,8 +10,8 @@ from __future__ import annotations
 from airflow.configuration import conf
 from airflow.sdk.execution_time.hitl import HITLUser
 
+from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Approvals
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.gates import Proof
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kraft_runbook.cluster.spec_parts import Approvals
+from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.kinds import kind_of

@@ -19,7 +19,7 @@ from kraft_runbook.io.claim_file import claim_file
 from kraft_runbook.io.cluster_claim import Claim, RunState, hold_claim, hold_cluster, release_claim, release_cluster
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
-from kraft_runbook.io.zookeeper.reader import Znode
+from kraft_runbook.io.zookeeper.session import Znode
 
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 ONE = Claim("zk_to_kraft_migration__lab", "one", "2026-03-04T09:00:00+00:00", "host-a", NOW + timedelta(hours=2))

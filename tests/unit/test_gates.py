@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from observations import SPEC, broker, controller, observation
 
+from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     ControllerState,
@@ -18,7 +19,6 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
     was_read,
 )
-from kraft_runbook.cluster.spec_parts import Approvals
 from kraft_runbook.evidence.record import make_record
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.gates import ParitySummary, Proof, digest_of_file, is_behind, make_proof

@@ -17,7 +17,7 @@ from whole_image import every_version
 
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.zookeeper.read_rows import read_again, read_everything_else, read_topics, topic_names
-from kraft_runbook.io.zookeeper.reader import Znode
+from kraft_runbook.io.zookeeper.session import Znode
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Fingerprints, kafka_uuid
 from kraft_runbook.metadata.image.log_replay import LogReplay

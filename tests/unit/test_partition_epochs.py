@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_runbook.io.zookeeper.multi_read import MAX_REQUEST_BYTES
-from kraft_runbook.io.zookeeper.reader import Znode
+from kraft_runbook.io.zookeeper.session import Znode
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.metadata.image.frozen_topics import FrozenTopics

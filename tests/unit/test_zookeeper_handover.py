@@ -10,7 +10,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.zookeeper.handover import NothingDeleted, Office, leave_office
-from kraft_runbook.io.zookeeper.reader import Znode
+from kraft_runbook.io.zookeeper.session import Znode
 
 
 def znode(path: str, data: bytes) -> Znode:

@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from kraft_runbook.cluster.addresses import address
+from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive
 from kraft_runbook.cluster.spec_parts import (
-    Approvals,
     Broker,
     ClientSecurity,
     Controller,

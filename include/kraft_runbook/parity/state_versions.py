@@ -19,7 +19,8 @@ from kraft_runbook.io.zookeeper.handover import read_office
 from kraft_runbook.io.zookeeper.multi_read import MAX_REQUEST_BYTES, NoMultiRead, OfStat
 from kraft_runbook.io.zookeeper.read_columns import PartitionStates
 from kraft_runbook.io.zookeeper.read_rows import read_keys
-from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.session import Znode
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.metadata.differences import Difference

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.session import Znode
 
 PATH = "/kraft_runbook_claim"
 """Below the chroot. Kafka does not know it, and nothing of it is migrated."""

@@ -15,7 +15,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kraft_runbook.cluster.observation import MigrationZnode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.io.zookeeper.reader import Znode, ZookeeperReader
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.session import Znode
 from kraft_runbook.metadata.znodes.znode_rows import parse_migration
 
 REASSIGNMENT = "/admin/reassign_partitions"
