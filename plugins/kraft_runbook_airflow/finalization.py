@@ -9,11 +9,11 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone, SecretsRemoved
 from kraft_runbook.io.hosts import playbooks
-from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.migration import conditions
+from kraft_runbook.migration import conditions, plays
 from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.observe import observe
+from kraft_runbook.runbook.plays import Play
 from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
 from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.operators import ClusterOperator, HostStepOperator
@@ -50,10 +50,8 @@ class FinalizeController(HostStepOperator):
                 way_out="bring it back, then clear this task",
             )
 
-    def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
-        return playbooks.finalize_controller(
-            spec, self.node, secrets=airflow_secrets(), check=check, on_event=self.log.info
-        )
+    def play(self, spec: ClusterSpec, seen: ClusterObservation) -> Play:
+        return plays.finalize_controller(spec, self.node)
 
 
 class FinalizeActiveController(FinalizeController):

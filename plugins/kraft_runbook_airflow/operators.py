@@ -15,6 +15,7 @@ from kraft_runbook.evidence.kinds import AlreadyDone, Began, Checked, Played
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
+from kraft_runbook.migration import plays
 from kraft_runbook.migration.checks import CheckResult, ChecksReport, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.lost_disk import why_not_anew
@@ -23,6 +24,7 @@ from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.procedures.copy_size import provisioning_size
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.plays import Play
 from kraft_runbook_airflow.approvals import begins, require_confirmation
 from kraft_runbook_airflow.claims import claim_cluster
 from kraft_runbook_airflow.dual_write import require_dual_write
@@ -136,7 +138,8 @@ class HostStepOperator(ClusterOperator):
             self.log.info("%s", unasked)
             return {"changed": [], "not_asked_for": unasked}
         if is_dry_run():
-            result = self.play(spec, observe(spec, secrets=secrets), check=True)
+            what = self.play(spec, observe(spec, secrets=secrets))
+            result = playbooks.play(spec, what, secrets=secrets, check=True, on_event=self.log.info)
             self._show_plan(result)
             return {"dry_run": True}
         self.claim(context)
@@ -155,7 +158,7 @@ class HostStepOperator(ClusterOperator):
         require_confirmation(context, spec, Gate(TABLE.edge(self.step).gate), seen, node=self.node)
         self.guard(context, spec, seen)
         begins(context, self.cluster, Gate(TABLE.edge(self.step).gate))
-        result = self.play(spec, seen, check=False)
+        result = playbooks.play(spec, self.play(spec, seen), secrets=secrets, on_event=self.log.info)
         self.log.info("%s on node %d: %s", result.playbook, self.node, ", ".join(result.changed) or "nothing to change")
         seconds = round((result.finished_at - result.started_at).total_seconds(), 1)
         played = Played(
@@ -186,7 +189,8 @@ class HostStepOperator(ClusterOperator):
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
         """Raise Refused where this step must not run now, though the phase allows it."""
 
-    def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
+    def play(self, spec: ClusterSpec, seen: ClusterObservation) -> Play:
+        """What is played on the node."""
         raise NotImplementedError
 
     def _show_plan(self, result: PlaybookResult) -> None:
@@ -244,23 +248,14 @@ class ProvisionController(HostStepOperator):
                 way_out=f"trigger zk_to_kraft_rollback__{self.cluster}, which restarts it in ZooKeeper mode, then clear this task",
             )
 
-    def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
+    def play(self, spec: ClusterSpec, seen: ClusterObservation) -> Play:
         if not was_read(seen.zookeeper) or seen.zookeeper.cluster_id is None:
             raise Refused(
                 "the cluster's id could not be read from ZooKeeper",
                 way_out="make ZooKeeper reachable and clear this task",
             )
-        secrets = airflow_secrets()
-        size = provisioning_size(spec, self.node, secrets=secrets, tell=self.log.info)
-        return playbooks.provision_controller(
-            spec,
-            self.node,
-            cluster_id=seen.zookeeper.cluster_id,
-            size=size,
-            secrets=secrets,
-            check=check,
-            on_event=self.log.info,
-        )
+        size = provisioning_size(spec, self.node, secrets=airflow_secrets(), tell=self.log.info)
+        return plays.provision_controller(spec, self.node, seen.zookeeper.cluster_id, size=size)
 
 
 class RestartBroker(HostStepOperator):
@@ -327,14 +322,6 @@ class RestartBroker(HostStepOperator):
                 way_out=f"wait until they are in sync, then clear this task; broker {self.node} was not touched",
             )
 
-    def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
+    def play(self, spec: ClusterSpec, seen: ClusterObservation) -> Play:
         finalized = detect_phase(seen).phase is Phase.FINALIZED
-        return playbooks.restart_broker(
-            spec,
-            self.node,
-            self.mode,
-            secrets=airflow_secrets(),
-            check=check,
-            on_event=self.log.info,
-            finalized=finalized,
-        )
+        return plays.restart_broker(spec, self.node, self.mode, finalized=finalized)

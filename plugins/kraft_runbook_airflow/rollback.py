@@ -12,9 +12,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, wa
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import LeftKraft, LogsRead, Planned, Restored
-from kraft_runbook.io.hosts import playbooks
-from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.migration import conditions
+from kraft_runbook.migration import conditions, plays
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, gone_risk, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, why_not_proven
@@ -24,12 +22,13 @@ from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.parity.parity_report import Verdict
-from kraft_runbook.procedures import quorum_playbooks
 from kraft_runbook.procedures.known_controller import knows_controller
 from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.quorum_logs import read_logs
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.procedures.start_controllers import start_controllers
+from kraft_runbook.runbook.plays import Play
 from kraft_runbook.runbook.way_back import render_estimate
 from kraft_runbook_airflow.approvals import begins, require_confirmation
 from kraft_runbook_airflow.claims import claim_cluster
@@ -140,9 +139,7 @@ class RestoreQuorum(ClusterOperator):
             for c in observe(spec, secrets=airflow_secrets(), gone=gone).controllers.values()
             if c.running is not True and c.id not in gone
         ]
-        started = list(
-            quorum_playbooks.start_controllers(spec, down, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
-        )
+        started = list(start_controllers(spec, down, secrets=airflow_secrets(), tell=self.log.info, gone=gone))
         wait_for(spec, conditions.QUORUM_LED, deadline=spec.deadlines.quorum, say=self.log.info, gone=gone)
         record(context, self.cluster, Restored(phase=detect_phase(seen).phase.value, why=lost, started=tuple(started)))
         return started
@@ -166,17 +163,8 @@ class RestartBrokerBack(RestartBroker):
         self.gone = said_to_be_gone(context, spec)
         return super().act(context, spec)
 
-    def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
-        return playbooks.restart_broker(
-            spec,
-            self.node,
-            self.mode,
-            secrets=airflow_secrets(),
-            check=check,
-            on_event=self.log.info,
-            way_back=True,
-            gone=self.gone,
-        )
+    def play(self, spec: ClusterSpec, seen: ClusterObservation) -> Play:
+        return plays.restart_broker(spec, self.node, self.mode, way_back=True, gone=self.gone)
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
         super().guard(context, spec, seen)
@@ -375,8 +363,8 @@ class SetControllerAside(HostStepOperator):
             return f"controller {self.node} is gone with its host, as the trigger form says: nothing can be set aside there"
         return super().already_done(spec, seen, reading)
 
-    def play(self, spec: ClusterSpec, seen: ClusterObservation, *, check: bool) -> PlaybookResult:
-        return quorum_playbooks.set_controller_aside(spec, self.node, check=check, on_event=self.log.info)
+    def play(self, spec: ClusterSpec, seen: ClusterObservation) -> Play:
+        return plays.set_controller_aside(self.node)
 
 
 class VerifyRollback(PreflightOperator):

@@ -18,10 +18,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, CopySpan, was_read
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.store import append_record, read_records
-from kraft_runbook.io.hosts import playbooks
-from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
 from kraft_runbook.migration.phases import Phase
@@ -150,20 +147,11 @@ def test_provisioning_renders_the_size_that_was_settled_or_else_is_counted(
     monkeypatch: pytest.MonkeyPatch, settled: tuple[Size, tuple[int, ...]], partitions: int, size: Size
 ) -> None:
     """Down to the file that ansible is told to write."""
-    written: list[tuple[str, int, dict[str, str]]] = []
-
-    def play(_: ClusterSpec, playbook: str, *, node_id: int, variables: dict[str, Any], **__: object) -> PlaybookResult:
-        written.append((playbook, node_id, variables["properties"]))
-        return PlaybookResult(playbook, node_id, (), (), 1, {}, BEGAN, BEGAN)
-
     monkeypatch.setattr(operators, "airflow_secrets", lambda: None)
     monkeypatch.setattr(
         copy_size, "observe", lambda *_, **__: tree(partitions=partitions)(observation(Phase.ZOOKEEPER))
     )
-    monkeypatch.setattr(playbooks, "run_playbook", play)
     lay_files(*settled, monkeypatch)
-    ProvisionController(task_id="provision", cluster="lab", node=102).play(
-        SPEC, observation(Phase.ZOOKEEPER), check=False
-    )
+    told = ProvisionController(task_id="provision", cluster="lab", node=102).play(SPEC, observation(Phase.ZOOKEEPER))
     rendered = controller_properties(SPEC, SPEC.controller(102), ControllerMode.MIGRATION, also=size.properties)
-    assert written == [("provision_controller", 102, rendered)]
+    assert (told.playbook, told.node_id, told.variables["properties"]) == ("provision_controller", 102, rendered)

@@ -18,6 +18,7 @@ from kraft_runbook.evidence.store import read_records
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import Step
+from kraft_runbook.runbook.plays import Play
 from kraft_runbook_airflow import cut_off_brokers, operators, rollback, waiting
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.journal import run_file_name
@@ -78,8 +79,9 @@ class Cluster:
             for i in brokers
         }
 
-    def restart(self, _: ClusterSpec, node: int, mode: BrokerMode, **__: object) -> PlaybookResult:
-        assert mode is BrokerMode.ZOOKEEPER
+    def restart(self, _: ClusterSpec, what: Play, **__: object) -> PlaybookResult:
+        assert (what.playbook, what.variables["mode"]) == ("restart_broker", BrokerMode.ZOOKEEPER.value)
+        node = what.node_id
         self.restarted.append(node)
         self.hybrid.discard(node)
         self.ended.discard(node)
@@ -125,7 +127,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         monkeypatch.setattr(cut_off_brokers, "gather_host_facts", cluster.threads)
         monkeypatch.setattr(rollback, "airflow_secrets", lambda: None)
         monkeypatch.setattr(rollback, "knows_controller", lambda *_, **__: None)
-        monkeypatch.setattr(rollback.playbooks, "restart_broker", cluster.restart)
+        monkeypatch.setattr(operators.playbooks, "play", cluster.restart)
         for name in (
             "claim_cluster",
             "require_confirmation",

@@ -13,11 +13,11 @@ import pytest
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, MigrationZnode, Unread, Voter, was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone
-from kraft_runbook.io.hosts import playbooks
-from kraft_runbook.io.hosts.playbooks import Guard
+from kraft_runbook.migration import plays
 from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import Step
-from kraft_runbook_airflow import dual_write, finalization, operators, rollback
+from kraft_runbook.runbook.plays import Guard
+from kraft_runbook_airflow import dual_write, finalization, operators
 from kraft_runbook_airflow.finalization import FinalizeActiveController
 from kraft_runbook_airflow.operators import ProvisionController, RestartBroker
 from kraft_runbook_airflow.rollback import RestartBrokerBack
@@ -157,18 +157,15 @@ def test_a_controller_that_came_down_after_the_copy_is_provisioned_anew_only_bes
 
 @pytest.mark.parametrize("mode", [BrokerMode.HYBRID, BrokerMode.ZOOKEEPER])
 def test_on_the_way_back_a_controller_that_lost_its_file_and_does_not_run_stops_no_restart(
-    monkeypatch: pytest.MonkeyPatch, mode: BrokerMode
+    mode: BrokerMode,
 ) -> None:
     """Its host was made anew: it can't start, so it can't lead. The plan says yes to it, and so must each restart behind the plan."""
-    guards = list[Guard]()
-    monkeypatch.setattr(playbooks, "run_playbook", lambda *_, guard, **__: guards.append(guard))
-    monkeypatch.setattr(rollback, "airflow_secrets", lambda: None)
     back = RestartBrokerBack(task_id="restart", cluster="lab", node=1, mode=mode, step=Step.ROLL_BROKERS_BACK_TO_HYBRID)
     back.gone = frozenset()
-    back.play(SPEC, observation(Phase.DUAL_WRITE), check=False)
-    assert guards == [Guard.PROVISIONING if mode is BrokerMode.HYBRID else Guard.NONE]
-    playbooks.restart_broker(SPEC, 1, BrokerMode.HYBRID, secrets=lambda _: "")
-    assert guards[-1] is Guard.PROVISIONED, "on the way forward each must be there"
+    played = back.play(SPEC, observation(Phase.DUAL_WRITE))
+    assert played.guard is (Guard.PROVISIONING if mode is BrokerMode.HYBRID else Guard.NONE)
+    forward = plays.restart_broker(SPEC, 1, BrokerMode.HYBRID)
+    assert forward.guard is Guard.PROVISIONED, "on the way forward each must be there"
 
 
 def test_where_no_controller_is_left_for_last_the_evidence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

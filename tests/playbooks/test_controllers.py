@@ -11,18 +11,12 @@ from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.playbooks import (
-    finalize_controller,
-    forget_zookeeper_secrets,
-    gather_host_facts,
-    provision_controller,
-    run_playbook,
-)
+from kraft_runbook.io.hosts.playbooks import forget_zookeeper_secrets, gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.controller_files import settled_size
 from kraft_runbook.migration.copy_tuning import LARGE, TUNED_PROPERTIES
-from kraft_runbook.procedures.quorum_playbooks import set_controller_aside
 from tests.playbooks.conftest import CLUSTER_ID, Node
+from tests.played import finalize_controller, provision_controller, run_playbook, set_controller_aside
 
 SECRETS, CONFIGURATION = "Tell whether the secrets file changed", "Write the configuration"
 FORMAT, STOP, START = (

@@ -12,18 +12,13 @@ from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Controller, Reach
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.io.hosts import playbooks
-from kraft_runbook.io.hosts.playbooks import (
-    Guard,
-    PlaybookResult,
-    guarded_controllers,
-    playbook_directory,
-    provision_controller,
-    restart_broker,
-    run_playbook,
-)
+from kraft_runbook.io.hosts import migration_guard, playbooks
+from kraft_runbook.io.hosts.migration_guard import guarded_controllers
+from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.runbook.plays import Guard
 from tests.playbooks.conftest import CLUSTER_ID, Node
+from tests.played import provision_controller, restart_broker, run_playbook
 
 FLAG = "zookeeper.metadata.migration.enable"
 
@@ -53,7 +48,7 @@ def shows(monkeypatch: pytest.MonkeyPatch, mode: ControllerMode | None) -> None:
             raise Unreachable("it is deaf", way_out="none")
         return mode
 
-    monkeypatch.setattr(playbooks, "controller_mode", answer)
+    monkeypatch.setattr(migration_guard, "controller_mode", answer)
 
 
 @pytest.mark.parametrize("mode", [BrokerMode.HYBRID, BrokerMode.KRAFT])

@@ -6,9 +6,10 @@ import socket
 from pathlib import Path
 
 from kraft_runbook.cluster.observation import BrokerMode, Unread
-from kraft_runbook.io.hosts.playbooks import gather_host_facts, restart_broker
+from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets
 from tests.playbooks.conftest import Node, lay_out
+from tests.played import restart_broker
 
 
 def test_all_nodes_are_read_in_one_run_and_nothing_changes(node: Node) -> None:

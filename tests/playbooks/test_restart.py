@@ -19,9 +19,10 @@ from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory, restart_broker, run_playbook
+from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
 from tests.playbooks.conftest import SECRET, Node
+from tests.played import restart_broker, run_playbook
 
 SECRETS = "Tell whether the secrets file changed"
 STOP, START = (
@@ -186,7 +187,7 @@ def run_elsewhere(node: Node) -> subprocess.Popen[str]:
     (node.directory / "cluster.yaml").write_text(node.text)
     program = textwrap.dedent(f"""
         from pathlib import Path
-        from kraft_runbook.io.hosts.playbooks import restart_broker
+        from tests.played import restart_broker
         from kraft_runbook.io.secrets import environment_secrets
         from kraft_runbook.cluster.cluster_file import parse_cluster
         from kraft_runbook.cluster.observation import BrokerMode

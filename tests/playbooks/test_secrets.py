@@ -13,9 +13,9 @@ import pytest
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import render_secrets
 from kraft_runbook.errors import SecretMissing, StepFailed
-from kraft_runbook.io.hosts.playbooks import restart_broker
 from kraft_runbook.io.secrets import environment_secrets
 from tests.playbooks.conftest import SECRET, Node
+from tests.played import restart_broker
 
 ESCAPED = SECRET.replace("\\", "\\\\")
 

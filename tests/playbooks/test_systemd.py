@@ -13,9 +13,10 @@ import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.playbooks import gather_host_facts, restart_broker
+from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets
 from tests.playbooks.conftest import SECRET, Node, lay_out
+from tests.played import restart_broker
 
 SYSTEMCTL = """#!{python}
 import os, pathlib, signal, subprocess, sys, time

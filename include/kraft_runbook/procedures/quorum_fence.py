@@ -10,19 +10,15 @@ from types import TracebackType
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.ansible_runs import RunReport, Tell, private_directory, run_ansible
-from kraft_runbook.io.hosts.playbooks import (
-    AGAIN,
-    Guard,
-    guarded_controllers,
-    host_name,
-    node_variables,
-    playbook_directory,
-)
+from kraft_runbook.io.hosts.ansible_runs import AGAIN, RunReport, Tell, private_directory, run_ansible
+from kraft_runbook.io.hosts.inventory import host_name, node_variables
+from kraft_runbook.io.hosts.migration_guard import guarded_controllers
+from kraft_runbook.io.hosts.playbooks import playbook_directory
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.migration.leaving import FencePlan
 from kraft_runbook.procedures.observe import accepts
+from kraft_runbook.runbook.plays import Guard
 
 PATIENCE = 120.0
 """Seconds that the run waits for each word."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.hosts.ansible_runs import HostReport, Tell, run_ansible
-from kraft_runbook.io.hosts.playbooks import host_name, node_variables, playbook_directory
+from kraft_runbook.io.hosts.inventory import host_name, node_variables
+from kraft_runbook.io.hosts.playbooks import playbook_directory
 from kraft_runbook.migration.never_copied import LogAccount
 
 _SECONDS = 900.0

@@ -46,6 +46,10 @@ if os.getppid() == int(sys.argv[1]):
 the terminal's hang-up, so it would go on to further tasks. The one task that runs at that moment ends by itself."""
 
 
+AGAIN = "correct what is named above, then run this step again: it goes on from what it finds on the host"
+"""The way out where a host says no better one."""
+
+
 @dataclass(frozen=True, slots=True)
 class HostReport:
     """What one host reported: tasks that changed something, diffs as (path, before, after), how many tasks went well, what was read.

@@ -1,4 +1,4 @@
-"""The playbooks of the way back as functions: controllers started with the files they have, and one that is set aside."""
+"""Controllers that are down, started with the files they have."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ from collections.abc import Collection, Sequence
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.ansible_runs import Tell, run_ansible
-from kraft_runbook.io.hosts.playbooks import (
-    AGAIN,
-    Guard,
-    PlaybookResult,
-    guarded_controllers,
-    host_name,
-    node_variables,
-    playbook_directory,
-    run_playbook,
-)
+from kraft_runbook.io.hosts.ansible_runs import AGAIN, Tell, run_ansible
+from kraft_runbook.io.hosts.inventory import host_name, node_variables
+from kraft_runbook.io.hosts.migration_guard import guarded_controllers
+from kraft_runbook.io.hosts.playbooks import playbook_directory
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.runbook.plays import Guard
 
 
 def start_controllers(
@@ -53,12 +47,3 @@ def start_controllers(
             way_out="; ".join(dict.fromkeys(ways)) or AGAIN,
         )
     return tuple(i for i in ids if report.hosts[host_name(spec.controller(i))].changed)
-
-
-def set_controller_aside(
-    spec: ClusterSpec, node_id: int, *, check: bool = False, on_event: Tell | None = None
-) -> PlaybookResult:
-    """Stop a controller where it runs, and rename its data and its configuration; nothing is deleted. Raises StepFailed."""
-    return run_playbook(
-        spec, "set_controller_aside", node_id=node_id, variables={}, secrets=None, check=check, on_event=on_event
-    )

@@ -1,0 +1,100 @@
+"""How a node's host is named, reached and described to Ansible. Every variable follows from the cluster file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
+
+N = TypeVar("N", Broker, Controller, Broker | Controller)
+
+
+def node_of(spec: ClusterSpec, node_id: int) -> Broker | Controller:
+    return spec.broker(node_id) if node_id in spec.broker_ids else spec.controller(node_id)
+
+
+def label(node: Broker | Controller) -> str:
+    return f"{'broker' if isinstance(node, Broker) else 'controller'} {node.id}"
+
+
+def host_name(node: Broker | Controller) -> str:
+    """What ansible calls the node. Not its service: that may have the same name on every host."""
+    return label(node).replace(" ", "-")
+
+
+def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
+    """What every playbook is given of a node: how it is reached, its service, its files, its address."""
+    if isinstance(node, Broker):
+        place, log_dirs, ports = (
+            node.waited_for(node.listener(spec.client_listener)),
+            node.log_dirs,
+            [each.port for each in node.listeners],
+        )
+        must_reach: list[str] = []
+        log4j_file = None
+    else:
+        place, log_dirs, ports, log4j_file = node.address, (node.log_dir,), [node.port], node.log4j_file
+        servers = spec.zookeeper.servers if spec.zookeeper else ()
+        must_reach = [*servers, *(_inter_broker_address(spec, broker) for broker in spec.brokers)]
+    manager = spec.service_manager
+    return {
+        **_reach(spec, node),
+        "node_id": node.id,
+        "node_host": node.host,
+        "address": place,
+        "ports": [*ports, node.metrics_port],
+        "must_reach": must_reach,
+        "service": node.service,
+        "manager": manager.kind,
+        **({"manager_socket": manager.socket} if manager.socket else {}),
+        "stop_timeout": manager.stop_timeout,
+        "start_timeout": spec.deadlines.registration,
+        "config_file": node.config_file,
+        **({"log4j_file": log4j_file} if log4j_file else {}),
+        "files_read_at_start": [
+            node.config_file,
+            *([spec.secrets_file] if spec.secrets and spec.secrets_file else []),
+            *([log4j_file] if log4j_file else []),
+        ],
+        "file_header": file_header(node, spec),
+        "secrets_file": spec.secrets_file or "",
+        "log_dirs": list(log_dirs),
+        "kafka_home": spec.kafka.home,
+        "kafka_version": spec.kafka.version,
+    }
+
+
+def _inter_broker_address(spec: ClusterSpec, broker: Broker) -> str:
+    return broker.advertised(broker.listener(spec.kafka.inter_broker_listener))
+
+
+def _reach(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
+    reach = spec.reach
+    become = {"ansible_become": True} if reach.become else {}
+    if reach.kind == "local":
+        return {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **become}
+    known = {"ansible_user": reach.user, "ansible_ssh_private_key_file": reach.private_key_file}
+    return {
+        "ansible_connection": "ssh",
+        "ansible_host": node.host,
+        "ansible_port": reach.port,
+        "ansible_python_interpreter": reach.python,
+        **{k: v for k, v in known.items() if v},
+        **become,
+    }
+
+
+def file_header(node: Broker | Controller, spec: ClusterSpec) -> str:
+    """The first line of each file that this tool writes on a host; any other file is kept before it is replaced."""
+    return f"{label(node).capitalize()} of cluster {spec.name}"
+
+
+def by_machine(spec: ClusterSpec, nodes: Iterable[N]) -> list[list[N]]:
+    """The nodes, those of one machine together: a run costs by the machine."""
+    machines: dict[str, list[N]] = {}
+    for each in nodes:
+        machines.setdefault("here" if spec.reach.kind == "local" else each.host, []).append(each)
+    return list(machines.values())

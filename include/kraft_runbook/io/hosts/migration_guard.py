@@ -1,0 +1,85 @@
+"""What is asked of the controllers' hosts before a step that relies on the way back (``runbook.plays.Guard``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Controller
+from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.io.hosts.ansible_runs import AGAIN, RunReport
+from kraft_runbook.io.hosts.inventory import by_machine, label, node_variables
+from kraft_runbook.io.kafka.metadata_quorum import controller_mode
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.runbook.plays import Guard
+
+_MODE_SECONDS = 3.0
+"""What a controller may take to show its mode before a step."""
+
+
+def guarded_controllers(
+    spec: ClusterSpec,
+    guard: Guard,
+    *,
+    but: int | None,
+    secrets: Secrets | None,
+    check: bool,
+    gone: Collection[int] = (),
+) -> dict[str, dict[str, Any]]:
+    """The hosts, by name, and their variables, that a playbook's import of ``prove_migration_mode.yml`` looks at: the group ``guarded``.
+
+    Every controller but ``but`` (the one that the step itself writes and starts) and those that are ``gone`` with their hosts, with the mode that
+    its process shows at this moment; those of one machine together, since a run costs by the machine.
+    """
+    if guard is Guard.NONE:
+        return {}
+    others = [each for each in spec.controllers if each.id != but and each.id not in gone]
+    with ThreadPoolExecutor(max_workers=max(1, len(others)), thread_name_prefix="guard") as pool:
+        shown = dict(
+            zip(
+                [each.id for each in others],
+                pool.map(lambda each: _shown_mode(spec, each, secrets), others),
+                strict=True,
+            )
+        )
+    # A dry run shows the whole way, also before any controller is provisioned.
+    provisioning = check or guard is Guard.PROVISIONING
+    return {
+        f"controllers-{'-'.join(str(each.id) for each in together)}": {
+            **node_variables(spec, together[0]),
+            "provisioning": provisioning,
+            "controllers": [_asked(each, shown[each.id]) for each in together],
+        }
+        for together in by_machine(spec, others)
+    }
+
+
+def _asked(controller: Controller, shown: Mapping[str, str]) -> dict[str, str]:
+    own = {"name": controller.service, "config_file": controller.config_file, "log_dir": controller.log_dir}
+    return {"controller": label(controller), **own, **shown}
+
+
+def _shown_mode(spec: ClusterSpec, controller: Controller, secrets: Secrets | None) -> dict[str, str]:
+    if secrets is None:
+        return {"shown": "", "not_shown": "it was not asked"}
+    try:
+        return {
+            "shown": controller_mode(spec, controller, secrets=secrets, timeout=_MODE_SECONDS).value,
+            "not_shown": "",
+        }
+    except RunbookError as error:
+        return {"shown": "", "not_shown": error.problem}
+
+
+def raise_unless_proven(where: str, guarded: Mapping[str, Mapping[str, Any]], report: RunReport) -> None:
+    found = [(name, host.failure) for name, host in report.hosts.items() if name in guarded and host.failure]
+    if found:
+        who = {name: [each["controller"] for each in guarded[name]["controllers"]] for name, _ in found}
+        said = "; ".join(
+            message if any(each in message for each in who[name]) else f"{', '.join(who[name])}: {message}"
+            for name, (_, message, _) in found
+        )
+        ways = dict.fromkeys(way_out or AGAIN for _, (_, _, way_out) in found)
+        raise Refused(f"{where} was refused before anything was touched: {said}", way_out="; ".join(ways))
