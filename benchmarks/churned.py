@@ -1,10 +1,12 @@
-"""Whether the verdict holds while metadata changes: comparisons one after another under churn, every tenth with a difference planted.
+"""Whether the verdict holds while metadata changes: comparisons one after another under churn, every tenth with a
+difference planted.
 
     python -m benchmarks.churned --directory D --runs 100 --rate 50
 
-A run is wrong when it says MISMATCH without a plant, or with one anything but a MISMATCH that names the plant's partition alone; one that ends INCONCLUSIVE gave no verdict, and
-is counted apart with its reason. Printed of each: the seconds (one warm Spark session) and how many records dual write was behind the log; at the end also the rate of changes that was reached.
-Ends with 1 unless every run was right.
+A run is wrong when it says MISMATCH without a plant, or with one anything but a MISMATCH that names the plant's
+partition alone; one that ends INCONCLUSIVE gave no verdict, and is counted apart with its reason. Printed of each: the
+seconds (one warm Spark session) and how many records dual write was behind the log; at the end also the rate of changes
+that was reached. Ends with 1 unless every run was right.
 """
 
 from __future__ import annotations
@@ -63,7 +65,10 @@ class Run:
         if self.right:
             return f"{told}{self.report.verdict}, right"
         if self.report.verdict is Verdict.INCONCLUSIVE:
-            return f"{told}no verdict: {self.report.obstacles[0].problem if self.report.obstacles else self.report.summary}"
+            return (
+                f"{told}no verdict:"
+                f" {self.report.obstacles[0].problem if self.report.obstacles else self.report.summary}"
+            )
         return f"{told}WRONG\n{self.report.render_text()}"
 
 
@@ -108,8 +113,10 @@ def main() -> int:
     right = sum(each.right for each in found)
     silent = sum(each.report.verdict is Verdict.INCONCLUSIVE for each in found)
     print(
-        f"benchmarks.churned at {commit()}: {plan.partitions} partitions, {asked.runs} runs, {asked.runs // PLANT_EVERY} of them with a plant; {sum(churned.changes.values())} changes at {churned.rate:.0f} a second\n"
-        f"right: {right}; wrong: {len(found) - right - silent}; without a verdict: {silent}; seconds: median {statistics.median(seconds):.1f}, most {max(seconds):.1f}"
+        f"benchmarks.churned at {commit()}: {plan.partitions} partitions, {asked.runs} runs,"
+        f" {asked.runs // PLANT_EVERY} of them with a plant; {sum(churned.changes.values())} changes at"
+        f" {churned.rate:.0f} a second\nright: {right}; wrong: {len(found) - right - silent}; without a verdict:"
+        f" {silent}; seconds: median {statistics.median(seconds):.1f}, most {max(seconds):.1f}"
     )
     return 0 if right == len(found) else 1
 

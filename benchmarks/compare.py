@@ -1,7 +1,8 @@
-"""The comparison alone, in one warm Spark session: ours, datacompy's Spark compare, and DuckDB's full outer join, over the same facts in memory:
-columns for ours, which is how the gate holds them, rows for the others.
+"""The comparison alone, in one warm Spark session: ours, datacompy's Spark compare, and DuckDB's full outer join, over
+the same facts in memory: columns for ours, which is how the gate holds them, rows for the others.
 
-Both sides are read once from the cluster. Some partitions of ZooKeeper's side are changed on purpose, and each of the three must find exactly those.
+Both sides are read once from the cluster. Some partitions of ZooKeeper's side are changed on purpose, and each of the
+three must find exactly those.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ PLANTED = 50
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Both sides, in memory in the form that each way compares: columns for ours, frames of rows for datacompy; ``files``: the rows as parquet."""
+    """Both sides, in memory in the form that each way compares: columns for ours, frames of rows for datacompy;
+    ``files``: the rows as parquet.
+    """
 
     zookeeper: TopicColumns
     log: TopicColumns
@@ -57,7 +60,9 @@ class Sides:
 
 
 def measure(plan: Plan, *, runs: int, driver_memory: str, master: str) -> Mapping[str, float]:
-    """Median seconds of each, after one run of each that is not counted. Raises StepFailed when one does not find what was planted."""
+    """Median seconds of each, after one run of each that is not counted. Raises StepFailed when one does not find what
+    was planted.
+    """
     spark = _session(master, driver_memory)
     try:
         sides = read_sides(spark, plan)
@@ -100,7 +105,9 @@ def _session(master: str, driver_memory: str) -> SparkSession:
 
 
 def write_sides(plan: Plan) -> None:
-    """Read the cluster once: ZooKeeper's topics, some of them changed, and the log's at its end; each as columns, and as rows in a parquet file."""
+    """Read the cluster once: ZooKeeper's topics, some of them changed, and the log's at its end; each as columns, and
+    as rows in a parquet file.
+    """
     spec, secrets = load_spec(plan), environment_secrets({})
     files = plan.directory / FILES
     files.mkdir(exist_ok=True)
@@ -167,7 +174,9 @@ def read_sides(spark: SparkSession, plan: Plan) -> Sides:
 
 
 def ours(spark: SparkSession, sides: Sides) -> int:
-    """A fingerprint a topic on each side, Spark's comparison of those, and the rows of the topics that differ: how many keys differ."""
+    """A fingerprint a topic on each side, Spark's comparison of those, and the rows of the topics that differ: how many
+    keys differ.
+    """
     salt = b"salt"
     left = rows_frame(
         spark, (canonical_rows.whole_topic(each.topic, each.value) for each in topic_prints(sides.zookeeper, salt))
@@ -195,13 +204,18 @@ def datacompy_spark(spark: SparkSession, sides: Sides) -> int:
 
 
 def duckdb_join(sides: Sides) -> Callable[[], int]:
-    """DuckDB's full outer join over two tables in memory, two threads: how many keys differ. Loading the tables is not counted."""
+    """DuckDB's full outer join over two tables in memory, two threads: how many keys differ. Loading the tables is not
+    counted.
+    """
     import duckdb
 
     database = duckdb.connect(config={"threads": 2})
     for name in ("zookeeper", "log"):
         database.execute(f"create table {name} as select * from read_parquet('{sides.files / name}.parquet')")  # noqa: S608 - our own path
-    query = "select count(*) from zookeeper z full outer join log l on z.kind = l.kind and z.key = l.key where z.value is distinct from l.value"
+    query = (
+        "select count(*) from zookeeper z full outer join log l on z.kind = l.kind and z.key = l.key where z.value is"
+        " distinct from l.value"
+    )
 
     def run() -> int:
         found = database.execute(query).fetchone()

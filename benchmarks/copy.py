@@ -1,9 +1,12 @@
-"""How long does Kafka's own copy take, and which settings shorten it? While it runs, the controller handles no metadata change: it is the migration's real outage.
+"""How long does Kafka's own copy take, and which settings shorten it? While it runs, the controller handles no metadata
+change: it is the migration's real outage.
 
     python -m benchmarks.copy --partitions 20000,200000 --runs 1
 
-Each run: a fresh cluster of ``benchmarks.scale`` with one variant of the controllers' settings, brought to dual write, and ended. The table shows each variant's medians and its
-ratio to Kafka's defaults at that size; every run is in the JSON file, which is written anew after each. "load": the machine's load average; above its cores the row tells more of the neighbours than of Kafka. A run that failed stands in both, with the reason.
+Each run: a fresh cluster of ``benchmarks.scale`` with one variant of the controllers' settings, brought to dual write,
+and ended. The table shows each variant's medians and its ratio to Kafka's defaults at that size; every run is in the
+JSON file, which is written anew after each. "load": the machine's load average; above its cores the row tells more of
+the neighbours than of Kafka. A run that failed stands in both, with the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +35,9 @@ LINGER = "controller.quorum.append.linger.ms"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One set of settings. ``quiet``: the record-by-record loggers at WARN; ``heap``: of each controller, where it is not the size's own."""
+    """One set of settings. ``quiet``: the record-by-record loggers at WARN; ``heap``: of each controller, where it is
+    not the size's own.
+    """
 
     name: str
     properties: dict[str, str] = field(default_factory=dict)
@@ -68,7 +73,9 @@ class Outcome:
 
 
 def run(variant: Variant, partitions: int, asked: argparse.Namespace) -> Outcome:
-    """Up with these settings, and down again. A cluster that can't be taken down is raised, not noted: the next one would need its place."""
+    """Up with these settings, and down again. A cluster that can't be taken down is raised, not noted: the next one
+    would need its place.
+    """
     plan = plan_of(asked, partitions, dict(variant.properties), quiet=variant.quiet, heap=variant.heap)
     try:
         figures = measure.up(plan, patience=asked.patience, copy_only=asked.copy_only)
@@ -79,10 +86,15 @@ def run(variant: Variant, partitions: int, asked: argparse.Namespace) -> Outcome
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Medians of each variant at each size, and how many times shorter the copy is than with Kafka's defaults at that size."""
+    """Medians of each variant at each size, and how many times shorter the copy is than with Kafka's defaults at that
+    size.
+    """
     lines = [
-        "| partitions | controllers' settings | runs | registration -> state 1, s | ratio | the copy itself, s | ratio | records/s | batches x wait, ms "
-        "| controller cpu-s | heap after gc, MiB | ZooKeeper cpu-s | -> dual write, s | log, MB | load |",
+        (
+            "| partitions | controllers' settings | runs | registration -> state 1, s | ratio | the copy itself, s |"
+            " ratio | records/s | batches x wait, ms | controller cpu-s | heap after gc, MiB | ZooKeeper cpu-s | ->"
+            " dual write, s | log, MB | load |"
+        ),
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for partitions in dict.fromkeys(each.partitions for each in outcomes):
@@ -130,11 +142,12 @@ def _line(
 
     runs = f"{len(done)}" if not problems else f"{len(done)} of {len(done) + len(problems)}"
     return (
-        f"| {partitions} | {name} | {runs} | {median(done, 'registration_to_state_1'):.1f} | {ratio('registration_to_state_1')} "
-        f"| {median(done, 'copy'):.1f} | {ratio('copy')} | {median(done, 'records_a_second'):.0f} "
-        f"| {median(done, 'batches'):.0f} x {median(done, 'wait_a_batch') * 1000:.1f} | {median(done, 'active_cpu_at_state_1'):.1f} "
-        f"| {median(done, 'active_heap_after_gc'):.0f} | {median(done, 'zookeeper_cpu_at_state_1'):.1f} | {to_dual_write} "
-        f"| {median(done, 'log_bytes') / 1e6:.1f} | {median(done, 'load_average'):.1f} |"
+        f"| {partitions} | {name} | {runs} | {median(done, 'registration_to_state_1'):.1f} |"
+        f" {ratio('registration_to_state_1')} | {median(done, 'copy'):.1f} | {ratio('copy')} |"
+        f" {median(done, 'records_a_second'):.0f} | {median(done, 'batches'):.0f} x"
+        f" {median(done, 'wait_a_batch') * 1000:.1f} | {median(done, 'active_cpu_at_state_1'):.1f} |"
+        f" {median(done, 'active_heap_after_gc'):.0f} | {median(done, 'zookeeper_cpu_at_state_1'):.1f} |"
+        f" {to_dual_write} | {median(done, 'log_bytes') / 1e6:.1f} | {median(done, 'load_average'):.1f} |"
     )
 
 
@@ -150,7 +163,10 @@ def main() -> int:
     )
     parser.add_argument(
         "--variants",
-        help=f"comma-separated; default: all of {'; '.join(each.name for each in VARIANTS)}. 'all three, …' may be written 'all three+…'",
+        help=(
+            f"comma-separated; default: all of {'; '.join(each.name for each in VARIANTS)}. 'all three, …' may be"
+            " written 'all three+…'"
+        ),
     )
     parser.add_argument(
         "--copy-only",

@@ -1,4 +1,6 @@
-"""The facts that every reader in these benchmarks must produce, ours and each peer, so that the times compare like with like."""
+"""The facts that every reader in these benchmarks must produce, ours and each peer, so that the times compare like with
+like.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ SAMPLED_TOPICS = 20
 
 @dataclass(slots=True)
 class Facts:
-    """What a script would hold: plain dicts. ``ids``: topic name -> id; ``partitions`` and ``configs`` by topic name."""
+    """What a script would hold: plain dicts. ``ids``: topic name -> id; ``partitions`` and ``configs`` by
+    topic name.
+    """
 
     ids: dict[str, str] = field(default_factory=dict)
     partitions: dict[str, dict[int, Partition]] = field(default_factory=dict)
@@ -41,7 +45,9 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """``seconds``: of the work itself, imports and connecting left out; ``note``: what must be said beside the figure. ``summary`` None: not whole (sampled)."""
+    """``seconds``: of the work itself, imports and connecting left out; ``note``: what must be said beside the figure.
+    ``summary`` None: not whole (sampled).
+    """
 
     seconds: float
     summary: Summary | None
@@ -84,7 +90,8 @@ def summary_of_rows(rows: Iterable[Row], topics: int) -> Summary:
             _take(sample.setdefault(name, {"id": None, "partitions": {}, "configs": {}}), row)
     if counts[Kind.ASSIGNMENT] != counts[Kind.PARTITION_STATE]:
         raise ValueError(
-            f"{counts[Kind.ASSIGNMENT]} assignments and {counts[Kind.PARTITION_STATE]} states: this cluster has one state a partition"
+            f"{counts[Kind.ASSIGNMENT]} assignments and {counts[Kind.PARTITION_STATE]} states: this cluster has one"
+            " state a partition"
         )
     for topic in sample.values():
         topic["partitions"], topic["configs"] = (
@@ -166,7 +173,7 @@ def differences(ours: Facts, theirs: Facts) -> int:
     return found
 
 
-# -- from the log ---------------------------------------------------------------------------------------------------------
+# -- from the log ------------------------------------------------------------------------------------------------------
 
 
 class Names(NamedTuple):
@@ -207,7 +214,9 @@ TOPIC_RESOURCE = 2
 
 
 class LogScript:
-    """Decoded records to facts, as a careful script does it: transactions honoured, changes merged (``PartitionRegistration.merge``)."""
+    """Decoded records to facts, as a careful script does it: transactions honoured, changes merged
+    (``PartitionRegistration.merge``).
+    """
 
     def __init__(self, names: Names) -> None:
         self.facts = Facts()

@@ -2,8 +2,9 @@
 
     python -m benchmarks.jvm_start --runs 5
 
-A lab of its own is made and stopped. Then ZooKeeper, a broker in ZooKeeper mode and Kafka's storage tool are started by turns without and with an
-archive that was just made. Seconds count until the process answers or has ended; cpu-seconds are its own, of all its threads, so far.
+A lab of its own is made and stopped. Then ZooKeeper, a broker in ZooKeeper mode and Kafka's storage tool are started by
+turns without and with an archive that was just made. Seconds count until the process answers or has ended; cpu-seconds
+are its own, of all its threads, so far.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ class Service:
         return took, (int(fields[11]) + int(fields[12])) / TICKS
 
     def end(self) -> None:
-        """Stop it in peace: a broker that is killed leaves its ephemeral znode, and can't register again for a while."""
+        """Stop it in peace: a broker that is killed leaves its ephemeral znode, and can't register again
+        for a while.
+        """
         if self._process is not None:
             self._process.terminate()
             self._process.wait(PATIENCE)
@@ -130,7 +133,8 @@ def main(arguments: list[str] | None = None) -> int:
         finally:
             lifecycle.down(spec, purge=True)
     print(
-        f"\n{'medians of ' + str(options.runs):<20}{'without, s':>12}{'with, s':>10}{'ratio':>8}{'without, cpu-s':>18}{'with, cpu-s':>14}{'ratio':>8}"
+        f"\n{'medians of ' + str(options.runs):<20}{'without, s':>12}{'with, s':>10}{'ratio':>8}"
+        f"{'without, cpu-s':>18}{'with, cpu-s':>14}{'ratio':>8}"
     )
     for kind, by in taken.items():
         (s0, s1), (c0, c1) = (

@@ -1,4 +1,6 @@
-"""The tree read with kazoo as a script reads it, one znode a request, in one process and in two: peers of the parity benchmarks."""
+"""The tree read with kazoo as a script reads it, one znode a request, in one process and in two: peers of the parity
+benchmarks.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ WINDOW = 1000
 def loop(plan: Plan, *, sample: int | None = None) -> Done:
     """kazoo's ``get`` in a loop: the topics' names, then znode by znode. What a first script does.
 
-    ``sample``: only so many znodes, of topics spread over all, and the time extrapolated to the rest; said in the note. Only for sizes where the loop takes hours.
+    ``sample``: only so many znodes, of topics spread over all, and the time extrapolated to the rest; said in the note.
+    Only for sizes where the loop takes hours.
     """
     return _extrapolated(plan, *_kazoo(plan, _get_one_by_one, sample))
 
@@ -61,7 +64,9 @@ def _kazoo(plan: Plan, get: Getter, sample: int | None) -> tuple[Facts, float, i
 
 
 def loop_facts(plan: Plan, sample: int | None) -> tuple[Facts, float, int, int]:
-    """What the loop gives a script that goes on with it: the facts, the seconds, how many znodes were read, and how many the whole tree has."""
+    """What the loop gives a script that goes on with it: the facts, the seconds, how many znodes were read, and how
+    many the whole tree has.
+    """
     return _kazoo(plan, _get_one_by_one, sample)
 
 
@@ -90,9 +95,11 @@ def _in_two(plan: Plan, get: Getter, sample: int | None) -> Done:
 def _halves(
     plan: Plan, get: Getter, sample: int | None, *, with_facts: bool = False
 ) -> tuple[list[Half], float, float, int]:
-    """Two processes read, which are connected when the clock starts; it stops when the later one has its dicts (``with_facts``: when both are here).
+    """Two processes read, which are connected when the clock starts; it stops when the later one has its dicts
+    (``with_facts``: when both are here).
 
-    Gives what each has, the seconds until the names were listed and until all was read, and how many znodes the whole tree has.
+    Gives what each has, the seconds until the names were listed and until all was read, and how many znodes the whole
+    tree has.
     """
     with ProcessPoolExecutor(2, get_context("spawn")) as pool, _connected(plan) as client:
         list(pool.map(_connect_here, [plan, plan]))
@@ -107,7 +114,9 @@ def _halves(
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """What one of two processes read. ``ended``: by the clock that all processes of a machine share. ``facts``: where they are asked for."""
+    """What one of two processes read. ``ended``: by the clock that all processes of a machine share. ``facts``: where
+    they are asked for.
+    """
 
     summary: Summary
     read: int

@@ -1,9 +1,11 @@
-"""The same parity job on one core, on two, and on a Spark cluster of two workers: what it takes to scale it out is another master, nothing else.
+"""The same parity job on one core, on two, and on a Spark cluster of two workers: what it takes to scale it out is
+another master, nothing else.
 
     python -m benchmarks.masters --directory D --runs 3
 
-The cluster is Spark's own standalone one, started here on loopback with two workers of one core each. Each run is ``spark-submit`` in a new process, Spark's start
-included; it must say MATCH. Shown are medians, and their ratio to ``local[1]``.
+The cluster is Spark's own standalone one, started here on loopback with two workers of one core each. Each run is
+``spark-submit`` in a new process, Spark's start included; it must say MATCH. Shown are medians, and their ratio to
+``local[1]``.
 """
 
 from __future__ import annotations
@@ -146,11 +148,13 @@ def main() -> int:
         return 3
     first = statistics.median(times[FORMS[0]])
     print(
-        f"\nbenchmarks.masters at {commit()}: {plan.partitions} partitions, {asked.runs} runs of each, by turns\n\n| master | s | ratio to {FORMS[0]} |\n|---|---|---|"
+        f"\nbenchmarks.masters at {commit()}: {plan.partitions} partitions, {asked.runs} runs of each, by turns\n\n|"
+        f" master | s | ratio to {FORMS[0]} |\n|---|---|---|"
     )
     for master, seconds in times.items():
         print(
-            f"| {master if master in FORMS else f'standalone, {WORKERS} workers'} | {statistics.median(seconds):.1f} | {first / statistics.median(seconds):.2f} |"
+            f"| {master if master in FORMS else f'standalone, {WORKERS} workers'} | {statistics.median(seconds):.1f} |"
+            f" {first / statistics.median(seconds):.2f} |"
         )
     return 0
 

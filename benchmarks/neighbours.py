@@ -1,9 +1,11 @@
-"""What the ensemble's other clients notice of a comparison: the latency of their reads while the tree is read, with and without a limit.
+"""What the ensemble's other clients notice of a comparison: the latency of their reads while the tree is read, with and
+without a limit.
 
     python -m benchmarks.neighbours --directory D --rates 0,200000,50000
 
-One client gets a znode a hundred times a second, as a broker's session might, first on a server that does nothing else, then while two readers go over the whole
-tree as the gate does, then again with ``zookeeper.read_rate`` at each of ``--rates`` (0: no limit). Shown: the latency in milliseconds, and how long the readers took.
+One client gets a znode a hundred times a second, as a broker's session might, first on a server that does nothing else,
+then while two readers go over the whole tree as the gate does, then again with ``zookeeper.read_rate`` at each of
+``--rates`` (0: no limit). Shown: the latency in milliseconds, and how long the readers took.
 """
 
 from __future__ import annotations
@@ -90,7 +92,8 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 3
     print(
-        f"benchmarks.neighbours at {commit()}: {plan.partitions} partitions\n\n| beside | reads | median ms | 99 % ms | worst ms | s |\n|---|---|---|---|---|---|"
+        f"benchmarks.neighbours at {commit()}: {plan.partitions} partitions\n\n| beside | reads | median ms | 99 % ms |"
+        " worst ms | s |\n|---|---|---|---|---|---|"
     )
     for what, found, took in lines:
         median, high, worst = np.percentile(found, [50, 99, 100])

@@ -1,4 +1,6 @@
-"""Our side of the parity benchmarks: what the gate calls, timed by itself. Each gives a ``Done`` with the facts that the peers must give too."""
+"""Our side of the parity benchmarks: what the gate calls, timed by itself. Each gives a ``Done`` with the facts that
+the peers must give too.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,9 @@ def gate(plan: Plan) -> Done:
 
 
 def spark_alone(plan: Plan) -> Done:
-    """Spark's own part of a cold gate: a new process, a session, workers, the same plan over two topics, the end. No gate on Spark is shorter."""
+    """Spark's own part of a cold gate: a new process, a session, workers, the same plan over two topics, the end. No
+    gate on Spark is shorter.
+    """
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", SPARK_ALONE], env=dict(os.environ), capture_output=True, check=True)
     return Done(time.perf_counter() - began, None, "nothing is read")
@@ -127,7 +131,9 @@ def gate_and_proven(plan: Plan) -> Done:
 
 
 def recheck(plan: Plan) -> Done:
-    """A look at what changed since the proof, in a new process as ``kraft-runbook parity --since`` runs it. It must say MATCH."""
+    """A look at what changed since the proof, in a new process as ``kraft-runbook parity --since`` runs it. It must say
+    MATCH.
+    """
     return _command(plan, "--since", str(plan.directory / PROVEN))
 
 

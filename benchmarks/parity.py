@@ -3,8 +3,9 @@
     python -m benchmarks.scale up --directory D --partitions 200000
     python -m benchmarks.parity --directory D --what zookeeper,log,compare,gate --runs 3
 
-Each side of each line runs in a process of its own, ours and the peer's by turns; shown are medians, their ratio, and the largest resident memory of the process
-with its children (a JVM counts). The facts that both sides found must be the same, or there is no line. The cluster must be quiet.
+Each side of each line runs in a process of its own, ours and the peer's by turns; shown are medians, their ratio, and
+the largest resident memory of the process with its children (a JVM counts). The facts that both sides found must be the
+same, or there is no line. The cluster must be quiet.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ SAMPLED = ("loop", "loop_in_two", "dict_diff_gate", "dict_diff_gate_in_two")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: ours against one peer. ``seconds``: the aims by partitions; ``ratio``: how many times faster ours is to be; None: shown, no aim.
+    """One line: ours against one peer. ``seconds``: the aims by partitions; ``ratio``: how many times faster ours is to
+    be; None: shown, no aim.
 
-    ``alike`` False: the two differ in what a ratio would be read for (a start, the number of processes), which ``peer_title`` says; none is printed then.
+    ``alike`` False: the two differ in what a ratio would be read for (a start, the number of processes), which
+    ``peer_title`` says; none is printed then.
     """
 
     what: str
@@ -167,7 +170,7 @@ class Run:
     note: str
 
 
-# -- one side, in a process of its own --------------------------------------------------------------------------------------
+# -- one side, in a process of its own ---------------------------------------------------------------------------------
 
 
 def work(name: str, plan: Plan, asked: argparse.Namespace) -> None:
@@ -231,7 +234,7 @@ def _follow(pid: int, peak: list[int], stop: threading.Event) -> None:
         peak[0] = max(peak[0], total // 2**20)
 
 
-# -- the table ------------------------------------------------------------------------------------------------------------
+# -- the table ---------------------------------------------------------------------------------------------------------
 
 
 def measure(names: Sequence[str], asked: argparse.Namespace) -> list[Run]:
@@ -264,13 +267,16 @@ def _require_same(runs: Sequence[Run]) -> None:
                 run.name: [run.summary[key] for key in ("topics", "partitions", "configs")] for run in (told[0], each)
             }
             raise StepFailed(
-                f"{told[0].name} and {each.name} did not find the same facts (topics, partitions, configs: {counts}): this is no comparison",
+                f"{told[0].name} and {each.name} did not find the same facts (topics, partitions, configs: {counts}):"
+                " this is no comparison",
                 way_out="the cluster must be quiet (no churn); else one of the readers is wrong",
             )
 
 
 def table(lines: Sequence[Line], runs: Sequence[Run], partitions: int) -> str:
-    """Markdown. A ratio is peer / ours, of two that are alike; an aim in seconds stands only at the sizes that have one."""
+    """Markdown. A ratio is peer / ours, of two that are alike; an aim in seconds stands only at the sizes that have
+    one.
+    """
     shown = [
         "| what | peer | ours s | peer s | ratio | aim | reached | peak MiB, ours / peer | note |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -286,8 +292,9 @@ def table(lines: Sequence[Line], runs: Sequence[Run], partitions: int) -> str:
         reached = seconds <= line.seconds.get(partitions, seconds) and peer / seconds >= (line.ratio or 0)
         memory = f"{max(each.peak_rss for each in mine)} / {max(each.peak_rss for each in theirs)}"
         shown.append(
-            f"| {line.title} | {line.peer_title} | {seconds:.2f} | {peer:.2f} | {f'{peer / seconds:.1f}' if line.alike else '-'} | {', '.join(aims) or '-'} "
-            f"| {('yes' if reached else 'no') if aims else '-'} | {memory} | {theirs[-1].note} |"
+            f"| {line.title} | {line.peer_title} | {seconds:.2f} | {peer:.2f} |"
+            f" {f'{peer / seconds:.1f}' if line.alike else '-'} | {', '.join(aims) or '-'} |"
+            f" {('yes' if reached else 'no') if aims else '-'} | {memory} | {theirs[-1].note} |"
         )
     return "\n".join(shown)
 
@@ -327,7 +334,9 @@ def main() -> int:
     if asked.json:
         asked.json.write_text(json.dumps([asdict(each) for each in runs], indent=1) + "\n")
     print(
-        f"\nbenchmarks.parity at {commit()}: {plan.partitions} partitions, {asked.runs} runs of each, by turns; load average at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n\n{table(lines, runs, plan.partitions)}"
+        f"\nbenchmarks.parity at {commit()}: {plan.partitions} partitions, {asked.runs} runs of each, by turns; load"
+        f" average at the end {os.getloadavg()[0]:.1f} on {os.cpu_count()}"
+        f" cores\n\n{table(lines, runs, plan.partitions)}"
     )
     return 0
 

@@ -1,7 +1,9 @@
-"""What one would do without this project, each as well as a careful person writes it: the peers of the parity benchmarks.
+"""What one would do without this project, each as well as a careful person writes it: the peers of the parity
+benchmarks.
 
-Each takes the harness's plan and gives a ``Done``. They produce the facts of ``benchmarks.facts``, which are held against ours in the same run.
-``datacompy`` and ``duckdb`` come from benchmarks/requirements.txt; nothing else here needs them.
+Each takes the harness's plan and gives a ``Done``. They produce the facts of ``benchmarks.facts``, which are held
+against ours in the same run. ``datacompy`` and ``duckdb`` come from benchmarks/requirements.txt; nothing else here
+needs them.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from kraft_runbook.metadata.canonical_rows import kafka_uuid
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from lab.installation import JARS, TEMPLATES, java
 
-# -- the metadata log -----------------------------------------------------------------------------------------------------
+# -- the metadata log --------------------------------------------------------------------------------------------------
 
 _DUMPED = re.compile(rb"payload: (\{.*\})$")
 
@@ -77,20 +79,25 @@ def read_dump(plan: Plan) -> tuple[Facts, float, int]:
 
 
 def metadata_files(plan: Plan) -> Sequence[Path]:
-    """The files that together hold the state: all segments when the first begins at 0, else the newest checkpoint and the segments from there."""
+    """The files that together hold the state: all segments when the first begins at 0, else the newest checkpoint and
+    the segments from there.
+    """
     leader = describe_quorum(load_spec(plan), secrets=environment_secrets({})).leader_id
     directory = Path(load_spec(plan).controller(leader).log_dir) / "__cluster_metadata-0"
     segments = sorted(directory.glob("*.log"))
     if int(segments[0].stem) == 0:
         return segments
     raise StepFailed(
-        f"the first segment in {directory} is {segments[0].name}: kafka-dump-log would need a checkpoint and a cut tail",
+        f"the first segment in {directory} is {segments[0].name}: kafka-dump-log would need a checkpoint and a cut"
+        " tail",
         way_out="make the cluster anew, and measure before segments are deleted",
     )
 
 
 def generic_decoder(plan: Plan) -> Done:
-    """kafka-python's own decoders, ``MemoryRecords`` and ``StructField``, over the bytes that our reader fetches, with the schemas of Kafka's jar."""
+    """kafka-python's own decoders, ``MemoryRecords`` and ``StructField``, over the bytes that our reader fetches, with
+    the schemas of Kafka's jar.
+    """
     spec, secrets = load_spec(plan), environment_secrets({})
     decoders = generic_decoders()
     began = time.perf_counter()
@@ -157,11 +164,13 @@ def _uvarint(value: io.BytesIO) -> int:
         shift += 7
 
 
-# -- comparing, and everything together -------------------------------------------------------------------------------------
+# -- comparing, and everything together --------------------------------------------------------------------------------
 
 
 def dict_diff_gate(plan: Plan, *, sample: int | None = None) -> Done:
-    """The whole gate by script: kazoo's loop, kafka-dump-log, and a diff of two dicts. Only its loop may be extrapolated (``sample``)."""
+    """The whole gate by script: kazoo's loop, kafka-dump-log, and a diff of two dicts. Only its loop may be
+    extrapolated (``sample``).
+    """
     return _dict_diff_gate(plan, *loop_facts(plan, sample))
 
 
@@ -175,7 +184,10 @@ def _dict_diff_gate(plan: Plan, tree: Facts, loop: float, read: int, whole: int)
     began = time.perf_counter()
     if read < whole:
         found = differences(log, log)
-        note = f"its loop of {loop:.0f} s is extrapolated from {read} of {whole} znodes; the diff is of the log with itself"
+        note = (
+            f"its loop of {loop:.0f} s is extrapolated from {read} of {whole} znodes; the diff is of the log with"
+            " itself"
+        )
     else:
         found = differences(tree, log)
         note = f"{found} differences; loop {loop:.1f} s, dump {dump:.1f} s"

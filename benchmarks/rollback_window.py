@@ -1,14 +1,17 @@
-"""How long can no metadata be changed while a cluster leaves KRaft, and is anything lost? Ours beside Kafka's documented order, on the same lab.
+"""How long can no metadata be changed while a cluster leaves KRaft, and is anything lost? Ours beside Kafka's
+documented order, on the same lab.
 
     python -m benchmarks.rollback_window --runs 10
 
-A real cluster (three brokers, three controllers, the lab's seed and 50 topics of 10 partitions) is brought to dual write, every broker in migration
-mode, and stopped cleanly; each run begins with a copy of it, started anew. Topics are created through each broker, one after the other; then it leaves KRaft. The window
-is the time from the last topic acknowledged by the quorum until one was acknowledged through every broker afterwards. Afterwards every acknowledged
+A real cluster (three brokers, three controllers, the lab's seed and 50 topics of 10 partitions) is brought to dual
+write, every broker in migration mode, and stopped cleanly; each run begins with a copy of it, started anew. Topics are
+created through each broker, one after the other; then it leaves KRaft. The window is the time from the last topic
+acknowledged by the quorum until one was acknowledged through every broker afterwards. Afterwards every acknowledged
 topic and each of its partitions' states must be in ZooKeeper.
 
 ``burst``: 300 topics of 3 partitions are created and acknowledged first, and the leaving begins the moment the last is.
-``documented``: all controllers are stopped by SIGTERM at once, then /controller and /migration are deleted (Kafka 3.9, "Reverting to ZooKeeper mode").
+``documented``: all controllers are stopped by SIGTERM at once, then /controller and /migration are deleted (Kafka 3.9,
+"Reverting to ZooKeeper mode").
 """
 
 from __future__ import annotations
@@ -62,7 +65,9 @@ TRIES = 5
 
 @dataclass
 class Probes:
-    """Creates topics through each broker, one thread a broker, until stopped. ``acknowledged``: (when answered, broker, topic)."""
+    """Creates topics through each broker, one thread a broker, until stopped. ``acknowledged``: (when answered, broker,
+    topic).
+    """
 
     spec: ClusterSpec
     secrets: Secrets
@@ -83,7 +88,9 @@ class Probes:
             thread.join(15)
 
     def through_brokers_since(self, moment: float, *, but: Sequence[int]) -> float | None:
-        """When a topic had been acknowledged through each broker after ``moment``, leaving some brokers out; None while one has not."""
+        """When a topic had been acknowledged through each broker after ``moment``, leaving some brokers out; None while
+        one has not.
+        """
         wanted = [broker.id for broker in self.spec.brokers if broker.id not in but]
         firsts = [
             min((t for t, i, _ in list(self.acknowledged) if i == each and t > moment), default=None) for each in wanted
@@ -122,7 +129,8 @@ class Probes:
 def create(connection: KafkaConnection, names: list[str]) -> list[str]:
     """The topics of these names that were acknowledged.
 
-    Patient: a broker forwards one request at a time, so one that is given up and sent again would only queue behind itself.
+    Patient: a broker forwards one request at a time, so one that is given up and sent again would only queue behind
+    itself.
     """
     topic = CreateTopicsRequest.CreatableTopic
     asked = [
@@ -137,10 +145,11 @@ def create(connection: KafkaConnection, names: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run. ``window``: seconds; ``lost``: acknowledged topics without their znodes and states afterwards; ``lifted``: how often the
-    fence was lifted first because the drain was not over in time (nothing is lost then, and it is tried again); ``cut_off``: brokers that lost a
-    thread to their controller, so that only a restart ends their window (the others' is given); ``stages``: when each moment of leaving came, in
-    seconds after the fence."""
+    """One run. ``window``: seconds; ``lost``: acknowledged topics without their znodes and states afterwards;
+    ``lifted``: how often the fence was lifted first because the drain was not over in time (nothing is lost then, and
+    it is tried again); ``cut_off``: brokers that lost a thread to their controller, so that only a restart ends their
+    window (the others' is given); ``stages``: when each moment of leaving came, in seconds after the fence.
+    """
 
     way: str
     burst: bool
@@ -218,7 +227,9 @@ Left = tuple[float, int, dict[str, float]]
 def ours(
     spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]
 ) -> Left:
-    """Fence, drain, prove, stop, delete. Returns when the znodes were deleted, and how often the fence was lifted first."""
+    """Fence, drain, prove, stop, delete. Returns when the znodes were deleted, and how often the fence was lifted
+    first.
+    """
     lifted = 0
     while True:
         plan = fence_plan(observe(spec, secrets=secrets))
@@ -249,7 +260,9 @@ def ours(
 def documented(
     spec: ClusterSpec, secrets: Secrets, zookeeper: ZookeeperReader, since: int, just_before: Callable[[], None]
 ) -> Left:
-    """SIGTERM to all controllers at once, then the deletion by a session that is already open. Returns when the znodes were deleted."""
+    """SIGTERM to all controllers at once, then the deletion by a session that is already open. Returns when the znodes
+    were deleted.
+    """
     here = layout(spec)
     describe_quorum(spec, secrets=secrets)
     just_before()
@@ -300,7 +313,10 @@ def main() -> None:
 def table(outcomes: list[Outcome]) -> str:
     lines = [
         "",
-        "| order | just before | runs | window median s | worst s | runs with a loss | acknowledged topics lost | fences lifted first | runs that cut a broker off |",
+        (
+            "| order | just before | runs | window median s | worst s | runs with a loss | acknowledged topics lost |"
+            " fences lifted first | runs that cut a broker off |"
+        ),
         "|---|---|---|---|---|---|---|---|---|",
     ]
     medians: dict[tuple[str, bool], float] = {}
@@ -310,14 +326,15 @@ def table(outcomes: list[Outcome]) -> str:
         medians[way, burst] = statistics.median(windows)
         lost = sum(o.lost for o in these)
         lines.append(
-            f"| {way} | {f'{BURST} topics created' if burst else 'idle'} | {len(these)} | {medians[way, burst]:.2f} | {max(windows):.2f} "
-            f"| {sum(o.lost > 0 for o in these)} | {lost} of {sum(o.acknowledged for o in these)} | {sum(o.lifted for o in these)} "
-            f"| {sum(bool(o.cut_off) for o in these)} |"
+            f"| {way} | {f'{BURST} topics created' if burst else 'idle'} | {len(these)} | {medians[way, burst]:.2f} |"
+            f" {max(windows):.2f} | {sum(o.lost > 0 for o in these)} | {lost} of {sum(o.acknowledged for o in these)} |"
+            f" {sum(o.lifted for o in these)} | {sum(bool(o.cut_off) for o in these)} |"
         )
     for burst in (False, True):
         if ("ours", burst) in medians and ("documented", burst) in medians:
             lines.append(
-                f"window, {'after a burst' if burst else 'idle'}: documented / ours = {medians['documented', burst] / medians['ours', burst]:.1f}"
+                f"window, {'after a burst' if burst else 'idle'}: documented / ours ="
+                f" {medians['documented', burst] / medians['ours', burst]:.1f}"
             )
     return "\n".join(lines)
 

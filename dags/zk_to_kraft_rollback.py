@@ -1,7 +1,7 @@
 """Take a cluster back to ZooKeeper from any phase before finalization (KIP-866), losing nothing that was acknowledged.
 
-It starts from any half-done state and leaves alone what is back already. Any task can be cleared: it looks at the cluster first and
-goes on from what is true.
+It starts from any half-done state and leaves alone what is back already. Any task can be cleared: it looks at the
+cluster first and goes on from what is true.
 """
 
 from kraft_runbook.cluster.observation import BrokerMode

@@ -84,7 +84,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _print_status() -> int:
-    """The table; exit code 0 when everything runs that the configuration calls for, else 3. Raises StepFailed for a broker that is half dead."""
+    """The table; exit code 0 when everything runs that the configuration calls for, else 3. Raises StepFailed for a
+    broker that is half dead.
+    """
     spec = layout.load()
     counted = layout.starts(spec)
     print(f"{'service':<16}{'state':<15}{'pid':>8}{'up, s':>9}{'starts':>8}  {'configured':<17}address")

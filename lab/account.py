@@ -37,7 +37,9 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The end of a workload. Seconds with a fraction. ``lost`` and ``duplicated`` are None where the topics could not be read to their ends."""
+    """The end of a workload. Seconds with a fraction. ``lost`` and ``duplicated`` are None where the topics could not
+    be read to their ends.
+    """
 
     acknowledged: int
     read_back: int
@@ -75,9 +77,11 @@ def settle(
     seconds: float,
     problems: Iterable[str] = (),
 ) -> Account:
-    """Compare what was acknowledged with ``read``: the records of each partition in their order, or None where they could not all be read.
+    """Compare what was acknowledged with ``read``: the records of each partition in their order, or None where they
+    could not all be read.
 
-    A record that failed to its producer may be there or not: its producer was not promised either (``failed_yet_read`` counts those there).
+    A record that failed to its producer may be there or not: its producer was not promised either (``failed_yet_read``
+    counts those there).
     """
     acknowledged = {(t.name, n) for t in producers for n in t.acknowledged}
     failed = {(t.name, n) for t in producers for n in t.failed}
@@ -105,7 +109,9 @@ def settle(
 
 
 def _reordered(partition: Sequence[Record]) -> int:
-    """How many records come after a later one of the same writer; a writer's numbers grow, so in one partition they must too."""
+    """How many records come after a later one of the same writer; a writer's numbers grow, so in one partition they
+    must too.
+    """
     latest: dict[str, int] = {}
     count = 0
     for writer, number in partition:

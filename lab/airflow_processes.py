@@ -1,4 +1,6 @@
-"""The processes of one Airflow, found in /proc: by its home in their environment, by the group they were started in, and by descent."""
+"""The processes of one Airflow, found in /proc: by its home in their environment, by the group they were started in,
+and by descent.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process. ``started``, in ticks since boot, tells it from a later one of the same pid; ``command``: its words, or the title it gave itself."""
+    """One process. ``started``, in ticks since boot, tells it from a later one of the same pid; ``command``: its words,
+    or the title it gave itself.
+    """
 
     pid: int
     parent: int
@@ -31,9 +35,9 @@ class Process:
 def processes_of(home: Path, group: int | None, title: str) -> list[Process]:
     """Airflow's processes with this home, and all that descend from them: a playbook has a session of its own.
 
-    A process that gave itself a title has overwritten its environment: it is known by ``group``, the one that Airflow was started in, or by
-    ``title``, the beginning of one that no other Airflow's process has.
-    A shell whose environment names that home is none of them.
+    A process that gave itself a title has overwritten its environment: it is known by ``group``, the one that Airflow
+    was started in, or by ``title``, the beginning of one that no other Airflow's process has. A shell whose environment
+    names that home is none of them.
     """
     everything = [
         each for entry in Path("/proc").iterdir() if entry.name.isdigit() and (each := _read(int(entry.name), home))

@@ -1,4 +1,6 @@
-"""A real Airflow on this machine: `airflow standalone` with SQLite, bound to loopback, started detached, and ended with all its processes."""
+"""A real Airflow on this machine: `airflow standalone` with SQLite, bound to loopback, started detached, and ended with
+all its processes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from lab.ports import holder, is_open
 PROJECT = Path(__file__).resolve().parents[1]
 USER = "operator"
 SEEN_BY_THEN = 30.0
-"""Seconds after which a gate is answered though the scheduler's log does not show it as parked: that scheduler may have died."""
+"""Seconds after which a gate is answered though the scheduler's log does not show it as parked: that scheduler may have
+died.
+"""
 PATIENCE = 300.0
 """Seconds that a call goes on while nobody answers, unless it is told otherwise."""
 COMPONENTS = {
@@ -75,11 +79,13 @@ class Airflow:
             "AIRFLOW__API__PORT": str(self.port),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",  # 5 by default: on a busy machine a task then fails before its first line
+            # 5 by default: on a busy machine a task then fails before its first line
+            "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
-            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",  # no DAG file changes while a run lasts; a task reads its cluster file itself
+            # no DAG file changes while a run lasts; a task reads its cluster file itself
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
             "AIRFLOW__SCHEDULER__PARSING_CLEANUP_INTERVAL": "600",
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(
                 {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
@@ -90,9 +96,11 @@ class Airflow:
         }
 
     def start(self, further: Mapping[str, str], *, deadline: float = 600, say: Callable[[str], None] = print) -> None:
-        """Start it detached and wait until the API answers and the DAG processor has parsed. ``further``: the lab's own environment.
+        """Start it detached and wait until the API answers and the DAG processor has parsed. ``further``: the lab's own
+        environment.
 
-        A busy machine takes minutes; a component that has ended is not waited for, since nothing starts it again. Raises RunbookError.
+        A busy machine takes minutes; a component that has ended is not waited for, since nothing starts it again.
+        Raises RunbookError.
         """
         self.require_port()
         self.home.mkdir(parents=True, exist_ok=True)
@@ -125,7 +133,8 @@ class Airflow:
                 )
             if waited > told:
                 say(
-                    f"Airflow is not up yet, {waited:.0f} s: {', '.join(sorted(running)) or 'its database'} {'run' if running else 'is made'}"
+                    f"Airflow is not up yet, {waited:.0f} s: {', '.join(sorted(running)) or 'its database'}"
+                    f" {'run' if running else 'is made'}"
                 )
                 told += 30
             before = missing  # one look may fall into the moment in which a process changes its title
@@ -135,7 +144,8 @@ class Airflow:
         """Raise RunbookError where something listens at its address already, naming it."""
         if is_open((self.host, self.port)):
             raise RunbookError(
-                f"{self.host}:{self.port} is in use, so Airflow can't listen there: held by {holder(self.host, self.port)}",
+                f"{self.host}:{self.port} is in use, so Airflow can't listen there: held by"
+                f" {holder(self.host, self.port)}",
                 way_out="end what listens there, or set KRB_AIRFLOW_PORT",
             )
 
@@ -151,7 +161,9 @@ class Airflow:
         )
 
     def stop(self, *, deadline: float = 60) -> None:
-        """End all its processes: ask its group, wait, ask what is left (a playbook has a group of its own), then kill. No other process is touched."""
+        """End all its processes: ask its group, wait, ask what is left (a playbook has a group of its own), then kill.
+        No other process is touched.
+        """
         mine = self.processes()
         group = self._group()
         end([each for each in mine if each.group == group], sign=signal.SIGTERM, within=deadline)
@@ -193,9 +205,11 @@ class Airflow:
             return next(iter(deque(said_errors(line.decode(errors="replace") for line in log), maxlen=1)), "")[:400]
 
     def saw_it_parked(self, instance: str, try_number: int) -> bool:
-        """Whether the scheduler has taken note that the process of this try of a task instance ended, and that the task is parked.
+        """Whether the scheduler has taken note that the process of this try of a task instance ended, and that the task
+        is parked.
 
-        Airflow 3.3 logs that line once it has read the task's state from its database: an answer after it can't be mistaken for that end.
+        Airflow 3.3 logs that line once it has read the task's state from its database: an answer after it can't be
+        mistaken for that end.
         """
         with (self.home / "standalone.log").open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL))
@@ -221,7 +235,9 @@ class AirflowClient:
     def __init__(
         self, airflow: Airflow, user: str, *, patience: float | None = PATIENCE, say: Callable[[str], None] = print
     ) -> None:
-        """Log in. ``patience``: seconds that each call goes on while nobody answers; None: as long as an API server of this Airflow runs."""
+        """Log in. ``patience``: seconds that each call goes on while nobody answers; None: as long as an API server of
+        this Airflow runs.
+        """
         self._airflow, self._user = airflow, user
 
         def log_in(http: httpx.Client) -> httpx.Response:
@@ -258,7 +274,9 @@ class AirflowClient:
         return None if dag["is_paused"] else dag
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any]) -> str:
-        """Trigger a run with these parameters; returns its run id, which is made here: Airflow takes no id twice, so no second run can begin."""
+        """Trigger a run with these parameters; returns its run id, which is made here: Airflow takes no id twice, so no
+        second run can begin.
+        """
         run_id = f"manual__{datetime.now(UTC).isoformat()}_{secrets.token_hex(4)}"
 
         def begun() -> dict[str, Any] | None:
@@ -272,7 +290,9 @@ class AirflowClient:
         return str(self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
 
     def tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        """Every task of the run, with state, start_date and end_date. Of a mapped one the latest instance: a gate has one for each time it was proven."""
+        """Every task of the run, with state, start_date and end_date. Of a mapped one the latest instance: a gate has
+        one for each time it was proven.
+        """
         found = self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 500})[
             "task_instances"
         ]
@@ -310,8 +330,9 @@ class AirflowClient:
     def settle(self, dag_id: str, run_id: str, task_id: str) -> None:
         """Wait until a gate has parked for good.
 
-        Airflow 3.3 fails a gate that is answered, or marked, in the very moment it parks: the scheduler then takes the end of the parking process for the
-        end of the resumed task. So this waits until the scheduler's log shows that it has dealt with that end.
+        Airflow 3.3 fails a gate that is answered, or marked, in the very moment it parks: the scheduler then takes the
+        end of the parking process for the end of the resumed task. So this waits until the scheduler's log shows that
+        it has dealt with that end.
         """
         asked_at = datetime.fromisoformat(self.gate(dag_id, run_id, task_id)["created_at"].replace("Z", "+00:00"))
         parked = self._instance(dag_id, run_id, task_id)

@@ -1,7 +1,9 @@
-"""Is each broker wholly alive? Its process, its listeners for what changes in ZooKeeper, and what its log says since it started.
+"""Is each broker wholly alive? Its process, its listeners for what changes in ZooKeeper, and what its log says since it
+started.
 
-A broker can be half dead: ``ShutdownableThread.run`` logs what ended a thread, and the process lives on. The cluster's metadata shows nothing
-of it. Where the thread listened for ``/config/changes``, the broker never hears of new quotas, credentials and settings again.
+A broker can be half dead: ``ShutdownableThread.run`` logs what ended a thread, and the process lives on. The cluster's
+metadata shows nothing of it. Where the thread listened for ``/config/changes``, the broker never hears of new quotas,
+credentials and settings again.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ LAST_WORDS = ("Error due to", "OutOfMemoryError", " FATAL ", "Fatal error", "Unc
 
 @dataclass(frozen=True, slots=True)
 class Unwell:
-    """A broker that is not wholly alive. ``says``: its log's first line about it, with the exception; empty where the log has none."""
+    """A broker that is not wholly alive. ``says``: its log's first line about it, with the exception; empty where the
+    log has none.
+    """
 
     broker: Broker
     what: str
@@ -40,7 +44,8 @@ class Unwell:
 
 
 def require_well(spec: ClusterSpec, *, brokers: Iterable[Broker] = (), logs: bool = True) -> None:
-    """Raise StepFailed where a broker (of ``brokers``, or any) is half dead or has ended, with its log's own words and the command that helps.
+    """Raise StepFailed where a broker (of ``brokers``, or any) is half dead or has ended, with its log's own words and
+    the command that helps.
 
     ``logs=False`` reads the log only of a broker whose threads or process are missing: cheap enough for a loop.
     """
@@ -86,14 +91,16 @@ def look(spec: ClusterSpec, broker: Broker, *, logs: bool = True) -> Unwell | No
 def still_starting(spec: ClusterSpec) -> list[Broker]:
     """The brokers that have not said yet that they have started, though they may be registered.
 
-    One that is told to stop by then ends without closing its session ("Kafka server is still starting up, cannot shut down!"), and until the
-    session has expired its next start fails: the znode of its id exists (KafkaServer.shutdown).
+    One that is told to stop by then ends without closing its session ("Kafka server is still starting up, cannot shut
+    down!"), and until the session has expired its next start fails: the znode of its id exists (KafkaServer.shutdown).
     """
     return [broker for broker in spec.brokers if _starting(said(layout(spec), broker.service), broker.service)]
 
 
 def _starting(lines: Iterable[str], service: str) -> bool:
-    """Whether the log's last process has not started yet. Where the log does not hold its beginning any more, it has."""
+    """Whether the log's last process has not started yet. Where the log does not hold its beginning any
+    more, it has.
+    """
     begun = False
     for line in lines:
         begun = begun or line.startswith(MARK.format(service))
@@ -108,7 +115,9 @@ def listeners(properties: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def last_words(lines: Iterable[str]) -> str:
-    """The first line of a log that tells of a thread's or the process's end, and the exception under it; empty where there is none."""
+    """The first line of a log that tells of a thread's or the process's end, and the exception under it; empty where
+    there is none.
+    """
     rest = iter(lines)
     for line in rest:
         if any(words in line for words in LAST_WORDS):
@@ -135,7 +144,9 @@ def _missing_listeners(broker: Broker, pid: int) -> list[str]:
 
 
 def thread_names(pid: int) -> list[str]:
-    """The names of a process's threads, as Linux keeps them (15 characters); none when it has ended. Threads may end while they are listed."""
+    """The names of a process's threads, as Linux keeps them (15 characters); none when it has ended. Threads may end
+    while they are listed.
+    """
     names = list[str]()
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():

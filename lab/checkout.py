@@ -10,7 +10,9 @@ from lab.layout import ROOT
 
 
 def commit(*, root: Path = ROOT, but: Collection[Path] = ()) -> str:
-    """The commit, seven digits; with a ``+`` where a file that git knows differs from it, those of ``but`` aside. ``unknown`` outside a repository."""
+    """The commit, seven digits; with a ``+`` where a file that git knows differs from it, those of ``but`` aside.
+    ``unknown`` outside a repository.
+    """
     try:
         head = _git(root, "rev-parse", "--short=7", "HEAD").strip()
         changed = [root / line[3:] for line in _git(root, "status", "--porcelain", "--untracked-files=no").splitlines()]

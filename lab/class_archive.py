@@ -1,9 +1,11 @@
-"""Kafka's classes, loaded and checked once and kept for every later start of the lab's processes: class data sharing, a feature of the JVM.
+"""Kafka's classes, loaded and checked once and kept for every later start of the lab's processes: class data sharing, a
+feature of the JVM.
 
     python -m lab.class_archive
 
-makes the archive, as `make test`, `make demo` and `make lab-up` do. It is bound to this Java and to these very jars (paths, sizes, times):
-any other JVM ignores it, says so on standard error, and starts as ever without. What it saves: benchmarks/jvm_start.py.
+makes the archive, as `make test`, `make demo` and `make lab-up` do. It is bound to this Java and to these very jars
+(paths, sizes, times): any other JVM ignores it, says so on standard error, and starts as ever without. What it saves:
+benchmarks/jvm_start.py.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def make_archive(archive: Path = CLASS_ARCHIVE, *, jars: Path = JARS, java_comma
 
 
 def _combined_node(work: str, network: str) -> dict[str, str]:
-    """What brokers and controllers load, in one process: one start costs less than one of each. Only ZooKeeper's classes are missing."""
+    """What brokers and controllers load, in one process: one start costs less than one of each. Only ZooKeeper's
+    classes are missing.
+    """
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -66,7 +70,9 @@ def _combined_node(work: str, network: str) -> dict[str, str]:
         "inter.broker.listener.name": "PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
         "sasl.enabled.mechanisms": "SCRAM-SHA-256",
-        "listener.name.sasl.scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+        "listener.name.sasl.scram-sha-256.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
         "log.dirs": f"{work}/data",

@@ -1,4 +1,5 @@
-"""``make demo``: a real cluster leaves ZooKeeper under a real Airflow while a workload runs, and every record is accounted for.
+"""``make demo``: a real cluster leaves ZooKeeper under a real Airflow while a workload runs, and every record is
+accounted for.
 
 ``python -m lab.demo run [--approve auto] [--soak-minutes M]`` and ``python -m lab.demo down``.
 """
@@ -245,7 +246,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         if options.command == "run":
             print(
-                "what runs of the lab and of Airflow stays for a look; `make demo-down` ends it, `make demo` begins anew",
+                "what runs of the lab and of Airflow stays for a look; `make demo-down` ends it, `make demo` begins"
+                " anew",
                 file=sys.stderr,
             )
         return 1

@@ -43,9 +43,9 @@ def summarize(
             g["digest"] and g["digest"] == g["signed_digest"] for g in gates.values()
         ),
         "every parity run was a MATCH": all(p and p["verdict"] == Verdict.MATCH for p in parity.values()),
-        "no acknowledged record was lost": workload is not None
-        and workload["lost"] == 0
-        and workload["acknowledged"] > 0,
+        "no acknowledged record was lost": (
+            workload is not None and workload["lost"] == 0 and workload["acknowledged"] > 0
+        ),
         "no record was duplicated": workload is not None and workload["duplicated"] == 0,
         "each broker was restarted exactly twice": set(brokers.values()) == {3},
         "each controller was started exactly twice": set(controllers.values()) == {2},
@@ -113,6 +113,9 @@ def render(report: Mapping[str, Any]) -> str:
     lines += [""] + [f"{'yes' if held else 'NO ':<5}{verdict}" for verdict, held in report["verdicts"].items()]
     lines += [
         "",
-        f"migration {report['seconds']['migration']} s, all in all {report['seconds']['all']} s: {'PASSED' if report['passed'] else 'NOT PASSED'}",
+        (
+            f"migration {report['seconds']['migration']} s, all in all {report['seconds']['all']} s:"
+            f" {'PASSED' if report['passed'] else 'NOT PASSED'}"
+        ),
     ]
     return "\n".join(lines)

@@ -1,8 +1,8 @@
 """When is the lab up? When every declared broker has started, and knows every broker and every partition as in sync.
 
-Each broker is asked, not any one: in ZooKeeper mode a broker that starts is told first who is alive, and only then what partitions there are
-(KafkaController.onControllerFailover sends UpdateMetadata without partitions before it elects leaders). What it answers between the two looks
-whole: three brokers, and nothing out of sync.
+Each broker is asked, not any one: in ZooKeeper mode a broker that starts is told first who is alive, and only then what
+partitions there are (KafkaController.onControllerFailover sends UpdateMetadata without partitions before it elects
+leaders). What it answers between the two looks whole: three brokers, and nothing out of sync.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ QUIET.propagate = False
 
 
 def admin(spec: ClusterSpec, *, of: Collection[Broker] = (), answers_within: float = 10) -> AdminClient:
-    """A client of the brokers' plain listener (``of``: of these first, all by default). Its own log is silent: a broker that is not up yet is what we wait for.
+    """A client of the brokers' plain listener (``of``: of these first, all by default). Its own log is silent: a broker
+    that is not up yet is what we wait for.
 
-    ``answers_within``: seconds that any request may take. A connection with a request that takes longer is closed, and every other request on it
-    fails with it: while a broker makes topics, it reads nothing else from that connection, also not the client's own metadata request.
+    ``answers_within``: seconds that any request may take. A connection with a request that takes longer is closed, and
+    every other request on it fails with it: while a broker makes topics, it reads nothing else from that connection,
+    also not the client's own metadata request.
     """
     timeout = int(answers_within * 1000)
     servers = ",".join(spec.broker_address(broker) for broker in of or spec.brokers)
@@ -81,7 +83,8 @@ def what_is_missing(spec: ClusterSpec) -> str:
 def missing_in(seen: Any, broker_ids: Collection[int], *, holds_partitions: bool) -> str:
     """What one broker's Metadata answer (confluent_kafka's ClusterMetadata) lacks, in words; empty where nothing does.
 
-    ``holds_partitions``: the broker has some on disk, so that an answer without any is one of before it was told of them.
+    ``holds_partitions``: the broker has some on disk, so that an answer without any is one of before it was told of
+    them.
     """
     absent = sorted(set(broker_ids) - set(seen.brokers))
     if absent:
@@ -110,6 +113,7 @@ def _require_brokers_alive(spec: ClusterSpec) -> None:
         if process.state in ("EXITED", "FATAL", "BACKOFF", "UNKNOWN"):
             words = last_words(said(here, service))
             raise StepFailed(
-                f"{service} ended by itself ({process.state}){f' after: {words}' if words else ''}; its log ends:\n{supervision.log_tail(here, service)}",
+                f"{service} ended by itself ({process.state}){f' after: {words}' if words else ''}; its log"
+                f" ends:\n{supervision.log_tail(here, service)}",
                 way_out=f"read {here.logs / f'{service}.log'}, correct the cause, then bring the lab up again",
             )

@@ -1,4 +1,6 @@
-"""What the lab runs: Java, the jars from Maven, and a directory shaped like a Kafka installation (``spec.kafka.home``)."""
+"""What the lab runs: Java, the jars from Maven, and a directory shaped like a Kafka installation
+(``spec.kafka.home``).
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,17 @@ TEMPLATES = ROOT / "lab" / "templates"
 COMPLETE = ".complete"
 """Written after the last jar: a copy that was interrupted has none. `make jars` writes it too."""
 CLASS_ARCHIVE = JARS.with_name("kafka.jsa")
-"""The jars' classes as the JVM keeps them (``class_archive``), where they were made. Another Java or other jars ignore it."""
+"""The jars' classes as the JVM keeps them (``class_archive``), where they were made. Another Java or other jars ignore
+it.
+"""
 MINIMUM_JAVA = 17
 _FETCH = "mvn -q -B -f lab/pom.xml dependency:copy-dependencies"
 
 
 def java() -> Path:
-    """The Java to run: ``$JAVA_HOME/bin/java``, else the first on the path. Raises RunbookError when there is none, or it is too old."""
+    """The Java to run: ``$JAVA_HOME/bin/java``, else the first on the path. Raises RunbookError when there is none, or
+    it is too old.
+    """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     where = f"JAVA_HOME={home}" if home else "the PATH"
@@ -78,7 +84,9 @@ def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
         found = ", ".join(p.name for p in jars.glob("kafka_2.13-*.jar"))
         raise RunbookError(
             f"the cluster file declares Kafka {version}, but {jars} holds {found}",
-            way_out=f"make kafka.version in lab/pom.xml and in the cluster file the same, remove {jars}, then: make jars",
+            way_out=(
+                f"make kafka.version in lab/pom.xml and in the cluster file the same, remove {jars}, then: make jars"
+            ),
         )
     return jars
 
@@ -88,7 +96,9 @@ def _complete(jars: Path) -> bool:
 
 
 def install(spec: ClusterSpec, *, jars: Path, java_command: Path, class_archive: Path = CLASS_ARCHIVE) -> None:
-    """Lay out ``spec.kafka.home``: ``libs`` (links), ``agent`` (the metrics exporter), ``config`` and ``bin``. Safe to repeat."""
+    """Lay out ``spec.kafka.home``: ``libs`` (links), ``agent`` (the metrics exporter), ``config`` and ``bin``. Safe to
+    repeat.
+    """
     home = Path(spec.kafka.home)
     for name in ("libs", "agent", "config", "bin"):
         (home / name).mkdir(parents=True, exist_ok=True)

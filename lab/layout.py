@@ -94,7 +94,8 @@ def layout(spec: ClusterSpec) -> Layout:
     found = Layout(directory)
     if spec.service_manager.socket != f"unix://{found.supervisor_socket}" or spec.reach.kind != "local":
         raise RunbookError(
-            f"the lab runs clusters reached locally, with supervisor's socket at {found.supervisor_socket}; {spec.name} says otherwise",
+            f"the lab runs clusters reached locally, with supervisor's socket at {found.supervisor_socket}; {spec.name}"
+            " says otherwise",
             way_out="use include/clusters/lab.yaml as it is, and move the lab by KRB_LAB_DIR and KRB_LAB_NET",
         )
     hosts = [split_address(server)[0] for server in spec.ensemble.servers]

@@ -1,4 +1,6 @@
-"""Up, down and what is there: the lab as a whole. Each can be repeated; a failed ``up`` stops whatever it had started."""
+"""Up, down and what is there: the lab as a whole. Each can be repeated; a failed ``up`` stops whatever it
+had started.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,10 @@ Say = Callable[[str], None]
 def up(spec: ClusterSpec, *, only: Collection[str] = (), say: Say = print) -> None:
     """Bring the lab up: a new one in ZooKeeper mode, an existing one in whatever mode its configuration files say.
 
-    Returns when every broker is registered and every partition in sync. Raises RunbookError; then nothing that this call
-    started still runs (logs and data stay for a look); a broker that runs half dead is named, and is left as it is.
-    ``only``: of what the configuration calls for, these services alone; whether the cluster is healthy is not asked then.
+    Returns when every broker is registered and every partition in sync. Raises RunbookError; then nothing that this
+    call started still runs (logs and data stay for a look); a broker that runs half dead is named, and is left as it
+    is. ``only``: of what the configuration calls for, these services alone; whether the cluster is healthy is not asked
+    then.
     """
     here = layout(spec)
     asked = {name: sockets for name, sockets in addresses(spec).items() if not only or name in only}
@@ -60,7 +63,8 @@ def up(spec: ClusterSpec, *, only: Collection[str] = (), say: Say = print) -> No
         return
     require_well(spec)
     say(
-        f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.ensemble.connect}, files in {here.directory}"
+        f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.ensemble.connect}, files in"
+        f" {here.directory}"
     )
 
 
@@ -86,9 +90,11 @@ def restart(spec: ClusterSpec, services: Sequence[str], *, say: Say = print) -> 
 
 
 def down(spec: ClusterSpec, *, purge: bool = False, say: Say = print) -> None:
-    """Stop every process of the lab: brokers, then controllers, then ZooKeeper; ``purge`` kills them and removes the directory.
+    """Stop every process of the lab: brokers, then controllers, then ZooKeeper; ``purge`` kills them and removes the
+    directory.
 
-    Processes that outlived their supervisor are ended too, by the pids of starts.log. Raises StepFailed for what would not stop.
+    Processes that outlived their supervisor are ended too, by the pids of starts.log. Raises StepFailed for what would
+    not stop.
     """
     here = layout(spec)
     if not here.directory.exists():
@@ -193,13 +199,16 @@ def _write_once(path: Path, text: str) -> None:
 
 
 def _wanted(spec: ClusterSpec) -> Iterator[str]:
-    """The services to start, in order: those whose configuration exists; ZooKeeper where some configuration names it."""
+    """The services to start, in order: those whose configuration exists; ZooKeeper where some configuration
+    names it.
+    """
     configured = {
         service: parse_properties(path.read_text()) for service, path in config_files(spec).items() if path.exists()
     }
     if any("zookeeper.connect" in properties for properties in configured.values()):
         yield from (server.service for server in zookeeper_servers(spec))
-    # A controller's file may be there before its storage is formatted: provisioning was interrupted, and is the runbook's to resume.
+    # A controller's file may be there before its storage is formatted: provisioning was interrupted, and is the
+    # runbook's to resume.
     yield from (
         c.service for c in spec.controllers if c.service in configured and Path(c.log_dir, "meta.properties").exists()
     )
@@ -247,7 +256,9 @@ def _running(here: Layout) -> set[str]:
 
 
 def _orphans(here: Layout) -> list[tuple[str, int]]:
-    """Processes of this lab that still run though no supervisor holds them: (service, pid) from starts.log, checked in /proc; the last started first."""
+    """Processes of this lab that still run though no supervisor holds them: (service, pid) from starts.log, checked in
+    /proc; the last started first.
+    """
     if not here.starts_log.exists():
         return []
     started = [line.split() for line in here.starts_log.read_text().splitlines()]
@@ -300,7 +311,9 @@ def _alone(here: Layout) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """One row of ``status``. ``uptime`` in seconds; ``mode``: what the configuration on disk says; ``needed``: ``up`` would start it."""
+    """One row of ``status``. ``uptime`` in seconds; ``mode``: what the configuration on disk says; ``needed``: ``up``
+    would start it.
+    """
 
     service: str
     state: str

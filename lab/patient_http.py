@@ -1,4 +1,6 @@
-"""HTTP to a server that may be slow, gone for a while, or started anew: a reading goes on until it is answered, a change is never made twice."""
+"""HTTP to a server that may be slow, gone for a while, or started anew: a reading goes on until it is answered, a
+change is never made twice.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,9 @@ class PatientHttp:
     """Calls of one server by one user.
 
     ``log_in`` asks for a token: it is called at the beginning and whenever the server does not take the token any more.
-    ``patience``: seconds that a call goes on while the server is silent; None: as long as it is not ``gone()``, which says in words why nobody
-    will answer any more, or None. ``say`` tells a person what is waited for. ``timeout``: seconds for one attempt.
+    ``patience``: seconds that a call goes on while the server is silent; None: as long as it is not ``gone()``, which
+    says in words why nobody will answer any more, or None. ``say`` tells a person what is waited for. ``timeout``:
+    seconds for one attempt.
     """
 
     def __init__(
@@ -53,7 +56,9 @@ class PatientHttp:
         self._patiently("POST", "its login", self._renew)
 
     def get(self, path: str, *, absent: tuple[int, ...] = (), **given: Any) -> httpx.Response:
-        """Read, again and again until it is answered. ``absent``: answers of 4xx that are no error. Raises Unreachable, RunbookError."""
+        """Read, again and again until it is answered. ``absent``: answers of 4xx that are no error. Raises Unreachable,
+        RunbookError.
+        """
 
         def attempt() -> httpx.Response:
             return self._sent("GET", path, **given)
@@ -66,8 +71,9 @@ class PatientHttp:
     def change(self, method: str, path: str, body: Any, *, done: Callable[[], T | None] | None = None) -> T | Any:
         """Make one change; its answer, or what ``done`` found.
 
-        An attempt that surely changed nothing is repeated. One of which that is not known is not: ``done`` looks first whether the change is
-        there, and only if it says None it is asked for again. Raises StepFailed where there is no ``done`` to look, Unreachable, RunbookError.
+        An attempt that surely changed nothing is repeated. One of which that is not known is not: ``done`` looks first
+        whether the change is there, and only if it says None it is asked for again. Raises StepFailed where there is no
+        ``done`` to look, Unreachable, RunbookError.
         """
         unknown = False
 
@@ -100,7 +106,9 @@ class PatientHttp:
         return self._patiently(method, path, attempt)
 
     def _sent(self, method: str, path: str, **given: Any) -> httpx.Response:
-        """One attempt. Raises httpx.TransportError, and _Again for an error of the server's own or a token that was renewed."""
+        """One attempt. Raises httpx.TransportError, and _Again for an error of the server's own or a token that was
+        renewed.
+        """
         answer = self._http.request(method, path, **given)
         if answer.status_code == 401 or (answer.status_code == 403 and "Invalid JWT token" in answer.text):
             self._renew()
@@ -145,7 +153,8 @@ class PatientHttp:
             waited, error = state.seconds_since_start or 0.0, state.outcome.exception() if state.outcome else None
             if waited > told and error is not None:
                 self._say(
-                    f"{self._server} has not answered for {waited:.0f} s ({_words(error)}): {self._gone() or 'it runs'}; asking again"
+                    f"{self._server} has not answered for {waited:.0f} s ({_words(error)}):"
+                    f" {self._gone() or 'it runs'}; asking again"
                 )
                 told = waited + 60
 
@@ -160,7 +169,10 @@ class PatientHttp:
         try:
             return retrying(attempt)
         except (_Again, httpx.TransportError) as error:
-            said = f"{self._server} did not answer {method} {path} within {time.monotonic() - began:.0f} s ({_words(error)})"
+            said = (
+                f"{self._server} did not answer {method} {path} within {time.monotonic() - began:.0f} s"
+                f" ({_words(error)})"
+            )
             gone = self._gone()
             raise Unreachable(
                 f"{said}: {gone}" if gone else said,

@@ -30,7 +30,9 @@ def addresses(spec: ClusterSpec) -> dict[str, tuple[Address, ...]]:
 
 
 def require_free(needed: dict[str, tuple[Address, ...]]) -> None:
-    """Raise RunbookError for the first socket that is taken or can't be bound, naming it, who needs it and who holds it."""
+    """Raise RunbookError for the first socket that is taken or can't be bound, naming it, who needs it and who holds
+    it.
+    """
     for service, sockets in needed.items():
         for host, port in sockets:
             _require_loopback(host, service)
@@ -41,15 +43,20 @@ def require_free(needed: dict[str, tuple[Address, ...]]) -> None:
                     probe.bind((host, port))
                 except OSError as error:
                     raise RunbookError(
-                        f"{service} needs {host}:{port}, which is not free ({error.strerror}): held by {holder(host, port)}",
-                        way_out="stop that process, or give this lab another network: KRB_LAB_NET=127.20.0 KRB_LAB_DIR=<another directory>",
+                        f"{service} needs {host}:{port}, which is not free ({error.strerror}): held by"
+                        f" {holder(host, port)}",
+                        way_out=(
+                            "stop that process, or give this lab another network: KRB_LAB_NET=127.20.0"
+                            " KRB_LAB_DIR=<another directory>"
+                        ),
                     ) from None
 
 
 def _require_loopback(host: str, service: str) -> None:
     if not host.startswith("127."):
         raise RunbookError(
-            f"{service} would listen on {host}; the lab has no authentication and listens on loopback addresses (127.0.0.0/8) only",
+            f"{service} would listen on {host}; the lab has no authentication and listens on loopback addresses"
+            " (127.0.0.0/8) only",
             way_out="set KRB_LAB_NET to three numbers that begin with 127, such as 127.20.0",
         )
 

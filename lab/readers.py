@@ -35,7 +35,8 @@ def consume(topics: Sequence[str], group: str, servers: Mapping[str, str], tally
 
 
 def read_back(topics: Iterable[str], servers: Mapping[str, str], run: str, *, within: float) -> list[list[Record]]:
-    """This run's records in each partition, in their order, from the start to the last committed one. Seconds in ``within``.
+    """This run's records in each partition, in their order, from the start to the last committed one. Seconds in
+    ``within``.
 
     Raises TimeoutError naming the partitions whose end was not reached.
     """
@@ -60,7 +61,8 @@ def read_back(topics: Iterable[str], servers: Mapping[str, str], run: str, *, wi
         while open_ends:
             if time.monotonic() > deadline:
                 raise TimeoutError(
-                    f"{len(open_ends)} partitions were not read to their end within {within:g} s, such as {sorted(open_ends)[0]}"
+                    f"{len(open_ends)} partitions were not read to their end within {within:g} s, such as"
+                    f" {sorted(open_ends)[0]}"
                 )
             for message in consumer.consume(1000, timeout=0.5):
                 at = (message.topic() or "", message.partition() or 0)

@@ -13,7 +13,9 @@ from kraft_runbook.io.private_file import write_private
 
 
 def make_secrets(spec: ClusterSpec, environment_file: Path) -> None:
-    """Write both files if they are not there: ``environment_file`` for our own clients, ``spec.secrets_file`` for Kafka (KIP-297)."""
+    """Write both files if they are not there: ``environment_file`` for our own clients, ``spec.secrets_file`` for Kafka
+    (KIP-297).
+    """
     if not environment_file.exists():
         names = sorted({ref.env for ref in spec.secrets.values() if ref.env})
         write_private(environment_file, "".join(f"export {name}={secrets.token_urlsafe(32)}\n" for name in names))

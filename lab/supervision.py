@@ -26,7 +26,9 @@ ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One program as supervisor sees it. ``state`` is supervisor's word; ``pid`` is 0 when it does not run; ``uptime`` in seconds."""
+    """One program as supervisor sees it. ``state`` is supervisor's word; ``pid`` is 0 when it does not run; ``uptime``
+    in seconds.
+    """
 
     service: str
     state: str
@@ -43,8 +45,11 @@ def render_configuration(spec: ClusterSpec) -> str:
     here = layout(spec)
     sections = [
         f"[unix_http_server]\nfile={_literal(here.supervisor_socket)}\nchmod=0700",
-        f"[supervisord]\nlogfile={_literal(here.logs / 'supervisord.log')}\npidfile={_literal(here.directory / 'supervisord.pid')}\n"
-        f"childlogdir={_literal(here.logs)}\nlogfile_maxbytes=10MB\nnodaemon=false\nminfds=4096\nidentifier=kraft-runbook-lab",
+        (
+            f"[supervisord]\nlogfile={_literal(here.logs / 'supervisord.log')}\n"
+            f"pidfile={_literal(here.directory / 'supervisord.pid')}\n"
+            f"childlogdir={_literal(here.logs)}\nlogfile_maxbytes=10MB\nnodaemon=false\nminfds=4096\nidentifier=kraft-runbook-lab"
+        ),
         "[rpcinterface:supervisor]\nsupervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface",
         f"[supervisorctl]\nserverurl={spec.service_manager.socket}",
     ]
@@ -85,7 +90,9 @@ def _literal(value: object) -> str:
 
 
 def launch(here: Layout, *, within: float = 60) -> None:
-    """Start supervisord in the background and wait until it answers. Its children get a bare environment: no secret, no option of ours."""
+    """Start supervisord in the background and wait until it answers. Its children get a bare environment: no secret, no
+    option of ours.
+    """
     keep = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "LC_ALL", "TZ")}
     command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(here.supervisor_config)]
     started = subprocess.run(

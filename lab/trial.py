@@ -1,4 +1,5 @@
-"""``python -m lab.trial --runs 20 [--load]``: a lab made, seeded, looked at and removed, again and again, as a first run does it.
+"""``python -m lab.trial --runs 20 [--load]``: a lab made, seeded, looked at and removed, again and again, as a first
+run does it.
 
 Each run has a directory and a loopback network of its own: no other lab is touched. A failed run's files are kept.
 """
@@ -28,7 +29,10 @@ STEPS: tuple[tuple[str, ...], ...] = (("up", "--fresh"), ("seed",), ("status",),
 """The commands of ``python -m lab`` that are one run. ``seed`` and ``status`` look at each broker's own state."""
 STEP_SECONDS = 600.0
 """What takes longer is a failure too: every wait of the lab itself ends sooner."""
-BURN = "import os, sys\nparent = int(sys.argv[1])\nwhile os.getppid() == parent:\n    for _ in range(1000000):\n        pass\n"
+BURN = (
+    "import os, sys\nparent = int(sys.argv[1])\nwhile os.getppid() == parent:\n    for _ in range(1000000):\n       "
+    " pass\n"
+)
 """A process that keeps one core busy, and ends with the one that started it."""
 
 
@@ -99,7 +103,9 @@ def one_run(number: int, place: Path, network: str) -> Run:
 
 
 def _command(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
-    """``python -m lab …`` as a user runs it: its exit code, and all that it said. One that is interrupted cleans up before this returns."""
+    """``python -m lab …`` as a user runs it: its exit code, and all that it said. One that is interrupted cleans up
+    before this returns.
+    """
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "lab", *arguments],
@@ -158,7 +164,9 @@ def busy(processes: int) -> Iterator[list[int]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code 0 when every run passed, 1 when one failed, 130 after an interruption; the table is printed in any case."""
+    """Exit code 0 when every run passed, 1 when one failed, 130 after an interruption; the table is printed in any
+    case.
+    """
     parser = argparse.ArgumentParser(prog="python -m lab.trial", description=__doc__)
     parser.add_argument("--runs", type=int, default=20, metavar="N")
     parser.add_argument("--load", action="store_true", help="one busy process for each core beside it")

@@ -1,4 +1,6 @@
-"""A workload that runs through a whole migration: producers and a consumer group until SIGTERM, then an account of every record."""
+"""A workload that runs through a whole migration: producers and a consumer group until SIGTERM, then an account of
+every record.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ READ_BACK_SECONDS = 90.0
 
 
 def run(spec: ClusterSpec, *, report: Path, status: Path | None) -> int:
-    """Work until SIGTERM or SIGINT, then write the account to ``report`` (all of it or nothing). Exit code 0 when the account is good.
+    """Work until SIGTERM or SIGINT, then write the account to ``report`` (all of it or nothing). Exit code 0 when the
+    account is good.
 
     ``status``: one line, rewritten each second.
     """
@@ -40,13 +43,16 @@ def run(spec: ClusterSpec, *, report: Path, status: Path | None) -> int:
     account = work(spec, stop_asked, status=status)
     write_private(report, json.dumps(asdict(account), indent=2) + "\n")
     print(
-        f"acknowledged {account.acknowledged}, lost {account.lost}, duplicated {account.duplicated}, failed {account.failed}; {report}"
+        f"acknowledged {account.acknowledged}, lost {account.lost}, duplicated {account.duplicated}, failed"
+        f" {account.failed}; {report}"
     )
     return 0 if account.good else 1
 
 
 def work(spec: ClusterSpec, stop_asked: threading.Event, *, status: Path | None) -> Account:
-    """Produce and consume until ``stop_asked`` is set; then settle, read everything back with a fresh reader, and compare."""
+    """Produce and consume until ``stop_asked`` is set; then settle, read everything back with a fresh reader, and
+    compare.
+    """
     servers = {"bootstrap.servers": ",".join(spec.bootstrap_servers)}
     ensure(admin(spec, answers_within=120), spec, TOPICS)
     run_id = secrets.token_hex(4)
@@ -97,7 +103,10 @@ def describe(producers: Sequence[Tally], members: Sequence[Tally], *, seconds: f
         f"acknowledged {acknowledged}",
         f"failed {sum(len(t.failed) for t in producers)}",
         f"consumed {sum(t.consumed for t in members)}",
-        f"longest stall: producer {max(t.longest_stall for t in producers):.1f} s, consumer {max(t.longest_stall for t in members):.1f} s",
+        (
+            f"longest stall: producer {max(t.longest_stall for t in producers):.1f} s, consumer"
+            f" {max(t.longest_stall for t in members):.1f} s"
+        ),
     ]
     if quiet > 2:
         parts.append(f"a producer has had no acknowledgement for {quiet:.0f} s")

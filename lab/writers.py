@@ -1,4 +1,6 @@
-"""The workload's producers: idempotent ones, and one that writes in transactions. Each runs in its own thread until told to stop."""
+"""The workload's producers: idempotent ones, and one that writes in transactions. Each runs in its own thread until
+told to stop.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ FLUSH_SECONDS = 60.0
 PATIENT = {
     "acks": "all",
     "linger.ms": 5,
-    # More in flight, and a leader change can make librdkafka write a record twice: a later request reaches the new leader before the
-    # retry of an earlier one, and the producer epoch bumped for it voids what other partitions know (confluentinc/librdkafka#4953).
+    # More in flight, and a leader change can make librdkafka write a record twice: a later request reaches the new
+    # leader before the retry of an earlier one, and the producer epoch bumped for it voids what other partitions know
+    # (confluentinc/librdkafka#4953).
     "max.in.flight.requests.per.connection": 1,
     "message.timeout.ms": 600_000,
     "reconnect.backoff.max.ms": 1000,
@@ -34,7 +37,9 @@ PATIENT = {
 
 
 def write(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.Event) -> None:
-    """An idempotent producer: a record each 50 ms, whose value is ``<writer> <sequence number>``; ends with everything settled."""
+    """An idempotent producer: a record each 50 ms, whose value is ``<writer> <sequence number>``; ends with everything
+    settled.
+    """
     settings = {**servers, **PATIENT, "enable.idempotence": True, "client.id": tally.name}
     producer = Producer(settings, logger=QUIET)
     number = 0
@@ -57,7 +62,9 @@ def write(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.
 
 
 def write_in_transactions(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.Event) -> None:
-    """A transactional producer: ten records twice a second. A record counts as acknowledged when its transaction is committed."""
+    """A transactional producer: ten records twice a second. A record counts as acknowledged when its transaction is
+    committed.
+    """
     settings = {
         **servers,
         **PATIENT,
@@ -132,10 +139,11 @@ def _abandon(producer: Producer) -> None:
 def _retrying(
     call: Callable[[float], object], tally: Tally, stop: threading.Event | None, *, within: float = float("inf")
 ) -> None:
-    """Repeat a transactional call while the client library says that it may be repeated (before a transaction, until the stop).
+    """Repeat a transactional call while the client library says that it may be repeated (before a transaction, until
+    the stop).
 
-    Past ``within`` seconds its last error is raised: a client was seen to repeat a commit for eight minutes, which another one
-    with the same transactional id makes at once.
+    Past ``within`` seconds its last error is raised: a client was seen to repeat a commit for eight minutes, which
+    another one with the same transactional id makes at once.
     """
     ends = time.monotonic() + within
     while True:

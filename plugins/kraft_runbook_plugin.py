@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
-# Airflow loads plugins before it forks the processes that run tasks and parse DAGs: what is imported here, none of them imports again.
+# Airflow loads plugins before it forks the processes that run tasks and parse DAGs: what is imported here, none of them
+# imports again.
 import kraft_runbook_airflow.runbook  # noqa: F401
 
 

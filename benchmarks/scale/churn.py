@@ -1,7 +1,9 @@
-"""Metadata changes at a rate, sent to the active controller over its own listener, as brokers forward them (without the Envelope, which it does not ask for).
+"""Metadata changes at a rate, sent to the active controller over its own listener, as brokers forward them (without the
+Envelope, which it does not ask for).
 
-Four kinds, one thread and one connection each: topics created and deleted, topic configs changed, reassignments begun and cancelled, and ISRs shrunk and
-grown by AlterPartition in a stand-in's name. The kinds keep to topics of their own, so that none spoils another's change.
+Four kinds, one thread and one connection each: topics created and deleted, topic configs changed, reassignments begun
+and cancelled, and ISRs shrunk and grown by AlterPartition in a stand-in's name. The kinds keep to topics of their own,
+so that none spoils another's change.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ class AlterPartitionResponse(ApiMessage, load_json="benchmarks.scale.schemas"): 
 
 @dataclass
 class Churned:
-    """``changes``: those acknowledged, by kind. ``refused``: how often which error code came, by kind. ``rate``: changes a second that were reached."""
+    """``changes``: those acknowledged, by kind. ``refused``: how often which error code came, by kind. ``rate``:
+    changes a second that were reached.
+    """
 
     asked: float
     seconds: float = 0.0
@@ -67,7 +71,9 @@ def drive(plan: Plan, *, rate: float, seconds: float) -> Churned:
 
 @contextmanager
 def churning(plan: Plan, *, rate: float) -> Iterator[Churned]:
-    """Change metadata until the block ends; the figures are whole after it. Raises RunbookError then, if a thread failed."""
+    """Change metadata until the block ends; the figures are whole after it. Raises RunbookError then, if a thread
+    failed.
+    """
     spec, churned, stop = load_spec(plan), Churned(rate), threading.Event()
     kinds: dict[str, Callable[[Leader, int], int]] = {
         "topics": _topics(),
@@ -123,7 +129,7 @@ def _work(
         leader.close()
 
 
-# -- one change of each kind: its error code ------------------------------------------------------------------------------
+# -- one change of each kind: its error code ---------------------------------------------------------------------------
 
 
 def _topics() -> Callable[[Leader, int], int]:
@@ -195,7 +201,9 @@ class _Partition:
 
 
 def _isr(plan: Plan, spec: ClusterSpec) -> Callable[[Leader, int], int]:
-    """Take the last replica of one partition after another out of its ISR, or put it back, in the name of the partition's leader."""
+    """Take the last replica of one partition after another out of its ISR, or put it back, in the name of the
+    partition's leader.
+    """
     topics = _share(plan, 2)[:200]
     with ZookeeperReader(spec.zookeeper, secrets=environment_secrets({})) as reader:
         states = reader.get_many([f"/brokers/topics/{topic_name(topic)}/partitions/0/state" for topic in topics])

@@ -1,4 +1,6 @@
-"""The harness's cluster as a cluster file, and where its things lie. Everything is on loopback and below one directory."""
+"""The harness's cluster as a cluster file, and where its things lie. Everything is on loopback and below
+one directory.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,18 @@ DEFAULT_DIRECTORY = Path("build/scale")
 DEFAULT_NETWORK = "127.88.8"
 
 HARNESS_PROPERTIES = {"broker.session.timeout.ms": "60000"}
-"""A stand-in that misses a heartbeat while a controller collects garbage must not be fenced: each would change every partition that it leads."""
+"""A stand-in that misses a heartbeat while a controller collects garbage must not be fenced: each would change every
+partition that it leads.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One run of the harness. ``controller_heap`` and ``zookeeper_heap`` as Java's -Xmx; ``properties``: further ones of every controller.
+    """One run of the harness. ``controller_heap`` and ``zookeeper_heap`` as Java's -Xmx; ``properties``: further ones
+    of every controller.
 
-    ``quiet``: ``org.apache.kafka.controller`` and ``org.apache.kafka.image`` log at WARN; at INFO they write a line a record on every controller.
+    ``quiet``: ``org.apache.kafka.controller`` and ``org.apache.kafka.image`` log at WARN; at INFO they write a line a
+    record on every controller.
     """
 
     directory: Path
@@ -78,8 +84,9 @@ class Plan:
 def heaps(partitions: int, brokers: int) -> tuple[str, str]:
     """The -Xmx of a controller and of ZooKeeper that a cluster of this size needs; Kafka's own 1g where that does.
 
-    A controller's is what the runbook would ask for (``copy_tuning``). ZooKeeper's is thrice what lives in it (2.4 GB at 2M partitions): Kafka's scripts have G1
-    mark once 35 % of the heap live (InitiatingHeapOccupancyPercent), and in 6g each reading of the tree had it mark for four cpu-seconds.
+    A controller's is what the runbook would ask for (``copy_tuning``). ZooKeeper's is thrice what lives in it (2.4 GB
+    at 2M partitions): Kafka's scripts have G1 mark once 35 % of the heap live (InitiatingHeapOccupancyPercent), and in
+    6g each reading of the tree had it mark for four cpu-seconds.
     """
     controller = math.ceil(heap_needed(partitions, brokers).mib / 1024)
     return f"{max(1, controller)}g", f"{max(1, math.ceil(4 * partitions / 1_000_000))}g"

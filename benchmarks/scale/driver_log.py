@@ -1,4 +1,6 @@
-"""What the migration driver says in the controllers' logs: when the copy was done, with its figures, and when dual write began."""
+"""What the migration driver says in the controllers' logs: when the copy was done, with its figures, and when dual
+write began.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ _PIECE = 8 * 1024 * 1024
 _LONGEST = 100_000
 _AT = rb"\[([\d-]+ [\d:]+,\d+)\][^\n]*"
 COPIED = re.compile(
-    _AT
-    + rb"Completed migration of metadata from ZooKeeper to KRaft\. (?P<records>\d+) records were generated in (?P<ms>\d+) ms across "
+    _AT + rb"Completed migration of metadata from ZooKeeper to KRaft\. (?P<records>\d+) records were generated in"
+    rb" (?P<ms>\d+) ms across "
     rb"(?P<batches>\d+) batches\. The average time spent waiting on a batch was (?P<wait>[\d.]+) ms"
 )
 DUAL_WRITE = re.compile(_AT + rb"[Tt]ransition[^\n]* to DUAL_WRITE")
@@ -32,7 +34,9 @@ class DriverLog:
         self._lines: list[tuple[int, bytes]] = []
 
     def first(self, wanted: re.Pattern[bytes]) -> tuple[int, re.Match[bytes]]:
-        """The first controller whose log says so, and what it says. Raises StepFailed when a process ends or the deadline passes."""
+        """The first controller whose log says so, and what it says. Raises StepFailed when a process ends or the
+        deadline passes.
+        """
         while True:
             self._read()
             for controller_id, line in self._lines:

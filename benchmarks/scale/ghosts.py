@@ -1,10 +1,11 @@
-"""Stand-ins for data brokers: registrations with heartbeats in the quorum, ephemeral znodes, and servers that answer the controller's calls.
+"""Stand-ins for data brokers: registrations with heartbeats in the quorum, ephemeral znodes, and servers that answer
+the controller's calls.
 
     python -m benchmarks.scale.ghosts DIRECTORY
 
-Runs until SIGTERM. A stand-in registers as a broker in migration mode (BrokerRegistration v3, KIP-866) and says in its heartbeats that it has caught
-up. Its server reads LeaderAndIsr, UpdateMetadata and StopReplica to their end and answers "done"; without one the controllers would log each failed
-request in full.
+Runs until SIGTERM. A stand-in registers as a broker in migration mode (BrokerRegistration v3, KIP-866) and says in its
+heartbeats that it has caught up. Its server reads LeaderAndIsr, UpdateMetadata and StopReplica to their end and answers
+"done"; without one the controllers would log each failed request in full.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ CAUGHT_UP = 2**62
 METADATA_VERSION = 21
 """The level of 3.9-IV0."""
 CONNECTIONS = 6
-"""So many heartbeats at a time: one behind the other, thirty would outlast a session where each waits for the copy's next batch."""
+"""So many heartbeats at a time: one behind the other, thirty would outlast a session where each waits for the copy's
+next batch.
+"""
 LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA = 4, 5, 6
 
 
@@ -63,7 +66,9 @@ class BrokerHeartbeatResponse(ApiMessage, load_json="benchmarks.scale.schemas"):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the process says of itself, in ``ghosts.json``. Times are epoch seconds; ``registered_at``: when the last one had registered."""
+    """What the process says of itself, in ``ghosts.json``. Times are epoch seconds; ``registered_at``: when the last
+    one had registered.
+    """
 
     registered_at: float | None = None
     unfenced_at: float | None = None
@@ -82,7 +87,7 @@ def told(path: Path) -> Told:
     return Told(**(given | {"epochs": {int(key): value for key, value in given["epochs"].items()}}))
 
 
-# -- in the quorum --------------------------------------------------------------------------------------------------------
+# -- in the quorum -----------------------------------------------------------------------------------------------------
 
 
 def register(leader: Leader, broker: Broker) -> int:
@@ -120,7 +125,9 @@ def _log_directory(broker_id: int) -> UUID:
 
 
 def beat(leader: Leader, broker_id: int, epoch: int) -> bool:
-    """One heartbeat; whether the broker is unfenced. Never name a directory as offline: each such beat moves leaders."""
+    """One heartbeat; whether the broker is unfenced. Never name a directory as offline: each such beat
+    moves leaders.
+    """
     answer = leader.send(
         BrokerHeartbeatRequest(
             version=1,
@@ -188,11 +195,13 @@ def _beat_on(spec: ClusterSpec, epochs: Mapping[int, int], pulse: Pulse) -> None
         leader.close()
 
 
-# -- in ZooKeeper ---------------------------------------------------------------------------------------------------------
+# -- in ZooKeeper ------------------------------------------------------------------------------------------------------
 
 
 def announce(spec: ClusterSpec) -> KazooClient:
-    """The ephemeral ``/brokers/ids/<id>`` of every stand-in (``BrokerIdZNode``, version 5); they live as long as the session that is returned."""
+    """The ephemeral ``/brokers/ids/<id>`` of every stand-in (``BrokerIdZNode``, version 5); they live as long as the
+    session that is returned.
+    """
     logger = logging.getLogger("benchmarks.scale.kazoo")
     client = KazooClient(hosts=spec.zookeeper.connect, timeout=60, logger=logger)
     client.start(60)
@@ -229,11 +238,13 @@ def announce(spec: ClusterSpec) -> KazooClient:
     return client
 
 
-# -- as servers -----------------------------------------------------------------------------------------------------------
+# -- as servers --------------------------------------------------------------------------------------------------------
 
 
 def done(api_key: int, correlation_id: int) -> bytes:
-    """The answer "no error" to one of the three calls, in the flexible versions that 3.9 sends (LeaderAndIsr v7, StopReplica v4, UpdateMetadata v8)."""
+    """The answer "no error" to one of the three calls, in the flexible versions that 3.9 sends (LeaderAndIsr v7,
+    StopReplica v4, UpdateMetadata v8).
+    """
     body = struct.pack("!iBh", correlation_id, 0, 0) + (b"" if api_key == UPDATE_METADATA else b"\x01") + b"\x00"
     return struct.pack("!i", len(body)) + body
 

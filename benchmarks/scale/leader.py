@@ -20,7 +20,9 @@ A_REQUEST = 30.0
 
 
 class Leader:
-    """A connection to whichever controller leads; it is looked for again when it says that it does not, or says nothing, or had no time."""
+    """A connection to whichever controller leads; it is looked for again when it says that it does not, or says
+    nothing, or had no time.
+    """
 
     def __init__(self, spec: ClusterSpec, secrets: Secrets) -> None:
         self._spec, self._secrets = spec, secrets

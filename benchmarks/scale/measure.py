@@ -1,4 +1,6 @@
-"""Up, down, and the figures of Kafka's own copy: what the migration driver logs, what the processes took, what lies on disk."""
+"""Up, down, and the figures of Kafka's own copy: what the migration driver logs, what the processes took, what lies on
+disk.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,11 @@ BOOTSTRAP = "00000000000000000000-0000000000.checkpoint"
 class CopyFigures:
     """What one copy took. Seconds, bytes, MiB (heap, resident); "active": the controller that copied.
 
-    ``registration_to_state_1``: from the last stand-in's registration to the end of the copy, when the record of ZkMigrationState 1 is committed;
-    ``copy``: the driver's own time; ``wait_a_batch``: seconds that each batch waited for its commit; ``registration_to_dual_write``: until the driver has
-    also read ZooKeeper again and told the brokers, None where that was not awaited (then "at dual write" is at the copy's end); ``load_average``: the machine's, over the minute before state 1: above its cores, others ran beside it.
+    ``registration_to_state_1``: from the last stand-in's registration to the end of the copy, when the record of
+    ZkMigrationState 1 is committed; ``copy``: the driver's own time; ``wait_a_batch``: seconds that each batch waited
+    for its commit; ``registration_to_dual_write``: until the driver has also read ZooKeeper again and told the brokers,
+    None where that was not awaited (then "at dual write" is at the copy's end); ``load_average``: the machine's, over
+    the minute before state 1: above its cores, others ran beside it.
     """
 
     partitions: int
@@ -79,10 +83,11 @@ class CopyFigures:
 def up(
     plan: Plan, *, patience: float = 7200, keep: bool = False, copy_only: bool = False, say: Say = print
 ) -> CopyFigures:
-    """Make the cluster and bring it to dual write; ``patience``: seconds that the copy and dual write may take. ``copy_only``: no further than the copy's end.
+    """Make the cluster and bring it to dual write; ``patience``: seconds that the copy and dual write may take.
+    ``copy_only``: no further than the copy's end.
 
-    Afterwards everything runs on, the stand-ins heartbeat, and (but for ``copy_only``) ``/migration`` moves. When it fails everything is stopped, unless ``keep``; the logs stay.
-    Raises RunbookError.
+    Afterwards everything runs on, the stand-ins heartbeat, and (but for ``copy_only``) ``/migration`` moves. When it
+    fails everything is stopped, unless ``keep``; the logs stay. Raises RunbookError.
     """
     processes = Processes(plan.directory)
     if any(processes.pid(name) for name in processes.names()):
@@ -109,7 +114,8 @@ def _up(plan: Plan, processes: Processes, patience: float, copy_only: bool, say:
     snapshot = write_snapshot(plan.zookeeper_data, plan.shape, spec.cluster_id or "")
     tree_written = time.monotonic() - began
     say(
-        f"the tree is written: {plan.partitions} partitions, {plan.shape.znodes} znodes of topics, {snapshot.stat().st_size / 1e6:.0f} MB, {tree_written:.1f} s"
+        f"the tree is written: {plan.partitions} partitions, {plan.shape.znodes} znodes of topics,"
+        f" {snapshot.stat().st_size / 1e6:.0f} MB, {tree_written:.1f} s"
     )
     zookeeper_loaded = start_zookeeper(plan, spec, processes)
     say(f"ZooKeeper has loaded it: {zookeeper_loaded:.1f} s")
@@ -128,7 +134,8 @@ def _up(plan: Plan, processes: Processes, patience: float, copy_only: bool, say:
     at_state_1, load_average = _taken(plan, spec, processes, active), os.getloadavg()[0]
     copied_at, copy_ms, records = moment(copied[1]), int(copied["ms"]), int(copied["records"])
     say(
-        f"the copy is done: {records} records in {copy_ms / 1000:.1f} s, {copied_at - registered_at:.1f} s after the last registration"
+        f"the copy is done: {records} records in {copy_ms / 1000:.1f} s, {copied_at - registered_at:.1f} s after the"
+        " last registration"
     )
     to_dual_write, at_end = None, at_state_1
     if not copy_only:
@@ -167,13 +174,16 @@ def _up(plan: Plan, processes: Processes, patience: float, copy_only: bool, say:
         return figures
     await_movement(spec, within=120)
     say(
-        f"dual write, {to_dual_write:.1f} s after the last registration; /migration moves. Cluster file: {plan.clusters / 'scale.yaml'}"
+        f"dual write, {to_dual_write:.1f} s after the last registration; /migration moves. Cluster file:"
+        f" {plan.clusters / 'scale.yaml'}"
     )
     return figures
 
 
 def down(plan: Plan, *, purge: bool = False, say: Say = print) -> None:
-    """Stop every process of this directory, stand-ins first; ``purge`` removes the directory too. Raises StepFailed for one that can't be ended."""
+    """Stop every process of this directory, stand-ins first; ``purge`` removes the directory too. Raises StepFailed for
+    one that can't be ended.
+    """
     processes = Processes(plan.directory)
     for name in reversed(processes.names()):
         say(f"stopping {name}")
@@ -193,7 +203,7 @@ def _clear(directory: Path) -> None:
     shutil.rmtree(directory)
 
 
-# -- looking ------------------------------------------------------------------------------------------------------------
+# -- looking -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +233,9 @@ def migration_offset(spec: ClusterSpec) -> int:
 
 
 def await_movement(spec: ClusterSpec, *, within: float) -> None:
-    """Dual write is alive when ``/migration`` moves (a NoOpRecord comes twice a second). Raises StepFailed when it does not."""
+    """Dual write is alive when ``/migration`` moves (a NoOpRecord comes twice a second). Raises StepFailed when it does
+    not.
+    """
     first, deadline = migration_offset(spec), time.monotonic() + within
     while migration_offset(spec) == first:
         if time.monotonic() > deadline:
@@ -246,6 +258,7 @@ def status(plan: Plan) -> list[str]:
         time.sleep(2)
         after = migration_offset(spec)
         lines.append(
-            f"/migration: offset {after}, {'moves' if after > before else 'STANDS STILL'} ({datetime.now(UTC):%H:%M:%S} UTC)"
+            f"/migration: offset {after}, {'moves' if after > before else 'STANDS STILL'} ({datetime.now(UTC):%H:%M:%S}"
+            " UTC)"
         )
     return lines

@@ -1,4 +1,6 @@
-"""The harness's own processes: started with Kafka's default JVM options, known by pid and start time, stopped by pid and nothing else."""
+"""The harness's own processes: started with Kafka's default JVM options, known by pid and start time, stopped by pid
+and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,22 @@ JVM = (
     "-Djava.awt.headless=true",
     "-XX:+ExitOnOutOfMemoryError",
 )
-"""KAFKA_JVM_PERFORMANCE_OPTS of Kafka 3.9's own kafka-run-class.sh, and an end without memory: a process that lost one thread would be measured on."""
+"""KAFKA_JVM_PERFORMANCE_OPTS of Kafka 3.9's own kafka-run-class.sh, and an end without memory: a process that lost one
+thread would be measured on.
+"""
 JUTE_MAXBUFFER = 64 * 1024 * 1024
-"""The longest packet that a JVM takes from ZooKeeper. At 2,000,000 partitions the list of topics has 5.6 MB; with the default of 4 MiB a controller asks for it
-over and over, and the copy never begins (measured)."""
+"""The longest packet that a JVM takes from ZooKeeper. At 2,000,000 partitions the list of topics has 5.6 MB; with the
+default of 4 MiB a controller asks for it over and over, and the copy never begins (measured).
+"""
 _AFTER_GC = re.compile(r"\d+M->(\d+)M\(\d+M\)")
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process took so far. ``cpu``: seconds of user and system time; ``peak_rss``: MiB; ``heap_after_gc``: MiB, the most that lived after a collection."""
+    """What a process took so far. ``cpu``: seconds of user and system time; ``peak_rss``: MiB; ``heap_after_gc``: MiB,
+    the most that lived after a collection.
+    """
 
     cpu: float
     peak_rss: int
@@ -52,7 +59,9 @@ class Processes:
     def start_java(
         self, name: str, arguments: Sequence[str], *, heap: str, log4j: Path, metrics: str | None = None
     ) -> int:
-        """Start a JVM with Kafka's jars; its output goes to ``logs/<name>.log``, its collector's to ``logs/<name>.gc``."""
+        """Start a JVM with Kafka's jars; its output goes to ``logs/<name>.log``, its collector's to
+        ``logs/<name>.gc``.
+        """
         agent = next(JARS.glob("jmx_prometheus_javaagent-*.jar"))
         command = [
             *(

@@ -1,4 +1,6 @@
-"""Starting the processes of one cluster: ZooKeeper with its tree, the controllers in migration mode, and waiting for each."""
+"""Starting the processes of one cluster: ZooKeeper with its tree, the controllers in migration mode, and waiting for
+each.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def start_zookeeper(plan: Plan, spec: ClusterSpec, processes: Processes) -> floa
 
 
 def _serves(host: str, port: int) -> bool:
-    """Whether it has loaded its tree. It accepts connections before that, and says nothing, or that it does not serve."""
+    """Whether it has loaded its tree. It accepts connections before that, and says nothing, or that it does
+    not serve.
+    """
     try:
         with socket.create_connection((host, port), timeout=5) as connection:
             connection.sendall(b"srvr")

@@ -1,7 +1,9 @@
-"""Kafka's tree at any size, and the ZooKeeper snapshot file that holds it: two million partitions are written in seconds, not created one by one.
+"""Kafka's tree at any size, and the ZooKeeper snapshot file that holds it: two million partitions are written in
+seconds, not created one by one.
 
-The file is that of ZooKeeper 3.8 (``FileSnap``, ``DataTree.serialize``): a header, no sessions, no ACL lists (every node is open), the nodes from the
-root down, an Adler-32 seal. A real server loads it at its start and needs no transaction log beside it. Measured: 1M partitions are 2.3M znodes, 413 MB.
+The file is that of ZooKeeper 3.8 (``FileSnap``, ``DataTree.serialize``): a header, no sessions, no ACL lists (every
+node is open), the nodes from the root down, an Adler-32 seal. A real server loads it at its start and needs no
+transaction log beside it. Measured: 1M partitions are 2.3M znodes, 413 MB.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ EVENTS = ("created", "updated", "cancelled", "settled", "snapshot", "enriched", 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large the cluster is. ``partitions`` is a multiple of ``a_topic``; broker ids are 1 to ``brokers``, replication is 3."""
+    """How large the cluster is. ``partitions`` is a multiple of ``a_topic``; broker ids are 1 to ``brokers``,
+    replication is 3.
+    """
 
     partitions: int
     brokers: int = 30
@@ -43,7 +47,8 @@ class Shape:
     def __post_init__(self) -> None:
         if self.partitions < self.a_topic or self.partitions % self.a_topic or self.brokers < 3:
             raise ValueError(
-                f"{self.partitions} partitions on {self.brokers} brokers: give a multiple of {self.a_topic}, and at least three brokers"
+                f"{self.partitions} partitions on {self.brokers} brokers: give a multiple of {self.a_topic}, and at"
+                " least three brokers"
             )
 
     @property
@@ -81,7 +86,9 @@ def topic_config(topic: int) -> dict[str, str]:
 
 
 def partition_facts(shape: Shape, topic: int, partition: int) -> PartitionFacts:
-    """Assignments go round the brokers; the first replica leads; one partition in 97 has lost its last replica from the ISR."""
+    """Assignments go round the brokers; the first replica leads; one partition in 97 has lost its last replica from the
+    ISR.
+    """
     number = topic * shape.a_topic + partition
     replicas = _replicas(
         (topic * 7 + partition) % shape.brokers, 1 + topic % max(1, (shape.brokers - 1) // 2), shape.brokers
@@ -97,7 +104,7 @@ def _replicas(first: int, step: int, brokers: int) -> tuple[int, ...]:
     return tuple(1 + (first + step * each) % brokers for each in range(3))
 
 
-# -- the nodes ------------------------------------------------------------------------------------------------------------
+# -- the nodes ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,18 +190,26 @@ def _tail(version: int, children: int = 0) -> bytes:
 
 
 def encode_topic(shape: Shape, topic: int) -> bytes:
-    """All nodes of one topic: 3 and two a partition. Written out flat, since two million partitions come through here."""
+    """All nodes of one topic: 3 and two a partition. Written out flat, since two million partitions come
+    through here.
+    """
     name = topic_name(topic)
     facts = [partition_facts(shape, topic, partition) for partition in range(shape.a_topic)]
     assignment = ",".join(f'"{number}":[{",".join(map(str, each.replicas))}]' for number, each in enumerate(facts))
-    body = f'{{"partitions":{{{assignment}}},"topic_id":"{topic_id(topic)}","adding_replicas":{{}},"removing_replicas":{{}},"version":3}}'
+    body = (
+        f'{{"partitions":{{{assignment}}},"topic_id":"{topic_id(topic)}",'
+        f'"adding_replicas":{{}},"removing_replicas":{{}},"version":3}}'
+    )
     base = f"/brokers/topics/{name}"
     parts = [encode(Node(base, body.encode(), 0, 1)), encode(Node(f"{base}/partitions", None, 0, shape.a_topic))]
     none, length = struct.pack("!i", -1), struct.Struct("!i").pack
     for number, each in enumerate(facts):
         path = f"{base}/partitions/{number}".encode()
         isr = ",".join(map(str, each.isr))
-        state = f'{{"controller_epoch":1,"leader":{each.leader},"version":1,"leader_epoch":{each.leader_epoch},"isr":[{isr}]}}'.encode()
+        epoch = each.leader_epoch
+        state = (
+            f'{{"controller_epoch":1,"leader":{each.leader},"version":1,"leader_epoch":{epoch},"isr":[{isr}]}}'.encode()
+        )
         parts += (length(len(path)), path, none, _tail(0, 1))
         parts += (length(len(path) + 6), path, b"/state", length(len(state)), state, _tail(each.epoch))
     config = json.dumps({"version": 1, "config": topic_config(topic)}, separators=(",", ":")).encode()
@@ -202,7 +217,7 @@ def encode_topic(shape: Shape, topic: int) -> bytes:
     return b"".join(parts)
 
 
-# -- the file -------------------------------------------------------------------------------------------------------------
+# -- the file ----------------------------------------------------------------------------------------------------------
 
 
 def write_snapshot(data_dir: Path, shape: Shape, cluster_id: str) -> Path:

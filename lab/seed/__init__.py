@@ -16,8 +16,8 @@ from lab.seed import configs, quotas, records, security, topics
 def seed(spec: ClusterSpec, *, extra_topics: int = 0, say: Callable[[str], None] = print) -> None:
     """Make what is missing of topics, dynamic configurations, SCRAM users, ACLs, delegation tokens, quotas and records.
 
-    ``extra_topics``: further topics of 10 partitions. Raises RunbookError where the lab is not up, a client is refused, or a broker is half dead
-    afterwards.
+    ``extra_topics``: further topics of 10 partitions. Raises RunbookError where the lab is not up, a client is refused,
+    or a broker is half dead afterwards.
     """
     wait_until_healthy(spec, say=say)
     client = admin(spec, answers_within=120)

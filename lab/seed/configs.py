@@ -1,4 +1,6 @@
-"""Dynamic broker configurations: the cluster's default, a broker's own, and one of type password, which ZooKeeper holds encoded."""
+"""Dynamic broker configurations: the cluster's default, a broker's own, and one of type password, which ZooKeeper holds
+encoded.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,11 @@ from kraft_runbook.io.secrets import environment_secrets
 CLUSTER_DEFAULT = {"log.cleaner.threads": "2", "max.connections.per.ip": "3000"}
 FIRST_BROKER = {
     "max.connections": "5000",
-    # Of type password, and what the listener has anyway: it changes nothing but takes the way of a secret (password.encoder.secret).
-    "listener.name.sasl.scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+    # Of type password, and what the listener has anyway: it changes nothing but takes the way of a secret
+    # (password.encoder.secret).
+    "listener.name.sasl.scram-sha-256.sasl.jaas.config": (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    ),
 }
 SECOND_BROKER = {"max.connections": "4000", "log.cleaner.backoff.ms": "15500"}
 

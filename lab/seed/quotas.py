@@ -1,4 +1,6 @@
-"""Client quotas of every entity: users, clients, both, addresses, their defaults, and names that ZooKeeper keeps escaped."""
+"""Client quotas of every entity: users, clients, both, addresses, their defaults, and names that ZooKeeper keeps
+escaped.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ QUOTAS: tuple[tuple[dict[str, str | None], dict[str, float]], ...] = (
 
 
 def alter(spec: ClusterSpec) -> str:
-    """Set all in one request; setting a value again changes nothing. Raises StepFailed naming the first entity refused."""
+    """Set all in one request; setting a value again changes nothing. Raises StepFailed naming the first
+    entity refused.
+    """
     broker = spec.brokers[0]
     # kafka-python knows the request and has no method for it; confluent-kafka knows neither.
     with KafkaConnection(

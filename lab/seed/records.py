@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 
 def produce_and_consume(spec: ClusterSpec) -> str:
-    """Write to ``orders``, ``customers`` and, in transactions, ``payments``, then read and commit as a group; nothing if the group has committed.
+    """Write to ``orders``, ``customers`` and, in transactions, ``payments``, then read and commit as a group; nothing
+    if the group has committed.
 
     Raises StepFailed where that is not done; then nothing was committed, and seeding again begins anew.
     """
@@ -42,7 +43,10 @@ def produce_and_consume(spec: ClusterSpec) -> str:
             return "records: were there"
         _produce(servers)
         _produce_in_transactions(servers)
-        return f"records: {RECORDS} orders, {RECORDS} customers, payments in 3 transactions of which one aborted; group {GROUP} read {_consume(consumer)}"
+        return (
+            f"records: {RECORDS} orders, {RECORDS} customers, payments in 3 transactions of which one aborted; group"
+            f" {GROUP} read {_consume(consumer)}"
+        )
     finally:
         consumer.close()
 
@@ -90,7 +94,8 @@ def _consume(consumer: Consumer) -> int:
 
 
 def _once_coordinated(call: Callable[[], T]) -> T:
-    """Repeat the call while the coordinator is only being made, for a minute at most: the first one that asks has its topic created.
+    """Repeat the call while the coordinator is only being made, for a minute at most: the first one that asks has its
+    topic created.
 
     librdkafka passes these answers on, though they only mean: ask again. Raises KafkaException.
     """

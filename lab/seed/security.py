@@ -89,7 +89,9 @@ def create_acls(client: AdminClient) -> str:
 
 
 def create_delegation_tokens(client: AdminClient, spec: ClusterSpec) -> str:
-    """Ask for the tokens as their users, unless the lab has some. Kafka's own tool does it: neither Python client can."""
+    """Ask for the tokens as their users, unless the lab has some. Kafka's own tool does it: neither Python
+    client can.
+    """
     marker = layout(spec).directory / "delegation-tokens-made"
     if marker.exists():
         return "delegation tokens: were there"
@@ -105,8 +107,9 @@ def create_delegation_tokens(client: AdminClient, spec: ClusterSpec) -> str:
 def wait_until_admitted(spec: ClusterSpec, broker: Broker, user: str) -> None:
     """Until the broker admits the user, at most ``deadlines.registration`` seconds.
 
-    A broker learns of new credentials from ZooKeeper, after the request for them was answered, and until then it refuses the user.
-    Raises StepFailed; at once, with the cause, where the broker has ended or no longer listens for what changes in ZooKeeper.
+    A broker learns of new credentials from ZooKeeper, after the request for them was answered, and until then it
+    refuses the user. Raises StepFailed; at once, with the cause, where the broker has ended or no longer listens for
+    what changes in ZooKeeper.
     """
     settings = {
         "security.protocol": "SASL_PLAINTEXT",
@@ -126,8 +129,12 @@ def wait_until_admitted(spec: ClusterSpec, broker: Broker, user: str) -> None:
             require_well(spec, brokers=[broker], logs=False)
             if time.monotonic() > ends:
                 raise StepFailed(
-                    f"broker {broker.id} does not admit {user} after {spec.deadlines.registration} s ({error.args[0].name()}); it runs, and listens for changes",
-                    way_out=f"read {layout(spec).logs / f'{broker.service}.log'}, then: python -m lab restart {broker.service}, and seed again",
+                    f"broker {broker.id} does not admit {user} after {spec.deadlines.registration} s"
+                    f" ({error.args[0].name()}); it runs, and listens for changes",
+                    way_out=(
+                        f"read {layout(spec).logs / f'{broker.service}.log'}, then: python -m lab restart"
+                        f" {broker.service}, and seed again"
+                    ),
                 ) from None
 
 

@@ -13,7 +13,9 @@ from kraft_runbook.cluster.spec import ClusterSpec
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic to make: ``partitions`` of three replicas, or ``replicas`` as positions in the cluster file's list of brokers."""
+    """A topic to make: ``partitions`` of three replicas, or ``replicas`` as positions in the cluster file's list of
+    brokers.
+    """
 
     name: str
     partitions: int = 1

@@ -1,6 +1,7 @@
 """Wait on the machine that runs Ansible until the process that started this run writes a word into a file.
 
-So a decision that needs the Kafka and ZooKeeper clients is taken there, while this run stays connected to the hosts and acts on it at once.
+So a decision that needs the Kafka and ZooKeeper clients is taken there, while this run stays connected to the hosts and
+acts on it at once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ module: await_word
 short_description: Wait for a word of the process that started this run
 options:
   path: {description: The file that will hold the word., type: path, required: true}
-  process: {description: The process that will write it; nothing is waited for once it is gone., type: int, required: true}
+  process:
+    description: The process that will write it; nothing is waited for once it is gone.
+    type: int
+    required: true
   timeout: {description: Seconds., type: float, required: true}
 """
 

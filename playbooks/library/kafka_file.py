@@ -14,7 +14,8 @@ DOCUMENTATION = """
 module: kafka_file
 short_description: Write one whole properties file of a Kafka node
 description:
-  - The file is replaced in one move, and only where its content differs, so that its change time is the time of its last change.
+  - The file is replaced in one move, and only where its content differs, so that its change time is the time of its
+    last change.
   - The values of sensitive keys are hidden in the diff, the old text's too.
   - A file that was not written by this tool is kept once, as C(<path>.before-kraft-runbook), mode 0600.
   - A new file belongs to the user that runs Kafka, where Ansible is root. A symbolic link is refused.
@@ -22,12 +23,16 @@ options:
   path: {description: The file., type: path, required: true}
   content: {description: The whole text., type: str, required: true}
   private:
-    description: Whether the mode must be 0600 and the owner the user that runs Kafka. Else a new file gets 0640, and one that is there keeps its own.
+    description: Whether the mode must be 0600 and the owner the user that runs Kafka. Else a new file gets 0640, and
+      one that is there keeps its own.
     type: bool
     default: false
-  header: {description: "The first line of a file that this tool wrote; any other file is kept once before it is replaced.", type: str}
+  header:
+    description: "The first line of a file that this tool wrote; any other file is kept once before it is replaced."
+    type: str
   unread:
-    description: Beginnings of the names of properties that nothing on the host reads in this mode. Each is left as it is there, given or not.
+    description: Beginnings of the names of properties that nothing on the host reads in this mode. Each is left as it
+      is there, given or not.
     type: list
     elements: str
     default: []
@@ -63,7 +68,10 @@ def main() -> None:
     except OSError as error:
         module.fail_json(
             msg=f"{module.params['path']} could not be written ({why(error)})",
-            way_out="let the user that Ansible becomes on the host read and write this directory (docs/hosts.md), then run the step again",
+            way_out=(
+                "let the user that Ansible becomes on the host read and write this directory (docs/hosts.md), then run"
+                " the step again"
+            ),
         )
 
 
@@ -109,8 +117,10 @@ def _owner(wanted: dict, found: tuple | None) -> tuple:
         return uid, gid
     if wanted["private"] and certain and uid != os.geteuid():
         raise HostError(
-            f"{wanted['path']} would belong to {name_of(os.geteuid())} alone (0600), and {wanted['name']} runs as {name_of(uid)}, who could not read it",
-            "let Ansible become root on the host (reach.become), or connect as the user that runs Kafka; nothing was written",
+            f"{wanted['path']} would belong to {name_of(os.geteuid())} alone (0600), and {wanted['name']} runs as"
+            f" {name_of(uid)}, who could not read it",
+            "let Ansible become root on the host (reach.become), or connect as the user that runs Kafka; nothing was"
+            " written",
         )
     return owner_of(os.path.dirname(wanted["path"]))
 

@@ -1,4 +1,6 @@
-"""Take out of a host's secrets file what nothing reads any more. No process needs a restart for that, so the file keeps its change time."""
+"""Take out of a host's secrets file what nothing reads any more. No process needs a restart for that, so the file keeps
+its change time.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ module: kafka_forget_secrets
 short_description: Take properties that nothing reads any more out of a host's secrets file
 options:
   path: {description: The secrets file., type: path, required: true}
-  unread: {description: Beginnings of the names of the properties to take out., type: list, elements: str, required: true}
+  unread:
+    description: Beginnings of the names of the properties to take out.
+    type: list
+    elements: str
+    required: true
 """
 
 

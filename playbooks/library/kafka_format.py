@@ -88,7 +88,9 @@ def formatted(asked: dict) -> bool:
 
 
 def run_format(asked: dict) -> None:
-    """``kafka-storage.sh format``, as the user who owns the place. The id follows an equals sign: ids may begin with a dash."""
+    """``kafka-storage.sh format``, as the user who owns the place. The id follows an equals sign: ids may begin with a
+    dash.
+    """
     service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS)
     make_directory(asked["log_dir"], kafka_user(service, service.status().pid, asked["log_dir"])[:2])
     command = [

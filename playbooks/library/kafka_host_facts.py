@@ -1,4 +1,6 @@
-"""Read, and change nothing: what the host of one or more nodes has. Each part stands alone; one that can't be read says why."""
+"""Read, and change nothing: what the host of one or more nodes has. Each part stands alone; one that can't be read says
+why.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,11 @@ options:
       ports: {description: The ports that the node is to use., type: list, elements: int, required: true}
       log_dirs: {description: The node's log directories., type: list, elements: path, required: true}
       config_file: {description: The node's configuration., type: path, required: true}
-      must_reach: {description: "Addresses, host:port, that the node must be able to reach.", type: list, elements: str, default: []}
+      must_reach:
+        description: "Addresses, host:port, that the node must be able to reach."
+        type: list
+        elements: str
+        default: []
 """
 
 CALL_SECONDS = 10.0
@@ -167,7 +173,9 @@ def free_bytes(path: str) -> int:
 
 
 def ports_in_use(host: str, ports: list) -> list:
-    """Those of the ports on which something listens at the host's address, or at any address but another loopback one."""
+    """Those of the ports on which something listens at the host's address, or at any address but another
+    loopback one.
+    """
     own = {
         ipaddress.ip_address(item[4][0].partition("%")[0])
         for item in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -188,7 +196,9 @@ def ports_in_use(host: str, ports: list) -> list:
 
 
 def _address(local: str) -> tuple:
-    """The kernel writes an address as 32-bit words in the host's byte order (little-endian on every host that runs Kafka)."""
+    """The kernel writes an address as 32-bit words in the host's byte order (little-endian on every host that runs
+    Kafka).
+    """
     words, _, port = local.partition(":")
     raw = b"".join(bytes.fromhex(words[at : at + 8])[::-1] for at in range(0, len(words), 8))
     address = ipaddress.ip_address(raw)
@@ -224,7 +234,9 @@ def has_metadata_log(log_dirs: list) -> bool:
 
 
 def unreachable(addresses: list) -> list:
-    """Those that do not take a connection within CONNECT_SECONDS; asked side by side, since a dropped packet takes that long."""
+    """Those that do not take a connection within CONNECT_SECONDS; asked side by side, since a dropped packet takes that
+    long.
+    """
     with ThreadPoolExecutor(max_workers=max(1, len(addresses))) as pool:
         accepted = dict(zip(addresses, pool.map(_accepts, addresses)))
     return [address for address in addresses if not accepted[address]]

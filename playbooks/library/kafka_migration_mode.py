@@ -1,4 +1,6 @@
-"""Prove, and change nothing: a host's controllers run in migration mode where they run, and their next start will be in migration mode."""
+"""Prove, and change nothing: a host's controllers run in migration mode where they run, and their next start will be in
+migration mode.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,17 @@ DOCUMENTATION = """
 module: kafka_migration_mode
 short_description: Prove that the controllers on a host are in migration mode, on disk and in their processes
 description:
-  - The file on disk decides the next start, whoever causes it; the process shows what the last start was. Both must be right.
-  - A running process proves its mode itself (C(shown)); where it did not answer, by having begun after its file's last change.
+  - The file on disk decides the next start, whoever causes it; the process shows what the last start was. Both must be
+    right.
+  - A running process proves its mode itself (C(shown)); where it did not answer, by having begun after its file's last
+    change.
 options:
   manager: {description: What runs the services., type: str, required: true, choices: [supervisor, systemd]}
   socket: {description: The serverurl of supervisor., type: str}
-  provisioning: {description: "Whether a controller that can't start yet (no file, or not formatted) is fine.", type: bool, default: false}
+  provisioning:
+    description: "Whether a controller that can't start yet (no file, or not formatted) is fine."
+    type: bool
+    default: false
   controllers:
     description: The controllers of this host.
     type: list
@@ -30,12 +37,18 @@ options:
       name: {description: The service., type: str, required: true}
       config_file: {description: The controller's configuration., type: path, required: true}
       log_dir: {description: The controller's log directory., type: path, required: true}
-      shown: {description: The mode that the process showed in its ApiVersions; empty where it did not answer., type: str, choices: [migration, kraft, ""]}
+      shown:
+        description: The mode that the process showed in its ApiVersions; empty where it did not answer.
+        type: str
+        choices: [migration, kraft, ""]
       not_shown: {description: Why it showed none., type: str}
 """
 
 CALL_SECONDS = 20.0
-MEANING = "the first time this controller leads, the migration is final, whatever mode the brokers are in. Nothing was changed"
+MEANING = (
+    "the first time this controller leads, the migration is final, whatever mode the brokers are in. Nothing was"
+    " changed"
+)
 AGAIN = "then run this step again"
 
 
@@ -87,8 +100,8 @@ def prove(asked: dict) -> str:
     if asked["shown"] == "kraft":
         raise HostError(
             f"{who} runs without the migration flag (its ApiVersions say so): {MEANING}",
-            f"see that {path} holds zookeeper.metadata.migration.enable=true and zookeeper.connect, restart {who} before it is elected, and restart no other "
-            f"controller before that; {AGAIN}",
+            f"see that {path} holds zookeeper.metadata.migration.enable=true and zookeeper.connect, restart {who}"
+            f" before it is elected, and restart no other controller before that; {AGAIN}",
         )
     found = properties(path)
     status = settled(service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS), CALL_SECONDS)
@@ -97,14 +110,17 @@ def prove(asked: dict) -> str:
         return "is not provisioned yet"
     if found is None:
         raise HostError(
-            f"{who} has no file {path}, so what its next start would be can't be proven; without the migration flag, {MEANING}",
+            f"{who} has no file {path}, so what its next start would be can't be proven; without the migration flag,"
+            f" {MEANING}",
             f"put the file back as the cluster file renders it (kraft-runbook preflight names its keys), {AGAIN}",
         )
     wrong = lacking(found)
     if wrong:
         raise HostError(
-            f"{who} would not start in migration mode: in {path} {'; '.join(wrong)}. Once it is restarted by anybody: {MEANING}",
-            f"put that back into {path} before anybody restarts {who} (kraft-runbook preflight names every key that differs), {AGAIN}",
+            f"{who} would not start in migration mode: in {path} {'; '.join(wrong)}. Once it is restarted by anybody:"
+            f" {MEANING}",
+            f"put that back into {path} before anybody restarts {who} (kraft-runbook preflight names every key that"
+            f" differs), {AGAIN}",
         )
     return f"is in migration mode ({path} says so, and {_process(status, asked) if runs else 'it does not run'})"
 
@@ -128,12 +144,14 @@ def _process(status: object, asked: dict) -> str:
     began = started_at_ns(status.pid) if status.pid else None
     if began is None:
         raise HostError(
-            f"{who} is {status.detail}, but its main process ({status.pid}) can't be seen, {silent}; if it has no migration flag, {MEANING}",
+            f"{who} is {status.detail}, but its main process ({status.pid}) can't be seen, {silent}; if it has no"
+            f" migration flag, {MEANING}",
             way_out,
         )
     if changed_since(began, [path]):
         raise HostError(
-            f"{who}'s process {status.pid} began before {path} was last changed, {silent}; if it began without the flag, {MEANING}",
+            f"{who}'s process {status.pid} began before {path} was last changed, {silent}; if it began without the"
+            f" flag, {MEANING}",
             way_out,
         )
     return f"process {status.pid} began with it"

@@ -1,7 +1,8 @@
-"""Bring a node's service to run with its current files, by looking at the process and never by remembering what was done.
+"""Bring a node's service to run with its current files, by looking at the process and never by remembering what was
+done.
 
-Each action looks, and changes only what it sees to be wrong, under the node's lock on the host. So an interrupted run is
-continued by running it again, and two runs at once restart a node once.
+Each action looks, and changes only what it sees to be wrong, under the node's lock on the host. So an interrupted run
+is continued by running it again, and two runs at once restart a node once.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ options:
     description:
       - C(stop_outdated) stops the service cleanly where its process began before one of the files was last changed.
       - C(start) starts it where it does not run. With an address it fails where another process listens there.
-      - C(run) starts it so, then waits until its port is open; fails where the process exits, or runs with other files than wanted.
+      - C(run) starts it so, then waits until its port is open; fails where the process exits, or runs with other files
+        than wanted.
       - C(stop) stops it cleanly where it runs. C(kill) ends it at once where it runs, without a clean stop.
     type: str
     required: true
@@ -46,12 +48,21 @@ options:
   address: {description: host:port to wait for; nobody else may listen there when the service is started., type: str}
   stop_timeout: {description: Seconds that a clean stop may last., type: float, required: true}
   start_timeout: {description: Seconds that the port may take to open., type: float, required: true}
-  will_change: {description: In check mode, whether an earlier task would have changed the files., type: bool, default: false}
-  stopped: {description: Whether an earlier task stopped the service (in check mode, would have) for it to run anew., type: bool, default: false}
+  will_change:
+    description: In check mode, whether an earlier task would have changed the files.
+    type: bool
+    default: false
+  stopped:
+    description: Whether an earlier task stopped the service (in check mode, would have) for it to run anew.
+    type: bool
+    default: false
 """
 
 RETURN = """
-restarted: {description: Whether the process that runs now took the place of one that was stopped for it., returned: C(run), type: bool}
+restarted:
+  description: Whether the process that runs now took the place of one that was stopped for it.
+  returned: C(run)
+  type: bool
 """
 
 STOP_MARGIN = 30.0
@@ -96,7 +107,7 @@ def _wait_for_the_lock(asked: dict) -> float:
     return asked["stop_timeout"] + 2 * STOP_MARGIN
 
 
-# -- stop ---------------------------------------------------------------------------------------------------------------
+# -- stop --------------------------------------------------------------------------------------------------------------
 
 
 def stop_outdated(service: object, asked: dict, check: bool) -> dict:
@@ -128,12 +139,16 @@ def stop_outdated(service: object, asked: dict, check: bool) -> dict:
 
 
 def _outdated(service: object, status: object, asked: dict) -> str | None:
-    """Why the running process must go: a file that it read at its start has changed since. Raises HostError where that can't be seen."""
+    """Why the running process must go: a file that it read at its start has changed since. Raises HostError where that
+    can't be seen.
+    """
     began = started_at_ns(status.pid) if status.pid else None
     if began is None:
         raise HostError(
-            f"{service.where} says {service.name} is {status.detail}, but its main process ({status.pid}) can't be seen",
-            "run this step again; if that stays so, let the unit have a MainPID, and let Ansible's user see the process (hidepid)",
+            f"{service.where} says {service.name} is {status.detail}, but its main process ({status.pid}) can't be"
+            " seen",
+            "run this step again; if that stays so, let the unit have a MainPID, and let Ansible's user see the process"
+            " (hidepid)",
         )
     newer = changed_since(began, asked["files"])
     return f"{', '.join(newer)} changed after process {status.pid} began" if newer else None
@@ -143,7 +158,8 @@ def _gone(service: object, pid: int, within: float) -> None:
     status = settled(service, within)
     if status.state != STOPPED or started_at_ns(pid) is not None:
         raise HostError(
-            f"{service.name} was stopped, but {service.where} says {status.detail} and process {pid} {'is still there' if started_at_ns(pid) else 'ended'}",
+            f"{service.name} was stopped, but {service.where} says {status.detail} and process {pid}"
+            f" {'is still there' if started_at_ns(pid) else 'ended'}",
             "look at the service on this host; when it is stopped or runs again, run this step again",
         )
 
@@ -153,7 +169,9 @@ def stop(service: object, asked: dict, check: bool) -> dict:
 
 
 def kill(service: object, asked: dict, check: bool) -> dict:
-    """For a process that must be gone now, and whose data survives that (a controller's log is synced before it acknowledges)."""
+    """For a process that must be gone now, and whose data survives that (a controller's log is synced before it
+    acknowledges).
+    """
     return _end(service, asked, check, service.kill, "ended")
 
 
@@ -173,7 +191,7 @@ def _end(service: object, asked: dict, check: bool, end: object, said: str) -> d
         return {"changed": True, "said": f"{said} {asked['name']}", "pid": status.pid}
 
 
-# -- start --------------------------------------------------------------------------------------------------------------
+# -- start -------------------------------------------------------------------------------------------------------------
 
 
 def start(service: object, asked: dict, check: bool) -> dict:
@@ -198,7 +216,8 @@ def _port_is_free(service: object, address: str | None) -> None:
     if address and _accepts(address):
         raise HostError(
             f"{address} is in use by another process, so {service.name} was not started",
-            f"end what listens there (ss -ltnp on this host), then run this step again; {service.name} is down until then",
+            f"end what listens there (ss -ltnp on this host), then run this step again; {service.name} is down until"
+            " then",
         )
 
 
@@ -206,15 +225,18 @@ def _exited(service: object, status: object) -> HostError:
     log = "\n".join(f"    {line}" for line in service.log())
     return HostError(
         f"{service.name} does not stay up ({status.detail}); the end of its log:\n{log}",
-        f"correct what the log names (in the cluster file, not in the rendered one), then run this step again; {service.name} is down until then",
+        "correct what the log names (in the cluster file, not in the rendered one), then run this step again;"
+        f" {service.name} is down until then",
     )
 
 
-# -- run ----------------------------------------------------------------------------------------------------------------
+# -- run ---------------------------------------------------------------------------------------------------------------
 
 
 def run(service: object, asked: dict, check: bool) -> dict:
-    """Start and await in one call, since each call costs: half a second of the host's time for Ansible's own modules. The lock is held for the start only."""
+    """Start and await in one call, since each call costs: half a second of the host's time for Ansible's own modules.
+    The lock is held for the start only.
+    """
     started = start(service, asked, check)
     opened = f"would wait for {asked['address']}" if check else await_port(service, asked)
     return {**started, "restarted": asked["stopped"], "said": f"{started['said']}; {opened}"}
@@ -234,8 +256,10 @@ def await_port(service: object, asked: dict) -> str:
         if waited > asked["start_timeout"]:
             log = "\n".join(f"    {line}" for line in service.log())
             raise HostError(
-                f"{address} is not open {waited:.0f} s after {asked['name']} started (process {status.pid} runs); the end of its log:\n{log}",
-                "when it is recovering its logs let it go on, then run this step again: it will not be restarted; raise deadlines.registration if it needs longer",
+                f"{address} is not open {waited:.0f} s after {asked['name']} started (process {status.pid} runs); the"
+                f" end of its log:\n{log}",
+                "when it is recovering its logs let it go on, then run this step again: it will not be restarted; raise"
+                " deadlines.registration if it needs longer",
             )
         time.sleep(0.2)
     _runs_as_wanted(service, status, asked)
@@ -257,7 +281,8 @@ def _runs_as_wanted(service: object, status: object, asked: dict) -> None:
     if found == hashlib.sha256(asked["config_text"].encode()).digest() and not _outdated(service, status, asked):
         return
     raise HostError(
-        f"{asked['config_file']} was changed while {asked['name']} started: another run gave this node another configuration",
+        f"{asked['config_file']} was changed while {asked['name']} started: another run gave this node another"
+        " configuration",
         f"let only one run change this cluster, then run this step again (process {os.getpid()} changed nothing more)",
     )
 

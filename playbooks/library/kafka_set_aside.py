@@ -1,4 +1,6 @@
-"""Set a stopped controller's data and configuration aside under a name with the time, so that it can be provisioned anew. Nothing is deleted."""
+"""Set a stopped controller's data and configuration aside under a name with the time, so that it can be provisioned
+anew. Nothing is deleted.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,8 @@ def set_aside(path: str, suffix: str) -> str:
             raise
         raise HostError(
             f"{path} is a mount point and can't be renamed",
-            f"move what it holds into a directory beside it that you name with '{suffix}' (delete nothing), then run this step again",
+            f"move what it holds into a directory beside it that you name with '{suffix}' (delete nothing), then run"
+            " this step again",
         ) from None
     return target
 

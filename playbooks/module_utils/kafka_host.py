@@ -31,7 +31,8 @@ def split_address(address: str) -> tuple:
 
 @contextlib.contextmanager
 def host_lock(config_file: str, wait_seconds: float) -> Iterator[None]:
-    """Hold the node's lock, ``.<config file>.lock`` beside its configuration. The kernel releases it however the holder ends.
+    """Hold the node's lock, ``.<config file>.lock`` beside its configuration. The kernel releases it however the holder
+    ends.
 
     Raises HostError when another run still holds it after ``wait_seconds``.
     """
@@ -93,7 +94,8 @@ def _changed_at_ns(path: str) -> int:
 
 
 def not_in_the_future(files: list[str]) -> None:
-    """Move a change time that lies ahead of the clock to a second ago, else each process would seem older than the file for ever.
+    """Move a change time that lies ahead of the clock to a second ago, else each process would seem older than the file
+    for ever.
 
     For a file whose process is about to start: a second, because the start is known to a clock tick only, rounded down.
     """
@@ -104,9 +106,10 @@ def not_in_the_future(files: list[str]) -> None:
                 os.utime(name, ns=(now - NANOSECONDS, now - NANOSECONDS), dir_fd=directory, follow_symlinks=False)
 
 
-# -- files, without following another user's links ----------------------------------------------------------------------
-# The modules may run as root in directories that Kafka's user owns. Whoever may write there could put a link where root then writes, reads or
-# changes an owner. So a path is walked from the root, each part opened as what it is, and its last part is never followed.
+# -- files, without following another user's links ---------------------------------------------------------------------
+# The modules may run as root in directories that Kafka's user owns. Whoever may write there could put a link where root
+# then writes, reads or changes an owner. So a path is walked from the root, each part opened as what it is, and its
+# last part is never followed.
 
 NAME_THE_FILE = (
     "name the file itself, not a link to it, in the cluster file; if nobody made that link on purpose, find out who did"
@@ -115,7 +118,8 @@ NAME_THE_FILE = (
 
 @contextlib.contextmanager
 def place_of(path: str) -> Iterator[tuple[int, str]]:
-    """The directory that holds a path, opened, and the path's name in it. Links of root are followed on the way, another user's never (as root).
+    """The directory that holds a path, opened, and the path's name in it. Links of root are followed on the way,
+    another user's never (as root).
 
     Raises HostError for such a link, OSError where a directory is missing.
     """
@@ -139,7 +143,8 @@ def _directory(whole: str, part: str, within: int) -> int:
             return os.open(part, flags | os.O_NOFOLLOW, dir_fd=within)
         if os.geteuid() == 0 and found.st_uid != 0:
             raise HostError(
-                f"{part} in the path {whole} is a symbolic link that user {found.st_uid} made, and Ansible is root here",
+                f"{part} in the path {whole} is a symbolic link that user {found.st_uid} made, and Ansible is root"
+                " here",
                 NAME_THE_FILE,
             )
         return os.open(part, flags, dir_fd=within)
@@ -157,7 +162,9 @@ def _opened(path: str, name: str, flags: int, directory: int) -> int:
 
 
 def read_bytes(path: str) -> tuple[bytes, os.stat_result] | None:
-    """What a regular file holds, and what it is; None where there is none. Raises HostError for a link, OSError for what is no file."""
+    """What a regular file holds, and what it is; None where there is none. Raises HostError for a link, OSError for
+    what is no file.
+    """
     try:
         with place_of(path) as (directory, name):
             handle = _opened(path, name, os.O_RDONLY | os.O_NONBLOCK, directory)
@@ -179,7 +186,9 @@ def read_text(path: str) -> str | None:
 
 
 def owner_of(path: str) -> tuple[int, int]:
-    """User and group of the path, or of the nearest directory above it that exists: whom a new file there should belong to."""
+    """User and group of the path, or of the nearest directory above it that exists: whom a new file there should belong
+    to.
+    """
     while not os.path.lexists(path):
         path = os.path.dirname(path) or "/"
     found = os.stat(path)
@@ -187,7 +196,9 @@ def owner_of(path: str) -> tuple[int, int]:
 
 
 def make_directory(path: str, owner: tuple[int, int] | None = None) -> None:
-    """Make a directory and those above it, each owned as the nearest one that existed; the last one by ``owner`` where that is given."""
+    """Make a directory and those above it, each owned as the nearest one that existed; the last one by ``owner`` where
+    that is given.
+    """
     if os.path.isdir(path):
         return
     nearest = owner_of(path)
@@ -211,10 +222,12 @@ def change(path: str, mode: int, owner: tuple[int, int] | None = None) -> None:
 
 
 def write_whole(path: str, content: bytes, mode: int, owner: tuple[int, int], changed_at_ns: int | None = None) -> None:
-    """Replace a file in one move: a reader sees the old text or the new one, never a part. Its change time is set after the move.
+    """Replace a file in one move: a reader sees the old text or the new one, never a part. Its change time is set after
+    the move.
 
-    A process that starts between writing and moving reads the old text; with the time of the move it counts as older than the file.
-    ``changed_at_ns`` is given to the new text before the move: for a change that no process needs to read.
+    A process that starts between writing and moving reads the old text; with the time of the move it counts as older
+    than the file. ``changed_at_ns`` is given to the new text before the move: for a change that no process needs to
+    read.
     """
     with place_of(path) as (directory, name):
         draft = f".{name}.{secrets.token_hex(8)}"

@@ -1,6 +1,8 @@
-"""What a metadata log on disk says of the migration: its segments and snapshots are read record by record, and of each only its kind.
+"""What a metadata log on disk says of the migration: its segments and snapshots are read record by record, and of each
+only its kind.
 
-The layout is that of Kafka's record batches, magic 2, as in ``kraft_runbook.metadata.log.frames``; a test compares the two.
+The layout is that of Kafka's record batches, magic 2, as in ``kraft_runbook.metadata.log.frames``; a test compares the
+two.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ DUMP = "look at it with kafka-dump-log.sh --cluster-metadata-decoder"
 
 
 class Scan:
-    """What was found so far. ``states``: the migration states whose record takes effect if it is committed; ``open_since``: as a transaction's Begin."""
+    """What was found so far. ``states``: the migration states whose record takes effect if it is committed;
+    ``open_since``: as a transaction's Begin.
+    """
 
     def __init__(self) -> None:
         self.states: set[int] = set()
@@ -43,7 +47,9 @@ class Scan:
 
 
 def scan(directory: str) -> Scan:
-    """Read a ``__cluster_metadata-0`` whose controller is stopped. Raises HostError where something in it is not what Kafka writes."""
+    """Read a ``__cluster_metadata-0`` whose controller is stopped. Raises HostError where something in it is not what
+    Kafka writes.
+    """
     names = sorted(os.listdir(directory))
     segments = [name for name in names if _SEGMENT.fullmatch(name)]
     found = Scan()
@@ -61,7 +67,9 @@ def scan(directory: str) -> Scan:
 
 
 def records(path: str, *, may_be_torn: bool) -> Iterator[tuple[int, int, int | None]]:
-    """Offset, kind, and a migration state's value, of each data record. ``may_be_torn``: a batch that was being written may be cut short at the end."""
+    """Offset, kind, and a migration state's value, of each data record. ``may_be_torn``: a batch that was being written
+    may be cut short at the end.
+    """
     if os.path.getsize(path) == 0:
         return
     with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:

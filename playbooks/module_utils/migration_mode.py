@@ -9,7 +9,9 @@ FLAG = "zookeeper.metadata.migration.enable"
 
 
 def lacking(properties: dict) -> list:
-    """What stands in the way, one phrase a key; empty where a controller started with these properties is in migration mode."""
+    """What stands in the way, one phrase a key; empty where a controller started with these properties is in migration
+    mode.
+    """
     found = []
     flag, roles = properties.get(FLAG), properties.get("process.roles")
     if flag is None or flag.strip().lower() != "true":

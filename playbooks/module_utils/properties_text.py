@@ -38,7 +38,9 @@ def read_file(path: str) -> str:
 
 
 def logical_lines(text: str) -> Iterator[str]:
-    """The lines of a properties file, a continued one joined with its following lines (java.util.Properties); comments and blank lines as they are."""
+    """The lines of a properties file, a continued one joined with its following lines (java.util.Properties); comments
+    and blank lines as they are.
+    """
     held = ""
     for natural in _LINE_END.split(text):
         line = natural.lstrip(_BLANK)
@@ -69,7 +71,9 @@ def key_of(line: str) -> str:
 
 
 def properties_of(text: str) -> dict[str, str]:
-    """Keys and values as Java reads them; the last of a repeated key counts. Values are not hidden: nothing of this may leave the host."""
+    """Keys and values as Java reads them; the last of a repeated key counts. Values are not hidden: nothing of this may
+    leave the host.
+    """
     found = {}
     for line in logical_lines(text):
         if line.lstrip(_BLANK)[:1] not in ("", "#", "!"):  # key_of would take an empty name for none

@@ -1,4 +1,6 @@
-"""One node's service under supervisor (XML-RPC on its socket) or systemd (systemctl): what it does, stop it, start it."""
+"""One node's service under supervisor (XML-RPC on its socket) or systemd (systemctl): what it does, stop
+it, start it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ LOG_LINES = 15
 
 @dataclass(frozen=True)
 class Status:
-    """``state`` is one of the words above. ``pid`` is 0 where there is no process. ``detail`` is the manager's own wording."""
+    """``state`` is one of the words above. ``pid`` is 0 where there is no process. ``detail`` is the manager's own
+    wording.
+    """
 
     state: str
     pid: int
@@ -47,11 +51,15 @@ class Supervisor:
         return Status(self.STATES.get(found["statename"], STOPPED), found["pid"], detail)
 
     def stop(self) -> None:
-        """Ask for a clean stop and wait for the exit. supervisor itself kills the process after its own stopwaitsecs."""
+        """Ask for a clean stop and wait for the exit. supervisor itself kills the process after its own
+        stopwaitsecs.
+        """
         self._change("stopProcess", expected="NOT_RUNNING")
 
     def kill(self) -> None:
-        """End the process at once. Asked to stop first, so that supervisor takes the end for wanted and starts nothing again."""
+        """End the process at once. Asked to stop first, so that supervisor takes the end for wanted and starts nothing
+        again.
+        """
         self._change("stopProcess", expected="NOT_RUNNING", argument=False)
         self._change("signalProcess", expected="NOT_RUNNING", argument="KILL")
 
@@ -87,7 +95,10 @@ class Supervisor:
             raise HostError(f"{self.where} did not answer {method} of {self.name}: {error}", self._way_out()) from None
 
     def _way_out(self) -> str:
-        return "check that supervisord runs on this host and that service_manager.socket in the cluster file is its serverurl"
+        return (
+            "check that supervisord runs on this host and that service_manager.socket in the cluster file is its"
+            " serverurl"
+        )
 
 
 class _UnixTransport(xmlrpc.client.Transport):
@@ -172,7 +183,10 @@ class Systemd:
         return done.stdout
 
     def _way_out(self) -> str:
-        return f"look at 'systemctl status {self.name}' on this host; changing services needs reach.become or a user who may"
+        return (
+            f"look at 'systemctl status {self.name}' on this host; changing services needs reach.become or a user"
+            " who may"
+        )
 
 
 def service_manager(kind: str, name: str, serverurl: str | None, timeout: float) -> Supervisor | Systemd:
@@ -183,7 +197,9 @@ def service_manager(kind: str, name: str, serverurl: str | None, timeout: float)
 
 
 def settled(service: Supervisor | Systemd, within: float) -> Status:
-    """The state once it is neither stopping nor about to be started again without a process. Raises HostError after ``within`` seconds."""
+    """The state once it is neither stopping nor about to be started again without a process. Raises HostError after
+    ``within`` seconds.
+    """
     deadline = time.monotonic() + within
     while True:
         status = service.status()
@@ -197,7 +213,8 @@ def settled(service: Supervisor | Systemd, within: float) -> Status:
         if time.monotonic() > deadline:
             raise HostError(
                 f"{service.name} is still {status.detail} after {within:.0f} s",
-                "find out on this host what keeps it (its log), let it stop by itself, then run this step again; killing it may lose data that it holds",
+                "find out on this host what keeps it (its log), let it stop by itself, then run this step again;"
+                " killing it may lose data that it holds",
             )
         time.sleep(0.1)
 

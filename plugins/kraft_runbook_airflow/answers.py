@@ -1,9 +1,10 @@
 """Reading a person's answer back from Airflow itself.
 
-In Airflow 3.3 a worker may read no human answer but that of its own task instance (execution API, ``hitlDetails``, scope ``ti:self``), and its
-supervisor does not pass such a request on at all. The triggerer may: it is how Airflow's own HITLTrigger learns of an answer. So the gate's confirmation
-begins in the triggerer, which asks, and goes on in a worker. It does not defer from one: Airflow 3.3 fails a task whose trigger fires before the
-scheduler has seen the deferring process end.
+In Airflow 3.3 a worker may read no human answer but that of its own task instance (execution API, ``hitlDetails``,
+scope ``ti:self``), and its supervisor does not pass such a request on at all. The triggerer may: it is how Airflow's
+own HITLTrigger learns of an answer. So the gate's confirmation begins in the triggerer, which asks, and goes on in a
+worker. It does not defer from one: Airflow 3.3 fails a task whose trigger fires before the scheduler has seen the
+deferring process end.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from kraft_runbook_airflow.journal import run_file_name
 
 
 class AnswerTrigger(BaseTrigger):
-    """Fires at once, with what Airflow has on record of the answers that the evidence of its run names for a gate: by task instance."""
+    """Fires at once, with what Airflow has on record of the answers that the evidence of its run names for a gate: by
+    task instance.
+    """
 
     def __init__(self, gate: str) -> None:
         super().__init__()
@@ -42,7 +45,9 @@ class AnswerTrigger(BaseTrigger):
         yield TriggerEvent({each: await self._answer(each) for each in asked})
 
     def _signed(self) -> list[str]:
-        """The task instances with an approval of the latest proof. None where the evidence can't be read: the confirmation says so itself."""
+        """The task instances with an approval of the latest proof. None where the evidence can't be read: the
+        confirmation says so itself.
+        """
         ti = self.task_instance
         if ti is None:
             return []
@@ -73,8 +78,12 @@ def require_same(signatures: Sequence[Signature], answers: Mapping[str, Mapping[
         told = answers.get(each.task_instance, {"unread": "it was not asked for"})
         if "unread" in told:
             raise Refused(
-                f"the approval by {each.who} stands in the evidence, but Airflow's own record of it could not be read: {told['unread']}",
-                way_out="where the approval's task was cleared, answer it anew; else look at the triggerer's log, then clear this task",
+                f"the approval by {each.who} stands in the evidence, but Airflow's own record of it could not be read:"
+                f" {told['unread']}",
+                way_out=(
+                    "where the approval's task was cleared, answer it anew; else look at the triggerer's log, then"
+                    " clear this task"
+                ),
             )
         when = datetime.fromisoformat(told["at"]) if told["at"] else None
         if told["chosen"] != [ApprovalOperator.APPROVE] or (told["by"], told["by_id"], when) != (
@@ -82,8 +91,14 @@ def require_same(signatures: Sequence[Signature], answers: Mapping[str, Mapping[
             each.user_id,
             each.approved_at,
         ):
-            said = f"{'; '.join(told['chosen']) or 'no answer'} by {told['by'] or 'nobody'} (id {told['by_id']}) at {told['at']}"
+            said = (
+                f"{'; '.join(told['chosen']) or 'no answer'} by {told['by'] or 'nobody'} (id {told['by_id']}) at"
+                f" {told['at']}"
+            )
             raise Refused(
                 f"the evidence has an approval by {each.who} at {each.approved_at.isoformat()}, Airflow has: {said}",
-                way_out="find out who wrote what (docs/evidence.md); to go on, clear the gate's 'prove' task with its downstream tasks",
+                way_out=(
+                    "find out who wrote what (docs/evidence.md); to go on, clear the gate's 'prove' task with its"
+                    " downstream tasks"
+                ),
             )

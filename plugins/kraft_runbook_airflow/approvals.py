@@ -1,7 +1,9 @@
-"""What is on record of a gate: its stored proof and the signatures under it. Every step that changes the cluster asks here first.
+"""What is on record of a gate: its stored proof and the signatures under it. Every step that changes the cluster asks
+here first.
 
-What counts is the run's evidence, to which only tasks append, and Airflow's own answer, read back when the gate is confirmed. Tasks' states and XComs
-count for nothing: whoever may edit a DAG's runs can set them by hand (docs/gates.md).
+What counts is the run's evidence, to which only tasks append, and Airflow's own answer, read back when the gate is
+confirmed. Tasks' states and XComs count for nothing: whoever may edit a DAG's runs can set them by hand
+(docs/gates.md).
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from kraft_runbook_airflow.journal import record, records_of
 def require_confirmation(
     context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterObservation, *, node: int | None = None
 ) -> None:
-    """Raise Refused unless this run's gate was confirmed on a signed proof, and the cluster differs from it by nothing but the guarded steps' own work.
+    """Raise Refused unless this run's gate was confirmed on a signed proof, and the cluster differs from it by nothing
+    but the guarded steps' own work.
 
     ``node``: whose turn it is.
     """
@@ -34,13 +37,16 @@ def require_confirmation(
     signed = {s.task_instance for s in at.on_this_proof}
     if at.confirmed != proof.digest or not signed <= at.read_back:
         raise Refused(
-            f"gate {gate.value} was not confirmed on the proof that was signed (a task marked successful by hand confirms nothing)",
+            f"gate {gate.value} was not confirmed on the proof that was signed (a task marked successful by hand"
+            " confirms nothing)",
             way_out=f"clear gate_{gate.value}.confirm with its downstream tasks; it says what is missing",
         )
 
 
 def begins(context: Any, cluster: str, gate: Gate) -> None:
-    """Put on record that a step behind the gate begins to act now. Once it changed something the proof's age stops nobody: a killed step can go on."""
+    """Put on record that a step behind the gate begins to act now. Once it changed something the proof's age stops
+    nobody: a killed step can go on.
+    """
     record(context, cluster, Begins(gate=gate.value, digest=standing(records_of(context), gate).digest))
 
 
@@ -53,7 +59,9 @@ def require_approval(
     confirming: bool = False,
     node: int | None = None,
 ) -> tuple[Proof, Standing]:
-    """The gate's proof and its signatures, where they allow its step now. Raises Refused otherwise, saying why; RunbookError when the evidence is broken."""
+    """The gate's proof and its signatures, where they allow its step now. Raises Refused otherwise, saying why;
+    RunbookError when the evidence is broken.
+    """
     records = records_of(context)
     at = standing(records, gate)
     group = f"gate_{gate.value}"
@@ -82,7 +90,8 @@ def asked_signatures(context: Any) -> int:
 def triggered_by(context: Any) -> str | None:
     """The name of whoever triggered this run; None where Airflow knows no one (``DagRun.triggering_user_name``).
 
-    In the UI and by the API it is the name that signatures carry too; ``airflow dags trigger`` puts the account of the machine there.
+    In the UI and by the API it is the name that signatures carry too; ``airflow dags trigger`` puts the account of the
+    machine there.
     """
     name = getattr(context.get("dag_run"), "triggering_user_name", None)
     return str(name) if name else None
@@ -103,6 +112,8 @@ def load_proof(digest: str) -> Proof:
     if not file.is_file():
         raise Refused(
             f"the proof {digest[:12]} is not in the state directory",
-            way_out="clear the gate's 'prove' task; if workers run on several machines, let them share KRAFT_RUNBOOK_STATE",
+            way_out=(
+                "clear the gate's 'prove' task; if workers run on several machines, let them share KRAFT_RUNBOOK_STATE"
+            ),
         )
     return Proof.from_dict(json.loads(file.read_text()))

@@ -1,8 +1,9 @@
 """One run at a time changes a cluster, whichever DAG and whichever Airflow it belongs to.
 
-The claim lies in the cluster's own ZooKeeper, where it has one, and in the state directory (``io/cluster_claim.py``). Every task that
-changes the cluster takes or renews it, so a task that is cleared after its run had failed can't slip past a newer run. The closing report gives it back; where a run ends
-without one, the next run of this Airflow finds it free, and one of another Airflow once the lease has ended.
+The claim lies in the cluster's own ZooKeeper, where it has one, and in the state directory (``io/cluster_claim.py``).
+Every task that changes the cluster takes or renews it, so a task that is cleared after its run had failed can't slip
+past a newer run. The closing report gives it back; where a run ends without one, the next run of this Airflow finds it
+free, and one of another Airflow once the lease has ended.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ ACTIVE = frozenset({"queued", "running"})
 def claim_cluster(context: Any, spec: ClusterSpec) -> None:
     """Take or renew the claim for the run of this task.
 
-    Raises Refused, naming the run that holds it, or where the file in the state directory can't be used; Unreachable where ZooKeeper
-    can't be asked.
+    Raises Refused, naming the run that holds it, or where the file in the state directory can't be used; Unreachable
+    where ZooKeeper can't be asked.
     """
     now = datetime.now(UTC)
     mine = _claim_of(context, lease_end(spec, now))
@@ -45,7 +46,9 @@ def claim_cluster(context: Any, spec: ClusterSpec) -> None:
 
 
 def give_back(context: Any, spec: ClusterSpec) -> None:
-    """Release the claim at a run's end, where the run holds it. What can't be released is said and left: its lease ends."""
+    """Release the claim at a run's end, where the run holds it. What can't be released is said and left: its lease
+    ends.
+    """
     try:
         mine = _claim_of(context, datetime.now(UTC))
         release_cluster(spec, mine, secrets=airflow_secrets(), directory=state_directory())

@@ -1,7 +1,9 @@
-"""After the cluster left KRaft: a broker that lost a thread to its controller on the way, or that ended, is restarted before the others.
+"""After the cluster left KRaft: a broker that lost a thread to its controller on the way, or that ended, is restarted
+before the others.
 
-While it runs on, none of its partitions takes a replica back into the ISR, so that the roll would wait for ever at the first broker it restarted.
-One that ended in migration mode, as of the znode that killed the controllers, would be waited for as well: it starts in ZooKeeper mode only.
+While it runs on, none of its partitions takes a replica back into the ISR, so that the roll would wait for ever at the
+first broker it restarted. One that ended in migration mode, as of the znode that killed the controllers, would be
+waited for as well: it starts in ZooKeeper mode only.
 """
 
 from __future__ import annotations
@@ -31,15 +33,21 @@ from kraft_runbook_airflow.waiting import wait_for
 from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 CONTROLLER_TIMEOUT = "controller.socket.timeout.ms"
-"""When so much time has passed, a thread without work looks who its controller is. Only then can it have died of the change. Default 30,000."""
+"""When so much time has passed, a thread without work looks who its controller is. Only then can it have died of the
+change. Default 30,000.
+"""
 SLACK = 5.0
 """Seconds more."""
 SOON = 60.0
-"""Seconds that a restarted broker is given to be in sync before the next: partitions that the next one leads take it back only after that one's restart."""
+"""Seconds that a restarted broker is given to be in sync before the next: partitions that the next one leads take it
+back only after that one's restart.
+"""
 
 
 class RestartCutOffBrokers(RestartBrokerBack):
-    """Start the brokers that don't run, look at the threads of those still in migration mode, restart those that are cut off, and see all in sync again."""
+    """Start the brokers that don't run, look at the threads of those still in migration mode, restart those that are
+    cut off, and see all in sync again.
+    """
 
     def __init__(self, *, left_task: str, **kwargs: Any) -> None:
         super().__init__(node=-1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER, **kwargs)
@@ -65,7 +73,8 @@ class RestartCutOffBrokers(RestartBrokerBack):
         restarted, unread = self._cut_off(spec, observe(spec, secrets=airflow_secrets()))
         for node in restarted:
             self.log.error(
-                "broker %d is cut off from its controller by a defect of Kafka's (docs/rollback.md); its restart mends it",
+                "broker %d is cut off from its controller by a defect of Kafka's (docs/rollback.md); its restart"
+                " mends it",
                 node,
             )
             self._restart(context, spec, node, "it lost a thread to its controller, and is restarted before the others")

@@ -23,7 +23,9 @@ Hosts = Mapping[int, HostState] | Unread
 
 
 class DiskWatch:
-    """Reads the controllers' files in a thread of its own. A file that is wrong counts at once; one that can't be read, when it stays so."""
+    """Reads the controllers' files in a thread of its own. A file that is wrong counts at once; one that can't be read,
+    when it stays so.
+    """
 
     def __init__(self, spec: ClusterSpec) -> None:
         self._spec = spec
@@ -34,7 +36,9 @@ class DiskWatch:
         self._unanswered: list[CheckResult] = []
 
     def look(self, seen: ClusterObservation) -> list[CheckResult]:
-        """What is broken on the hosts, as of a reading that has ended since the last look. Begins the next reading when it is due; never waits."""
+        """What is broken on the hosts, as of a reading that has ended since the last look. Begins the next reading when
+        it is due; never waits.
+        """
         found: list[CheckResult] = []
         if self._reading is not None and self._reading.done():
             found = self._judge(seen, self._reading.result())
@@ -45,7 +49,9 @@ class DiskWatch:
         return found
 
     async def last_look(self, seen: ClusterObservation) -> list[CheckResult]:
-        """The same, for the end of the watch: waits for the reading under way. What no reading answered since the watch began counts too."""
+        """The same, for the end of the watch: waits for the reading under way. What no reading answered since the watch
+        began counts too.
+        """
         found = self._judge(seen, await self._reading) if self._reading is not None else []
         return found or self._unanswered
 

@@ -1,4 +1,6 @@
-"""Before a broker leaves ZooKeeper: is ZooKeeper still written? Where it is not, each further restart makes the way back longer, and it leads nowhere."""
+"""Before a broker leaves ZooKeeper: is ZooKeeper still written? Where it is not, each further restart makes the way
+back longer, and it leads nowhere.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,12 @@ from kraft_runbook_airflow.environment import airflow_secrets
 
 
 def require_dual_write(spec: ClusterSpec, seen: ClusterObservation, *, tell: Callable[[str], object]) -> None:
-    """Look at /migration once more, as soon as it has moved since ``seen`` or ``LIVENESS_SECONDS`` later, and again where it can't be seen to advance.
+    """Look at /migration once more, as soon as it has moved since ``seen`` or ``LIVENESS_SECONDS`` later, and again
+    where it can't be seen to advance.
 
-    An election of the controllers stops it for a moment, too: it has stopped when ``deadlines.healthy_in_a_row`` looks say so. What could not be read is
-    looked at until ``deadlines.quorum`` seconds have passed. Raises Refused; nothing was changed by then.
+    An election of the controllers stops it for a moment, too: it has stopped when ``deadlines.healthy_in_a_row`` looks
+    say so. What could not be read is looked at until ``deadlines.quorum`` seconds have passed. Raises Refused; nothing
+    was changed by then.
     """
     ends = time.monotonic() + spec.deadlines.quorum
     stopped = 0
@@ -33,6 +37,10 @@ def require_dual_write(spec: ClusterSpec, seen: ClusterObservation, *, tell: Cal
         if stopped >= spec.deadlines.healthy_in_a_row or time.monotonic() >= ends:
             break
     raise Refused(
-        f"{alive.code} {alive.title}: {alive.verdict}. {alive.evidence}. A broker that is restarted in KRaft mode now could not go back",
-        way_out=f"{alive.fix}. This broker was not touched: clear this task once kraft-runbook explain says that the way back is open",
+        f"{alive.code} {alive.title}: {alive.verdict}. {alive.evidence}. A broker that is restarted in KRaft mode now"
+        " could not go back",
+        way_out=(
+            f"{alive.fix}. This broker was not touched: clear this task once kraft-runbook explain says that the way"
+            " back is open"
+        ),
     )

@@ -23,7 +23,9 @@ def clusters_directory() -> Path:
 
 
 def state_directory() -> Path:
-    """``KRAFT_RUNBOOK_STATE``, or ``kraft-runbook`` in AIRFLOW_HOME. Proofs, parity reports and evidence; shared by all workers and the triggerer."""
+    """``KRAFT_RUNBOOK_STATE``, or ``kraft-runbook`` in AIRFLOW_HOME. Proofs, parity reports and evidence; shared by all
+    workers and the triggerer.
+    """
     configured = os.environ.get("KRAFT_RUNBOOK_STATE")
     directory = (
         Path(configured)
@@ -55,7 +57,10 @@ def airflow_secrets() -> Secrets:
         ) as error:  # not defined, or a secrets backend that denies it
             raise SecretMissing(
                 f"{ref} could not be read: {error}",
-                way_out=f"define the connection {ref.airflow_connection} in Airflow, with a password, or correct its id in the cluster file",
+                way_out=(
+                    f"define the connection {ref.airflow_connection} in Airflow, with a password, or correct its id in"
+                    " the cluster file"
+                ),
             ) from None
         if not password:
             raise SecretMissing(

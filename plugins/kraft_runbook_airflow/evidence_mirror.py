@@ -1,8 +1,9 @@
 """A copy of each evidence record in an object store: one object a record, never rewritten.
 
-``KRAFT_RUNBOOK_EVIDENCE`` names the store where it is a URL that Airflow's ObjectStoragePath knows: ``s3://<connection>@<bucket>/<prefix>``,
-``gs://…``, ``file:///…``. The objects are ``<run>/<sequence>-<digest>.json``. Whoever can change the files on the workers can't change
-what the store keeps (retention lock), so each mirroring also shows whether the file here is still what was written.
+``KRAFT_RUNBOOK_EVIDENCE`` names the store where it is a URL that Airflow's ObjectStoragePath knows:
+``s3://<connection>@<bucket>/<prefix>``, ``gs://…``, ``file:///…``. The objects are ``<run>/<sequence>-<digest>.json``.
+Whoever can change the files on the workers can't change what the store keeps (retention lock), so each mirroring also
+shows whether the file here is still what was written.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from kraft_runbook.evidence.store import read_records
 
 
 class NotMirrored(RunbookError):
-    """Records of a run that the object store does not hold. They are in the run's file; the next record's mirroring tries again."""
+    """Records of a run that the object store does not hold. They are in the run's file; the next record's mirroring
+    tries again.
+    """
 
 
 def mirror(directory: Path, run: str) -> int:
-    """Copy what the store lacks of a run, earlier failures' records included, in their order. Returns how many; 0 where no store is set.
+    """Copy what the store lacks of a run, earlier failures' records included, in their order. Returns how many; 0 where
+    no store is set.
 
     Raises NotMirrored where the store can't be written, or holds what the file here does not.
     """
@@ -52,7 +56,9 @@ def mirror(directory: Path, run: str) -> int:
 
 
 def _held(place: ObjectStoragePath) -> dict[str, int]:
-    """Names and sizes in bytes of what the store holds of a run. Object stores have no directories to make; a file system does."""
+    """Names and sizes in bytes of what the store holds of a run. Object stores have no directories to make; a file
+    system does.
+    """
     files = place.fs  # Airflow's, with the connection's credentials
     if place.protocol in ("file", "local"):
         files.makedirs(place.path, exist_ok=True)
@@ -63,21 +69,30 @@ def _held(place: ObjectStoragePath) -> dict[str, int]:
 
 
 def _refuse_another_past(held: dict[str, int], records: tuple[EvidenceRecord, ...], url: str, run: str) -> None:
-    """An object under another name, or larger than its record, was written from another file. (A smaller one is a write that was cut off.)"""
+    """An object under another name, or larger than its record, was written from another file. (A smaller one is a write
+    that was cut off.)
+    """
     ours = {_name(r): len(_content(r)) for r in records}
     strange = sorted(name for name, size in held.items() if size > ours.get(name, -1))
     if strange:
         raise NotMirrored(
-            f"{url} holds of run {run} what the file on this machine does not: {', '.join(strange[:3])}. Records here were cut off or altered after they were copied",
-            way_out="keep both for an inquiry; kraft-runbook evidence shows each. Where workers run on several machines, let them share KRAFT_RUNBOOK_STATE",
+            f"{url} holds of run {run} what the file on this machine does not: {', '.join(strange[:3])}. Records here"
+            " were cut off or altered after they were copied",
+            way_out=(
+                "keep both for an inquiry; kraft-runbook evidence shows each. Where workers run on several machines,"
+                " let them share KRAFT_RUNBOOK_STATE"
+            ),
         )
 
 
 def _failed(url: str, run: str, error: Exception) -> NotMirrored:
     return NotMirrored(
         f"records of run {run} could not be copied to {url}: {type(error).__name__}: {error}",
-        way_out="they are safe in the run's file, and are copied with the next record, or when the closing report's task is cleared. "
-        "Make the store writable; its URL is KRAFT_RUNBOOK_EVIDENCE, its credentials are in the Airflow connection that the URL names",
+        way_out=(
+            "they are safe in the run's file, and are copied with the next record, or when the closing report's task is"
+            " cleared. Make the store writable; its URL is KRAFT_RUNBOOK_EVIDENCE, its credentials are in the Airflow"
+            " connection that the URL names"
+        ),
     )
 
 

@@ -21,7 +21,9 @@ from kraft_runbook_airflow.waiting import wait_for
 
 
 class FinalizeController(HostStepOperator):
-    """Restart one controller without the migration flag. The approval is read again before each one; the active one is left for last."""
+    """Restart one controller without the migration flag. The approval is read again before each one; the active one is
+    left for last.
+    """
 
     ui_color = "#f6d5d5"
 
@@ -55,7 +57,9 @@ class FinalizeController(HostStepOperator):
 
 
 class FinalizeActiveController(FinalizeController):
-    """Restart what the first pass left: the active controller, and any that led in the meantime, the active one last."""
+    """Restart what the first pass left: the active controller, and any that led in the meantime, the active
+    one last.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(node=-1, **kwargs)
@@ -102,13 +106,15 @@ class ForgetZookeeperSecrets(ClusterOperator):
                     else ""
                 )
                 raise Refused(
-                    f"the cluster is in {reading.phase}{named}, and a process that speaks to ZooKeeper could not start again without ZooKeeper's secrets",
+                    f"the cluster is in {reading.phase}{named}, and a process that speaks to ZooKeeper could not start"
+                    " again without ZooKeeper's secrets",
                     way_out="finish the finalization, then clear this task",
                 )
             behind = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
             if behind:
                 raise Refused(
-                    f"broker {', '.join(map(str, behind))} is not proven to run in KRaft mode, and could not start again without ZooKeeper's secrets",
+                    f"broker {', '.join(map(str, behind))} is not proven to run in KRaft mode, and could not start"
+                    " again without ZooKeeper's secrets",
                     way_out="bring it into KRaft mode (docs/finalization.md), then clear this task",
                 )
         nodes = playbooks.forget_zookeeper_secrets(spec, check=is_dry_run(), on_event=self.log.info)

@@ -48,9 +48,11 @@ READ_BACK_SECONDS = 120.0
 
 
 class ProveGate(ClusterOperator):
-    """Check the cluster deeply, join the parity report, and seal both with a digest. Refuses to ask a person about a proof that does not hold.
+    """Check the cluster deeply, join the parity report, and seal both with a digest. Refuses to ask a person about a
+    proof that does not hold.
 
-    Returns every proving of this run's gate, the latest last: each is asked for by a task instance of its own (``ApprovalGate``).
+    Returns every proving of this run's gate, the latest last: each is asked for by a task instance of its own
+    (``ApprovalGate``).
     """
 
     def __init__(self, *, gate: Gate, parity_task: str | None, **kwargs: Any) -> None:
@@ -97,13 +99,16 @@ class ProveGate(ClusterOperator):
         return [*earlier, {"digest": proof.digest, "passed": passed}]
 
     def require_askable(self, spec: ClusterSpec, proof: Proof) -> None:
-        """Raise Refused where nobody should be asked: the proof does not hold, is too old already, or too few could sign it."""
+        """Raise Refused where nobody should be asked: the proof does not hold, is too old already, or too few could
+        sign it.
+        """
         if proof.objections:
             raise Refused(
                 f"gate {self.gate.value} can't be put before a person:\n"
                 + "\n".join(f"- {o}" for o in proof.objections),
                 way_out="; ".join(dict.fromkeys(c.fix for c in proof.checks if c.blocks and c.fix))
-                or f"look at the parity report above, correct what differs, and clear {self.parity_task or 'this task'} with its downstream tasks",
+                or "look at the parity report above, correct what differs, and clear "
+                f"{self.parity_task or 'this task'} with its downstream tasks",
             )
         old = too_old(proof, spec.approvals.valid_for, proof.made_at)
         if old:
@@ -114,7 +119,8 @@ class ProveGate(ClusterOperator):
 def examine(
     spec: ClusterSpec, gate: Gate, tell: Callable[[str], object], gone: Collection[int] = ()
 ) -> tuple[ClusterObservation, tuple[CheckResult, ...], RollbackPlan]:
-    """Observe deeply, run the gate's checks, and find the way back; once dual writes should flow, look twice to see that they do.
+    """Observe deeply, run the gate's checks, and find the way back; once dual writes should flow, look twice to see
+    that they do.
 
     ``gone``: controllers whose hosts are gone for good, as an operator says.
     """
@@ -123,7 +129,8 @@ def examine(
     apart = LIVENESS_SECONDS if dual_writing else spec.deadlines.poll
     if dual_writing:
         await_movement(spec, earlier, secrets=airflow_secrets(), within=apart)
-    # The way back asks nothing of the hosts but of controllers that are down; of ZooKeeper, what would keep a restarted broker down.
+    # The way back asks nothing of the hosts but of controllers that are down; of ZooKeeper, what would keep a restarted
+    # broker down.
     deep: dict[str, Any] = {"scope": Scope.FULL, "with_hosts": gate is not Gate.ROLLBACK}
     seen, checks = look_and_judge(
         spec, partial(_judge, spec, gate), tell=tell, apart=apart, earlier=earlier, gone=gone, **deep
@@ -157,10 +164,12 @@ def _way_back(
 
 
 class ApprovalGate(ApprovalOperator):
-    """Parks until a person approves or rejects; holds no worker. What is shown comes from the stored proof, and the answer goes into the evidence.
+    """Parks until a person approves or rejects; holds no worker. What is shown comes from the stored proof, and the
+    answer goes into the evidence.
 
-    ``number``: the first or second signature. The second is asked for only where two must sign. ``asking``: one proving of the gate. The task is mapped over
-    all of them, since Airflow 3.3 never changes the page of a task instance that has asked once: proven again, the gate would show its first proof.
+    ``number``: the first or second signature. The second is asked for only where two must sign. ``asking``: one proving
+    of the gate. The task is mapped over all of them, since Airflow 3.3 never changes the page of a task instance that
+    has asked once: proven again, the gate would show its first proof.
     """
 
     template_fields: Sequence[str] = ("subject", "body")
@@ -244,7 +253,9 @@ class ApprovalGate(ApprovalOperator):
         return {"proof_digest": proof_digest, "approved_by": answer.by, "approved_at": answer.answered_at}
 
     def _why_not(self, context: Any, proof: Proof, name: str, user_id: str, *, approves: bool) -> str | None:
-        """Why this person's answer is none. To reject is free to whoever may sign at all, also to the one who triggered the run or signed already."""
+        """Why this person's answer is none. To reject is free to whoever may sign at all, also to the one who triggered
+        the run or signed already.
+        """
         approvals = cluster_spec(self.cluster).approvals
         if not approves:
             return approvals.why_not(name, user_id, None)
@@ -264,7 +275,9 @@ def _moment(value: Any) -> str | None:
 
 
 class ConfirmGate(ClusterOperator):
-    """Read the signatures back from Airflow, look at the cluster once more; refuse a stale approval, a foreign one, or a cluster that changed."""
+    """Read the signatures back from Airflow, look at the cluster once more; refuse a stale approval, a foreign one, or
+    a cluster that changed.
+    """
 
     start_from_trigger = True
 
@@ -295,7 +308,9 @@ class ConfirmGate(ClusterOperator):
             return self.confirm(context, cluster_spec(self.cluster), event)
 
     def confirm(self, context: Any, spec: ClusterSpec, answers: Mapping[str, Any]) -> dict[str, Any]:
-        """``answers``: Airflow's own, by task instance. Raises Refused where they, the evidence or the cluster do not allow the gate's step."""
+        """``answers``: Airflow's own, by task instance. Raises Refused where they, the evidence or the cluster do not
+        allow the gate's step.
+        """
         seen, checks, _ = examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
         phase = detect_phase(seen).phase
         if is_behind(self.gate, seen):

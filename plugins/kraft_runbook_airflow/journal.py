@@ -32,7 +32,8 @@ def run_file_name(dag_id: str, run_id: str) -> str:
 def record_for(cluster: str, dag_id: str, run_id: str, task_id: str, what: Kind) -> EvidenceRecord:
     """Append one record for a task of a run. Its digest goes to the task's log: an anchor outside the file.
 
-    A store that can't be written is an error in the log and no exception: the step has been taken, and its record is kept here.
+    A store that can't be written is an error in the log and no exception: the step has been taken, and its record is
+    kept here.
     """
     run = run_file_name(dag_id, run_id)
     body = {"cluster": cluster, "dag": dag_id, "run": run_id, "task": task_id, **what.body()}
@@ -58,7 +59,8 @@ def records_of(context: Any) -> tuple[EvidenceRecord, ...]:
 
 
 def require_shared_state(context: Any) -> None:
-    """Raise Refused where this host's state directory does not hold what the run's first task left: proofs would be missing too.
+    """Raise Refused where this host's state directory does not hold what the run's first task left: proofs would be
+    missing too.
 
     Every run's first task leaves a record; a worker or triggerer that does not find one does not share the directory.
     """
@@ -72,9 +74,12 @@ def require_shared(dag_id: str, run_id: str) -> None:
     found = {outcome_of(record.body) for record in read_records(directory, run_file_name(dag_id, run_id))}
     if not found - BAD_OUTCOMES:  # what a worker that refused left itself is no sign of an earlier task
         raise Refused(
-            f"{directory} on {socket.gethostname()} holds no record of run {run_id} of {dag_id}, though an earlier task left one: "
-            "the state directory is not shared by all workers and the triggerer",
-            way_out="let KRAFT_RUNBOOK_STATE name one directory that every worker and the triggerer share (docs/hosts.md), then trigger the run anew",
+            f"{directory} on {socket.gethostname()} holds no record of run {run_id} of {dag_id}, though an earlier task"
+            " left one: the state directory is not shared by all workers and the triggerer",
+            way_out=(
+                "let KRAFT_RUNBOOK_STATE name one directory that every worker and the triggerer share (docs/hosts.md),"
+                " then trigger the run anew"
+            ),
         )
 
 
@@ -102,7 +107,9 @@ NOT_WRITABLE = NO_ROOM | {errno.EROFS}
 
 @contextmanager
 def disk_in_words() -> Iterator[None]:
-    """Raise StepFailed, with the way out, where this host's disk takes no file any more. The kernel names the file only where it was opened."""
+    """Raise StepFailed, with the way out, where this host's disk takes no file any more. The kernel names the file only
+    where it was opened.
+    """
     try:
         yield
     except OSError as error:
@@ -114,14 +121,19 @@ def disk_in_words() -> Iterator[None]:
         )
         mend = "make room there" if error.errno in NO_ROOM else "let it be mounted for writing"
         raise StepFailed(
-            f"{socket.gethostname()} could not write {error.filename or 'a file'}: {error.strerror}{'' if error.filename else f' ({places})'}",
-            way_out=f"{mend}, then clear this task: it looks at the cluster first, and what is done by now is left alone",
+            f"{socket.gethostname()} could not write {error.filename or 'a file'}:"
+            f" {error.strerror}{'' if error.filename else f' ({places})'}",
+            way_out=(
+                f"{mend}, then clear this task: it looks at the cluster first, and what is done by now is left alone"
+            ),
         ) from error
 
 
 @contextmanager
 def said_where_unwritten(told: Any) -> Iterator[None]:
-    """For a record of an error: where it can't be written, that is said beside the error, and does not take its place."""
+    """For a record of an error: where it can't be written, that is said beside the error, and does not take
+    its place.
+    """
     try:
         with disk_in_words():
             yield

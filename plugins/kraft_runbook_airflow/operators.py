@@ -1,4 +1,6 @@
-"""Operators that examine or change one cluster. Each observes first, acts only where something is left to do, and records what it did."""
+"""Operators that examine or change one cluster. Each observes first, acts only where something is left to do, and
+records what it did.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 
 class ClusterOperator(BaseOperator):
-    """Base of the operators on one cluster: an error meant for a person fails the task at once, without a traceback or a retry."""
+    """Base of the operators on one cluster: an error meant for a person fails the task at once, without a traceback or
+    a retry.
+    """
 
     template_fields: Sequence[str] = ()
 
@@ -53,11 +57,15 @@ class ClusterOperator(BaseOperator):
         raise NotImplementedError
 
     def follows_a_record(self, context: Any) -> bool:
-        """Whether an earlier task of the run has left a record for certain: what runs behind others runs because they succeeded."""
+        """Whether an earlier task of the run has left a record for certain: what runs behind others runs because they
+        succeeded.
+        """
         return bool(self.upstream_task_ids)
 
     def claim(self, context: Any) -> None:
-        """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone, whether or not this try plays anything."""
+        """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone,
+        whether or not this try plays anything.
+        """
         spec = cluster_spec(self.cluster)
         try:
             claim_cluster(context, spec)
@@ -83,7 +91,9 @@ class ClaimOperator(ClusterOperator):
 
 
 class PreflightOperator(ClusterOperator):
-    """Every check of the observed phase, with a deep read and the hosts examined. A failed or unknown blocking check fails the task."""
+    """Every check of the observed phase, with a deep read and the hosts examined. A failed or unknown blocking check
+    fails the task.
+    """
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
@@ -221,7 +231,9 @@ class ProvisionController(HostStepOperator):
             super().require_phase(reading, seen)
 
     def _came_down(self, reading: PhaseReading, seen: ClusterObservation) -> bool:
-        """Whether this controller ended after the copy, with its disk or without: it is provisioned as before, and catches up from the others."""
+        """Whether this controller ended after the copy, with its disk or without: it is provisioned as before, and
+        catches up from the others.
+        """
         return reading.phase in (Phase.HYBRID, Phase.DUAL_WRITE) and seen.controllers[self.node].running is False
 
     def guard(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> None:
@@ -237,15 +249,22 @@ class ProvisionController(HostStepOperator):
         stale = seen.zookeeper.migration
         if stale is not None and not stale.is_blank:
             raise Refused(
-                f"/migration of a former try is left (offset {stale.kraft_metadata_offset}): fresh controllers that find it erase every topic from ZooKeeper",
-                way_out=f"trigger zk_to_kraft_rollback__{self.cluster}, which ends the former try, then clear this task",
+                f"/migration of a former try is left (offset {stale.kraft_metadata_offset}): fresh controllers that"
+                " find it erase every topic from ZooKeeper",
+                way_out=(
+                    f"trigger zk_to_kraft_rollback__{self.cluster}, which ends the former try, then clear this task"
+                ),
             )
         migrating = seen.brokers_in(BrokerMode.HYBRID)
         running = [c.id for c in seen.controllers.values() if c.running is True]
         if migrating and not running:
             raise Refused(
-                f"broker {', '.join(map(str, migrating))} is still in migration mode of a former quorum: it would shut itself down when fresh controllers start",
-                way_out=f"trigger zk_to_kraft_rollback__{self.cluster}, which restarts it in ZooKeeper mode, then clear this task",
+                f"broker {', '.join(map(str, migrating))} is still in migration mode of a former quorum: it would shut"
+                " itself down when fresh controllers start",
+                way_out=(
+                    f"trigger zk_to_kraft_rollback__{self.cluster}, which restarts it in ZooKeeper mode, then clear"
+                    " this task"
+                ),
             )
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation) -> Play:
@@ -275,14 +294,17 @@ class RestartBroker(HostStepOperator):
     def require_phase(self, reading: PhaseReading, seen: ClusterObservation) -> None:
         if self._left_behind(reading, seen):
             self.log.error(
-                "The migration was finalized while broker %d was in migration mode. KRaft mode is the only way left for it (docs/finalization.md)",
+                "The migration was finalized while broker %d was in migration mode. KRaft mode is the only way left for"
+                " it (docs/finalization.md)",
                 self.node,
             )
             return
         super().require_phase(reading, seen)
 
     def _left_behind(self, reading: PhaseReading, seen: ClusterObservation) -> bool:
-        """Whether a hand finalized the migration in the middle of the roll into KRaft mode, before this broker's turn."""
+        """Whether a hand finalized the migration in the middle of the roll into KRaft mode, before this
+        broker's turn.
+        """
         return (
             self.mode is BrokerMode.KRAFT
             and reading.phase is Phase.FINALIZED
@@ -294,7 +316,8 @@ class RestartBroker(HostStepOperator):
         others_down = [b.id for b in seen.brokers.values() if b.id != self.node and b.running is not True]
         if others_down and not ended:
             raise Refused(
-                f"broker {', '.join(map(str, others_down))} does not answer; stopping broker {self.node} too could make partitions unavailable",
+                f"broker {', '.join(map(str, others_down))} does not answer; stopping broker {self.node} too could make"
+                " partitions unavailable",
                 way_out="bring it back into every ISR, then clear this task",
             )
         if not ended:
@@ -302,8 +325,12 @@ class RestartBroker(HostStepOperator):
         without_flag = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
         if without_flag and detect_phase(seen).phase is not Phase.FINALIZED:
             raise Refused(
-                f"controller {', '.join(map(str, without_flag))} runs without the migration flag: the first time it leads, the migration is final, whatever the brokers are",
-                way_out="restart it with zookeeper.metadata.migration.enable=true before it is elected, then clear this task",
+                f"controller {', '.join(map(str, without_flag))} runs without the migration flag: the first time it"
+                " leads, the migration is final, whatever the brokers are",
+                way_out=(
+                    "restart it with zookeeper.metadata.migration.enable=true before it is elected, then clear this"
+                    " task"
+                ),
             )
         if self.mode is BrokerMode.KRAFT and detect_phase(seen).phase in DUAL_WRITING:
             require_dual_write(spec, seen, tell=self.log.info)
@@ -318,7 +345,8 @@ class RestartBroker(HostStepOperator):
         lagging = {b: n for b, n in seen.topics.out_of_sync_by_broker.items() if b != self.node and n}
         if lagging:
             raise Refused(
-                f"replicas on other brokers are out of sync ({', '.join(f'broker {b}: {n}' for b, n in lagging.items())})",
+                "replicas on other brokers are out of sync"
+                f" ({', '.join(f'broker {b}: {n}' for b, n in lagging.items())})",
                 way_out=f"wait until they are in sync, then clear this task; broker {self.node} was not touched",
             )
 

@@ -58,7 +58,9 @@ ENVIRONMENT = {
 
 
 class ParityOperator(SparkSubmitOperator):
-    """Prove that ZooKeeper and KRaft hold the same metadata. Any verdict but MATCH fails the task, and the report says what differs."""
+    """Prove that ZooKeeper and KRaft hold the same metadata. Any verdict but MATCH fails the task, and the report says
+    what differs.
+    """
 
     template_fields: Sequence[str] = ()
     ui_color = "#dff3e3"
@@ -101,11 +103,14 @@ class ParityOperator(SparkSubmitOperator):
     def nothing_to_compare(self, reading: PhaseReading) -> None:
         """End the task where there are no two stores: a runbook relies on the proof."""
         raise AirflowFailException(
-            f"cluster {self.cluster} is in {reading.phase} ({'; '.join(reading.reasons)}): there are no two stores to compare"
+            f"cluster {self.cluster} is in {reading.phase} ({'; '.join(reading.reasons)}): there are no two stores to"
+            " compare"
         )
 
     def compare(self, context: Any, phase: Phase) -> dict[str, Any]:
-        """Run the Spark job once and return verdict, digest and the report's file. Raises AirflowFailException unless it is a MATCH."""
+        """Run the Spark job once and return verdict, digest and the report's file. Raises AirflowFailException unless
+        it is a MATCH.
+        """
         output = report_file(context)
         baseline = state_directory() / "baselines" / self.cluster
         baseline.parent.mkdir(parents=True, exist_ok=True)
@@ -132,26 +137,35 @@ class ParityOperator(SparkSubmitOperator):
                 raise
             raise StepFailed(
                 f"the parity job could not be started: {error}",
-                way_out="let spark-submit (pyspark brings it) and java be on the PATH of this worker, or name another binary in the extra 'spark-binary' of "
-                f"the connection {SPARK_CONNECTION}; then clear this task",
+                way_out=(
+                    "let spark-submit (pyspark brings it) and java be on the PATH of this worker, or name another"
+                    f" binary in the extra 'spark-binary' of the connection {SPARK_CONNECTION}; then clear this task"
+                ),
             ) from None
         if not output.is_file():
             record(context, self.cluster, TaskFailed(error=f"the parity job left no report: {failure}"))
             raise AirflowFailException(
-                f"the parity job left no report: {failure}. Look at the Spark output above; `kraft-runbook parity --cluster {self.cluster}` runs the same without Airflow."
+                f"the parity job left no report: {failure}. Look at the Spark output above; `kraft-runbook parity"
+                f" --cluster {self.cluster}` runs the same without Airflow."
             )
         report = read_report(output)
         return self.settle(context, report, output, phase)
 
     def require_environment_passed(self) -> None:
-        """Raise Refused where SparkSubmitHook would put the job's environment into spark-submit's arguments, which ``ps`` and Spark's own pages show."""
+        """Raise Refused where SparkSubmitHook would put the job's environment into spark-submit's arguments, which
+        ``ps`` and Spark's own pages show.
+        """
         hook = self._get_hook()
         if hook._is_yarn or hook._is_kubernetes:
             raise Refused(
-                f"the cluster file takes passwords from Airflow connections, and Airflow's Spark connection {SPARK_CONNECTION} leads to {hook._connection['master']}: "
-                "they would stand in the arguments of spark-submit, for anyone to see",
-                way_out=f"let {SPARK_CONNECTION} lead to local[*], or to spark://HOST:PORT with deploy-mode client: these get the passwords in the process's "
-                "environment (Airflow takes yarn where the connection is not defined)",
+                "the cluster file takes passwords from Airflow connections, and Airflow's Spark connection"
+                f" {SPARK_CONNECTION} leads to {hook._connection['master']}: they would stand in the arguments of"
+                " spark-submit, for anyone to see",
+                way_out=(
+                    f"let {SPARK_CONNECTION} lead to local[*], or to spark://HOST:PORT with deploy-mode client: these"
+                    " get the passwords in the process's environment (Airflow takes yarn where the connection is not"
+                    " defined)"
+                ),
             )
 
     def is_final(self) -> bool:
@@ -192,7 +206,9 @@ def report_file(context: Any) -> Path:
 
 
 def _connections(spec: ClusterSpec) -> dict[str, str]:
-    """The passwords that the cluster file takes from Airflow connections, for the job's process, which has no Airflow to ask."""
+    """The passwords that the cluster file takes from Airflow connections, for the job's process, which has no Airflow
+    to ask.
+    """
     secrets = airflow_secrets()
     wanted = [ref for ref in references(spec) if ref.airflow_connection is not None]
     return {connection_variable(ref): json.dumps({"conn_type": "generic", "password": secrets(ref)}) for ref in wanted}

@@ -1,4 +1,6 @@
-"""The scheduled check of parity: what changed since the last full proof, in seconds and without Spark; everything, now and then."""
+"""The scheduled check of parity: what changed since the last full proof, in seconds and without Spark; everything, now
+and then.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ from kraft_runbook_airflow.parity import ParityOperator, report_file
 
 
 class ParityCheck(ParityOperator):
-    """Compare what changed since the last full MATCH. In full, where there is none or it is too old, where that look does not end in MATCH (only
-    a full comparison accuses), where the run's parameter ``full`` asks for it, and after finalization. Skipped where there are no two stores.
+    """Compare what changed since the last full MATCH. In full, where there is none or it is too old, where that look
+    does not end in MATCH (only a full comparison accuses), where the run's parameter ``full`` asks for it, and after
+    finalization. Skipped where there are no two stores.
     """
 
     def nothing_to_compare(self, reading: PhaseReading) -> None:
@@ -58,7 +61,9 @@ class ParityCheck(ParityOperator):
         return None
 
     def keep(self, proven: Path, report: Path) -> None:
-        """Leave the state that ``report`` proved. A log that has moved on past it costs the next run a full comparison, and this one nothing."""
+        """Leave the state that ``report`` proved. A log that has moved on past it costs the next run a full comparison,
+        and this one nothing.
+        """
         proven.parent.mkdir(parents=True, exist_ok=True)
         try:
             save_proven(proven, cluster_spec(self.cluster), read_report(report), secrets=airflow_secrets())

@@ -1,8 +1,9 @@
 """The people that a cluster file names, as Airflow knows them.
 
-Airflow compares ids: ``assigned_users`` lets those answer whose id stands there (``BaseAuthManager.is_authorized_hitl_task``). Under the simple auth manager
-an id is the user name; under FAB it is a number (``ab_user.id``), which only the API server can look up. So the file names people, Airflow enforces what
-can be said by ids, and the gate itself turns away what Airflow let through.
+Airflow compares ids: ``assigned_users`` lets those answer whose id stands there
+(``BaseAuthManager.is_authorized_hitl_task``). Under the simple auth manager an id is the user name; under FAB it is a
+number (``ab_user.id``), which only the API server can look up. So the file names people, Airflow enforces what can be
+said by ids, and the gate itself turns away what Airflow let through.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from kraft_runbook.migration.gates import Proof
 
 
 def assigned_users(approvals: Approvals, *, excluded: str | None) -> list[HITLUser] | None:
-    """Whom Airflow lets answer; None: whoever may edit the DAG, since not everyone's id is known here. ``excluded``: who triggered the run."""
+    """Whom Airflow lets answer; None: whoever may edit the DAG, since not everyone's id is known here. ``excluded``:
+    who triggered the run.
+    """
     ids_are_names = _users_of_simple_auth_manager() is not None
     people = [each for each in approvals.users if not (approvals.exclude_trigger and each.name == excluded)]
     if not people or any(each.id is None and not ids_are_names for each in people):
@@ -47,7 +50,9 @@ def require_enough_people(spec: ClusterSpec, proof: Proof) -> None:
 
 
 def _users_of_simple_auth_manager() -> frozenset[str] | None:
-    """The names that the simple auth manager knows; empty where it lets everyone in as an administrator. None: another auth manager is in force."""
+    """The names that the simple auth manager knows; empty where it lets everyone in as an administrator. None: another
+    auth manager is in force.
+    """
     if not conf.get("core", "auth_manager").endswith(".SimpleAuthManager"):
         return None
     if conf.getboolean("core", "simple_auth_manager_all_admins", fallback=False):

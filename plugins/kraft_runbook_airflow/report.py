@@ -37,7 +37,9 @@ class ClosingReport(ClusterOperator):
         self.goal = goal
 
     def follows_a_record(self, context: Any) -> bool:
-        """Not where the run's first task failed, which may have been before its first line: the report comes in any case."""
+        """Not where the run's first task failed, which may have been before its first line: the report comes in any
+        case.
+        """
         states = _states(context)
         return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
 
@@ -47,7 +49,8 @@ class ClosingReport(ClusterOperator):
         unfinished = sorted(task for task, state in states.items() if state in BAD)
         if is_dry_run() and not unfinished:
             self.log.info(
-                "Dry run: every step was played, nothing was changed. The plan stands in the tasks' logs, in their order."
+                "Dry run: every step was played, nothing was changed. The plan stands in the tasks' logs, in their"
+                " order."
             )
             return {"dry_run": True}
         gone = self._gone(context, spec)

@@ -46,7 +46,9 @@ from kraft_runbook_airflow.waiting import wait_for
 from kraft_runbook_airflow.way_back_facts import examine_the_hosts_of_those_down, not_deletable, said_to_be_gone
 
 KNOWN_WITHIN = 120.0
-"""Seconds that UpdateMetadata of the elected ZooKeeper controller may take to reach every broker (measured: below 1, once 47)."""
+"""Seconds that UpdateMetadata of the elected ZooKeeper controller may take to reach every broker (measured: below 1,
+once 47).
+"""
 
 
 class PlanRollback(ClusterOperator):
@@ -85,9 +87,11 @@ class PlanRollback(ClusterOperator):
 
 
 class RestoreQuorum(ClusterOperator):
-    """Where controllers should lead and none does, start those that are down, with the files they have, once all are proven to be in migration mode.
+    """Where controllers should lead and none does, start those that are down, with the files they have, once all are
+    proven to be in migration mode.
 
-    Not where their own logs prove that they died in the copy before anything was acknowledged: they would copy again, and die again.
+    Not where their own logs prove that they died in the copy before anything was acknowledged: they would copy again,
+    and die again.
     """
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
@@ -107,7 +111,8 @@ class RestoreQuorum(ClusterOperator):
         return {"started": self.restore(context, spec, seen, lost)}
 
     def died_in_the_copy(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> bool:
-        """Whether the controllers' own logs prove that the copy was never committed. Ends those that still run, without a leader.
+        """Whether the controllers' own logs prove that the copy was never committed. Ends those that still run, without
+        a leader.
 
         Raises Refused without the gate's signature.
         """
@@ -128,7 +133,9 @@ class RestoreQuorum(ClusterOperator):
         return why_not is None
 
     def restore(self, context: Any, spec: ClusterSpec, seen: ClusterObservation, lost: str) -> list[int]:
-        """Start what is down and wait for a leader. Raises Refused without the gate's signature, StepFailed where no majority comes up."""
+        """Start what is down and wait for a leader. Raises Refused without the gate's signature, StepFailed where no
+        majority comes up.
+        """
         self.claim(context)
         require_confirmation(context, spec, Gate.ROLLBACK, seen)
         begins(context, self.cluster, Gate.ROLLBACK)
@@ -146,7 +153,9 @@ class RestoreQuorum(ClusterOperator):
 
 
 class RestartBrokerBack(RestartBroker):
-    """Restart a broker one mode back. Into ZooKeeper mode only once it knows its ZooKeeper controller: else it would hang for five minutes."""
+    """Restart a broker one mode back. Into ZooKeeper mode only once it knows its ZooKeeper controller: else it would
+    hang for five minutes.
+    """
 
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
         if self.mode is BrokerMode.HYBRID and seen.brokers[self.node].mode == BrokerMode.ZOOKEEPER:
@@ -156,7 +165,10 @@ class RestartBrokerBack(RestartBroker):
             and may_have_died_in_the_copy(seen)
             and seen.brokers[self.node].mode != BrokerMode.KRAFT
         ):
-            return f"nothing shows that a copy was completed, so no broker left migration mode; broker {self.node} is restarted once the quorum is left"
+            return (
+                f"nothing shows that a copy was completed, so no broker left migration mode; broker {self.node} is"
+                " restarted once the quorum is left"
+            )
         return super().already_done(spec, seen, reading)
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
@@ -182,12 +194,17 @@ class RestartBrokerBack(RestartBroker):
         if unknowing:
             raise Refused(
                 unknowing,
-                way_out="stop no broker that does not know its controller: it would hang for five minutes. Clear this task to look again",
+                way_out=(
+                    "stop no broker that does not know its controller: it would hang for five minutes. Clear this task"
+                    " to look again"
+                ),
             )
 
 
 class ProveBeforeLeaving(ParityOperator):
-    """The last full parity. Left out where there are no two stores to compare: before the copy, and after the cluster left KRaft."""
+    """The last full parity. Left out where there are no two stores to compare: before the copy, and after the cluster
+    left KRaft.
+    """
 
     def execute(self, context: Any) -> Any:
         unasked = not_asked_for(context, Step.LEAVE_KRAFT)
@@ -199,7 +216,8 @@ class ProveBeforeLeaving(ParityOperator):
     def nothing_to_compare(self, reading: PhaseReading) -> Any:
         if may_have_died_in_the_copy(observe(cluster_spec(self.cluster), secrets=airflow_secrets())):
             self.log.info(
-                "nothing shows that the copy was completed: leaving proves from the controllers' own logs that it was not"
+                "nothing shows that the copy was completed: leaving proves from the controllers' own logs that it"
+                " was not"
             )
             return None
         if reading.phase in (Phase.PRE_MIGRATION, Phase.ZOOKEEPER):
@@ -209,7 +227,9 @@ class ProveBeforeLeaving(ParityOperator):
 
 
 class LeaveKraft(RestoreQuorum):
-    """Give the controller's office back to ZooKeeper: fence, drain, prove, stop, delete, see every broker follow. Safe to kill and clear anywhere."""
+    """Give the controller's office back to ZooKeeper: fence, drain, prove, stop, delete, see every broker follow. Safe
+    to kill and clear anywhere.
+    """
 
     ui_color = "#f6d5d5"
 
@@ -266,7 +286,9 @@ class LeaveKraft(RestoreQuorum):
         return self._report(context, reading.phase, departure)
 
     def _leave_what_was_never_copied(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        """Every controller died in the copy. A broker that is down waits for nothing here: while nobody leads, no other takes over what it led."""
+        """Every controller died in the copy. A broker that is down waits for nothing here: while nobody leads, no other
+        takes over what it led.
+        """
         gone = said_to_be_gone(context, spec)
         seen = observe(spec, secrets=airflow_secrets(), gone=gone)
         self._guard(
@@ -307,7 +329,8 @@ class LeaveKraft(RestoreQuorum):
         absent = [i for i in seen.brokers if i not in seen.zookeeper.brokers]
         if absent:
             raise Refused(
-                f"broker {', '.join(map(str, absent))} is not in /brokers/ids: a ZooKeeper controller would take it for dead",
+                f"broker {', '.join(map(str, absent))} is not in /brokers/ids: a ZooKeeper controller would take it for"
+                " dead",
                 way_out="wait until it is, then clear this task",
             )
 
@@ -340,7 +363,9 @@ class LeaveKraft(RestoreQuorum):
 
 
 class SetControllerAside(HostStepOperator):
-    """Stop a controller where it runs, and give its data and configuration a name with the time. Only once every broker is back in ZooKeeper mode."""
+    """Stop a controller where it runs, and give its data and configuration a name with the time. Only once every broker
+    is back in ZooKeeper mode.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(step=Step.SET_CONTROLLERS_ASIDE, **kwargs)
@@ -360,7 +385,10 @@ class SetControllerAside(HostStepOperator):
     def already_done(self, spec: ClusterSpec, seen: ClusterObservation, reading: PhaseReading) -> str | None:
         if self.node in self.gone:
             self.log.warning("%s", gone_risk([self.node]))
-            return f"controller {self.node} is gone with its host, as the trigger form says: nothing can be set aside there"
+            return (
+                f"controller {self.node} is gone with its host, as the trigger form says: nothing can be set aside"
+                " there"
+            )
         return super().already_done(spec, seen, reading)
 
     def play(self, spec: ClusterSpec, seen: ClusterObservation) -> Play:
@@ -368,7 +396,9 @@ class SetControllerAside(HostStepOperator):
 
 
 class VerifyRollback(PreflightOperator):
-    """The cluster is where the run was to take it; back in ZooKeeper it passes every check that a new migration begins with."""
+    """The cluster is where the run was to take it; back in ZooKeeper it passes every check that a new migration begins
+    with.
+    """
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         goal = Phase(context["params"].get("goal", Phase.ZOOKEEPER.value))

@@ -45,7 +45,9 @@ TAGS = ["kraft-runbook"]
 
 
 def load_clusters() -> Iterator[ClusterSpec]:
-    """Every usable cluster file. A bad one becomes a DAG of its own that shows what is wrong with it, and harms no other."""
+    """Every usable cluster file. A bad one becomes a DAG of its own that shows what is wrong with it, and harms no
+    other.
+    """
     for path in sorted(clusters_directory().glob("*.yaml")):
         try:
             yield load_cluster(path.stem, directory=clusters_directory(), environment=os.environ)
@@ -54,7 +56,9 @@ def load_clusters() -> Iterator[ClusterSpec]:
 
 
 def clusters_with_zookeeper() -> Iterator[ClusterSpec]:
-    """Those whose file names a ZooKeeper: they alone can be migrated, go back, or be compared. After finalization a file may drop it."""
+    """Those whose file names a ZooKeeper: they alone can be migrated, go back, or be compared. After finalization a
+    file may drop it.
+    """
     return (cluster for cluster in load_clusters() if cluster.zookeeper is not None)
 
 
@@ -73,15 +77,21 @@ BACK = {
         type="string",
         enum=[Phase.ZOOKEEPER.value, Phase.HYBRID.value],
         title="Where to",
-        description="ZOOKEEPER: leave KRaft altogether. HYBRID: bring the brokers back into migration mode only; KRaft stays the controller",
+        description=(
+            "ZOOKEEPER: leave KRaft altogether. HYBRID: bring the brokers back into migration mode only; KRaft stays"
+            " the controller"
+        ),
     ),
     "gone_controllers": Param(
         None,
         type=["null", "string"],
         pattern=r"^[0-9]+([ ,]+[0-9]+)*$",
         title=GONE_TITLE,
-        description="Ids, such as 103 or 102, 103. Only where a host is gone for good: its controller counts as stopped on your word, since nobody can ask it. "
-        "If that host came back with its data, its controller could make a majority again. Nothing is to be named here that is only down or unreachable for now",
+        description=(
+            "Ids, such as 103 or 102, 103. Only where a host is gone for good: its controller counts as stopped on your"
+            " word, since nobody can ask it. If that host came back with its data, its controller could make a majority"
+            " again. Nothing is to be named here that is only down or unreachable for now"
+        ),
     ),
 }
 
@@ -117,7 +127,10 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
                 minimum=1,
                 maximum=2,
                 title="Approvals needed",
-                description="How many different people must sign each gate. This can raise what the cluster file says, not lower it",
+                description=(
+                    "How many different people must sign each gate. This can raise what the cluster file says, not"
+                    " lower it"
+                ),
             ),
         },
     ) as dag:
@@ -219,7 +232,7 @@ def closing_report(cluster: ClusterSpec, goal: Phase = Phase.FINALIZED) -> BaseO
     return ClosingReport(task_id="closing_report", cluster=cluster.name, goal=goal, trigger_rule="all_done")
 
 
-# -- the way back -------------------------------------------------------------------------------------------------------
+# -- the way back ------------------------------------------------------------------------------------------------------
 
 
 def plan_rollback(cluster: ClusterSpec) -> TaskGroup:
@@ -263,7 +276,9 @@ def leave_kraft(cluster: ClusterSpec, *, proven: ParityOperator) -> BaseOperator
 
 
 def restart_cut_off_brokers(cluster: ClusterSpec, *, left: BaseOperator) -> BaseOperator:
-    """Restart the brokers, if any, that lost a thread to their controller when the cluster left KRaft; the roll could not go on while one runs."""
+    """Restart the brokers, if any, that lost a thread to their controller when the cluster left KRaft; the roll could
+    not go on while one runs.
+    """
     return RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster=cluster.name, left_task=left.task_id)
 
 
@@ -300,7 +315,9 @@ def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
 
 
 def way_back_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
-    """``way_back_watch__<cluster>``: whether the cluster can still go back, every ten minutes where the cluster file says nothing else."""
+    """``way_back_watch__<cluster>``: whether the cluster can still go back, every ten minutes where the cluster file
+    says nothing else.
+    """
     with _read_only_dag(cluster, "way_back_watch", "the way back", cluster.way_back_schedule, doc) as dag:
         WayBackWatch(task_id="can_it_go_back", cluster=cluster.name)
     return dag

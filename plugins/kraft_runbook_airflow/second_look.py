@@ -1,4 +1,6 @@
-"""What blocks is looked at again before a task fails for it: an election or a broker that has just started is over a moment later."""
+"""What blocks is looked at again before a task fails for it: an election or a broker that has just started is over a
+moment later.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,11 @@ def look_and_judge(
     gone: Collection[int] = (),
     **deep: Any,
 ) -> tuple[ClusterObservation, Checks]:
-    """Observe as ``deep`` says and judge it; what blocks is looked at ``deadlines.healthy_in_a_row`` times in all, ``apart`` seconds from one to the next.
+    """Observe as ``deep`` says and judge it; what blocks is looked at ``deadlines.healthy_in_a_row`` times in all,
+    ``apart`` seconds from one to the next.
 
-    Only what a quick look shows is looked at again: what lies on hosts and in each topic's znodes is nobody's moment. Once quick looks find nothing
-    more, a deep one is the last word. ``gone``: as in ``observe``.
+    Only what a quick look shows is looked at again: what lies on hosts and in each topic's znodes is nobody's moment.
+    Once quick looks find nothing more, a deep one is the last word. ``gone``: as in ``observe``.
     """
     secrets = airflow_secrets()
     looks = 1

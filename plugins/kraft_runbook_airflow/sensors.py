@@ -16,7 +16,8 @@ from kraft_runbook.runbook.conditions import Condition
 class ClusterSensor(BaseSensorOperator):
     """Waits until a condition holds, with a deadline and a message that says who or what is missing.
 
-    ``first``: a condition that comes before and must go on holding, with its own deadline. ``step``: the step it belongs to, where a run may leave that out.
+    ``first``: a condition that comes before and must go on holding, with its own deadline. ``step``: the step it
+    belongs to, where a run may leave that out.
     """
 
     template_fields: Sequence[str] = ("rehearse", "gone")

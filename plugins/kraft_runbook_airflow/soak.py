@@ -17,11 +17,14 @@ from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.triggers import HealthWatchTrigger
 
 SHORTEST_WATCH = 12.0
-"""Seconds; three looks, three seconds apart, fit in, so that even the shortest soak can find a broken check; and Airflow has put away the deferred process before the trigger fires."""
+"""Seconds; three looks, three seconds apart, fit in, so that even the shortest soak can find a broken check; and
+Airflow has put away the deferred process before the trigger fires.
+"""
 
 
 class SoakOperator(ParityOperator):
-    """Watch health in the triggerer for ``parity_every`` or the rest of the soak, prove parity, and so on until the time is over.
+    """Watch health in the triggerer for ``parity_every`` or the rest of the soak, prove parity, and so on until the
+    time is over.
 
     The last parity run comes after the time is over; its report is what the finalize gate shows.
     """
@@ -57,7 +60,9 @@ class SoakOperator(ParityOperator):
         self.defer(trigger=trigger, method_name="after_watch", kwargs={"ends_at": ends_at.isoformat()})
 
     def after_watch(self, context: Any, event: dict[str, Any], ends_at: str) -> Any:
-        """Resume after a stretch of watching: fail on what it found, else prove parity, and watch on where time is left."""
+        """Resume after a stretch of watching: fail on what it found, else prove parity, and watch on where time is
+        left.
+        """
         if event.get("broken"):
             record(context, self.cluster, TaskFailed(error=f"the soak found the cluster unhealthy: {event['broken']}"))
             raise AirflowFailException(f"the soak found the cluster unhealthy: {event['broken']}")

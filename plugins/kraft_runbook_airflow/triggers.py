@@ -1,4 +1,6 @@
-"""Waits that hold no worker: the triggerer observes the cluster until a condition of the core holds, N times in a row."""
+"""Waits that hold no worker: the triggerer observes the cluster until a condition of the core holds, N
+times in a row.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from kraft_runbook_airflow.way_back_facts import named_as_gone
 
 
 class ClusterConditionTrigger(BaseTrigger):
-    """Waits for one condition of one cluster, or for two that must hold together. Ends the task itself: no worker is used before, while or after.
+    """Waits for one condition of one cluster, or for two that must hold together. Ends the task itself: no worker is
+    used before, while or after.
 
     ``rehearse``: in a dry run, and in a step that the run leaves out, say what would be waited for and end.
     ``deadline``: seconds since the task began to wait; a triggerer that is restarted goes on with what is left.
@@ -110,7 +113,9 @@ class ClusterConditionTrigger(BaseTrigger):
         await self._record(Reached, condition, began, "", seen=wait.seen)
 
     def _began(self) -> float:
-        """When this try of the task began to wait, in seconds since the epoch. Kept in a file, so that a restarted triggerer goes on with what is left."""
+        """When this try of the task began to wait, in seconds since the epoch. Kept in a file, so that a restarted
+        triggerer goes on with what is left.
+        """
         ti = self.task_instance
         if ti is None:
             return time.time()
@@ -148,14 +153,17 @@ class ClusterConditionTrigger(BaseTrigger):
 LOOK_EVERY = 3.0
 """Seconds between two looks of the health watch."""
 OVERTIME = 60.0
-"""Seconds that the watch goes on behind its time for what blocks at its last looks, one thing after another: it does not end well while something does."""
+"""Seconds that the watch goes on behind its time for what blocks at its last looks, one thing after another: it does
+not end well while something does.
+"""
 
 
 class HealthWatchTrigger(BaseTrigger):
     """Watches dual write until a moment; comes back at once with what broke. ``until``: seconds since the epoch.
 
-    A check must fail or be unknown three times in a row before it counts: a leader election is not an outage. The controllers' files
-    are read once a minute, and at the beginning; one that lacks the migration flag counts at once, since any restart would finalize.
+    A check must fail or be unknown three times in a row before it counts: a leader election is not an outage. The
+    controllers' files are read once a minute, and at the beginning; one that lacks the migration flag counts at once,
+    since any restart would finalize.
     """
 
     def __init__(self, cluster: str, until: float) -> None:
@@ -183,11 +191,15 @@ class HealthWatchTrigger(BaseTrigger):
         yield TriggerEvent({"broken": broken})
 
     async def _watch(self, spec: ClusterSpec, on_disk: DiskWatch) -> str | None:
-        """What broke, as soon as it did; None when the time is over and nothing blocked at the last look: what did is looked at until it is certain."""
+        """What broke, as soon as it did; None when the time is over and nothing blocked at the last look: what did is
+        looked at until it is certain.
+        """
         bad: dict[str, int] = {}
         earlier = before = seen = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
         on_disk.look(seen)
-        while True:  # once at least, also where a triggerer takes the watch over behind its time: what blocked before is known to nobody
+        # once at least, also where a triggerer takes the watch over behind its time: what blocked before is known to
+        # nobody
+        while True:
             left = self.until - time.time()
             await asyncio.sleep((min(LOOK_EVERY, left) if left > 0 else LOOK_EVERY) + 0.1)
             before, seen = seen, await asyncio.to_thread(observe, spec, secrets=airflow_secrets())

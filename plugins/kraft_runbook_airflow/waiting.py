@@ -15,7 +15,9 @@ from kraft_runbook.runbook.conditions import Condition, Progress
 from kraft_runbook_airflow.environment import airflow_secrets
 
 HOPELESS_AFTER = 10.0
-"""Seconds that a wait must look hopeless without a break: a process that a person has just started takes some to open its port."""
+"""Seconds that a wait must look hopeless without a break: a process that a person has just started takes some to open
+its port.
+"""
 
 SAY_EVERY = 10.0
 """Seconds after which an unchanged message is said again."""
@@ -25,9 +27,10 @@ SAY_EVERY = 10.0
 class Wait:
     """Waits for one condition with a deadline in seconds from ``began`` (epoch seconds).
 
-    ``first``: a condition that comes before it, with its own deadline in seconds, which ``deadline`` goes on from. Both must hold at the same looks;
-    where ``first`` has held once, an election that hides it for a moment has until the later deadline.
-    ``gone``: as in ``observe``. ``say`` gets the message that names who is missing, when it changes and every ten seconds.
+    ``first``: a condition that comes before it, with its own deadline in seconds, which ``deadline`` goes on from. Both
+    must hold at the same looks; where ``first`` has held once, an election that hides it for a moment has until the
+    later deadline. ``gone``: as in ``observe``. ``say`` gets the message that names who is missing, when it changes and
+    every ten seconds.
     """
 
     spec: ClusterSpec
@@ -47,7 +50,9 @@ class Wait:
     _said: tuple[str, float] = ("", 0.0)
 
     def look(self) -> bool:
-        """Observe once. True when what is waited for held ``healthy_in_a_row`` times; raises StepFailed past the deadline or when waiting can't help."""
+        """Observe once. True when what is waited for held ``healthy_in_a_row`` times; raises StepFailed past the
+        deadline or when waiting can't help.
+        """
         self.seen = observe(self.spec, secrets=airflow_secrets(), gone=self.gone)
         condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
         self._healthy = self._healthy + 1 if progress.done else 0
@@ -61,8 +66,10 @@ class Wait:
             why = "waiting can't help" if hopeless else f"the deadline of {deadline:.0f} s has passed"
             raise StepFailed(
                 f"{progress.waiting_for or condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",
-                way_out="nothing further is changed: correct what is named and clear this task (where the node does not run: the task that starts it, just before this one), "
-                "or go back (docs/rollback.md)",
+                way_out=(
+                    "nothing further is changed: correct what is named and clear this task (where the node does not"
+                    " run: the task that starts it, just before this one), or go back (docs/rollback.md)"
+                ),
             )
         message, at = self._said
         if not progress.done and (progress.waiting_for != message or time.time() - at > SAY_EVERY):
@@ -71,7 +78,9 @@ class Wait:
         return False
 
     def _judge(self, seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[Condition, float, Progress]:
-        """What is waited for at this look, its deadline in seconds from ``began``, and how far it is: ``first`` where that does not hold."""
+        """What is waited for at this look, its deadline in seconds from ``began``, and how far it is: ``first`` where
+        that does not hold.
+        """
         if self.first is None:
             return (
                 self.condition,
@@ -90,7 +99,9 @@ class Wait:
         return self.condition, deadline, self.condition.progress(seen, self.spec, node_id=self.node_id, earlier=earlier)
 
     def _look_before(self, seen: ClusterObservation) -> ClusterObservation | None:
-        """The last look that lies ``LIVENESS_SECONDS`` back, or the first there is: what was committed then must have reached ZooKeeper by now."""
+        """The last look that lies ``LIVENESS_SECONDS`` back, or the first there is: what was committed then must have
+        reached ZooKeeper by now.
+        """
         old = [
             each for each in self._before if (seen.observed_at - each.observed_at).total_seconds() >= LIVENESS_SECONDS
         ]

@@ -1,4 +1,6 @@
-"""What the way back asks besides an observation: who is gone for good, whether hosts answer for what is down, and whether this tool may delete."""
+"""What the way back asks besides an observation: who is gone for good, whether hosts answer for what is down, and
+whether this tool may delete.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ GONE_TITLE = "Controllers whose hosts are gone"
 
 
 def said_to_be_gone(context: Any, spec: ClusterSpec) -> frozenset[int]:
-    """The controllers that this run's trigger form names as gone for good with their hosts. Raises Refused for a text that names anything else."""
+    """The controllers that this run's trigger form names as gone for good with their hosts. Raises Refused for a text
+    that names anything else.
+    """
     return named_as_gone(str(context["params"].get("gone_controllers") or ""), spec)
 
 
@@ -44,7 +48,9 @@ def examine_the_hosts_of_those_down(
 
 
 def not_deletable(spec: ClusterSpec) -> str | None:
-    """Why this tool may not delete what KRaft holds in ZooKeeper; None where it may, and where ZooKeeper can't be asked, which the plan says itself."""
+    """Why this tool may not delete what KRaft holds in ZooKeeper; None where it may, and where ZooKeeper can't be
+    asked, which the plan says itself.
+    """
     try:
         with ZookeeperReader(spec.ensemble, secrets=airflow_secrets()) as zookeeper:
             return why_not_deletable(zookeeper)

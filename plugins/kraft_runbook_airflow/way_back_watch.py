@@ -27,7 +27,9 @@ THREATS = frozenset({*ON_DISK, "KRB-PRE-048", "KRB-PRE-067", "KRB-GATE-007"})
 
 
 class WayBackWatch(ClusterOperator):
-    """Say yes with the steps, the time and the window, or fail with what closed the way back, or is about to. Skipped where nothing was copied yet, and at the end."""
+    """Say yes with the steps, the time and the window, or fail with what closed the way back, or is about to. Skipped
+    where nothing was copied yet, and at the end.
+    """
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         earlier = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)

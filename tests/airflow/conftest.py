@@ -1,4 +1,6 @@
-"""A real Airflow for the tests of gates and sensors: its DAGs use the project's operators, the cluster they look at is a file."""
+"""A real Airflow for the tests of gates and sensors: its DAGs use the project's operators, the cluster they look at is
+a file.
+"""
 
 from __future__ import annotations
 

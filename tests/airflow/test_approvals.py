@@ -1,4 +1,6 @@
-"""What every step asks before it changes the cluster: a recorded signature and its confirmation. A task's state alone is neither."""
+"""What every step asks before it changes the cluster: a recorded signature and its confirmation. A task's state alone
+is neither.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def told(body: dict[str, Any]) -> Kind:
 
 
 class Run:
-    """One DAG run: the evidence that its tasks left, but for those that were marked successful by hand. XComs are all forged, and read by nobody."""
+    """One DAG run: the evidence that its tasks left, but for those that were marked successful by hand. XComs are all
+    forged, and read by nobody.
+    """
 
     dag_id, run_id = DAG, RUN
 
@@ -163,7 +167,7 @@ def test_a_chain_that_was_altered_lets_nothing_through(run: Run, tmp_path: Path)
         run.ask()
 
 
-# -- what Airflow says ---------------------------------------------------------------------------------------------------------
+# -- what Airflow says -------------------------------------------------------------------------------------------------
 
 
 def test_what_airflow_says_of_an_answer_must_be_what_the_evidence_says() -> None:

@@ -1,4 +1,5 @@
-"""The wait for the copy keeps its span in the evidence, the closing report tells it from there, and provisioning renders the size that was settled.
+"""The wait for the copy keeps its span in the evidence, the closing report tells it from there, and provisioning
+renders the size that was settled.
 
 What is seen of the cluster is given; waits, records and reports are the project's own.
 """

@@ -1,4 +1,6 @@
-"""After the cluster left KRaft: which brokers are restarted before the others, and which are left alone. The cluster is a fake; task and waits are real."""
+"""After the cluster left KRaft: which brokers are restarted before the others, and which are left alone. The cluster is
+a fake; task and waits are real.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,9 @@ def left_kraft(*hybrid: int) -> ClusterObservation:
 class Cluster:
     """A cluster that has left KRaft. A broker's restart brings it into ZooKeeper mode with all its threads.
 
-    ``hybrid``: the brokers still in migration mode; ``dead``: those of them that lack a thread; ``unseen``: those whose threads can't be looked at.
-    ``ended``: whose process has ended. ``held_by``: a restarted broker is out of sync until the one that leads its partitions was restarted too. Its clock runs with its sleepers.
+    ``hybrid``: the brokers still in migration mode; ``dead``: those of them that lack a thread; ``unseen``: those whose
+    threads can't be looked at. ``ended``: whose process has ended. ``held_by``: a restarted broker is out of sync until
+    the one that leads its partitions was restarted too. Its clock runs with its sleepers.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""What a rollback's trigger form says is gone reaches every look at the cluster: in its tasks, in its waits, in the closing report."""
+"""What a rollback's trigger form says is gone reaches every look at the cluster: in its tasks, in its waits, in the
+closing report.
+"""
 
 from __future__ import annotations
 

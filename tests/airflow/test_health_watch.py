@@ -1,4 +1,6 @@
-"""The soak's watch: what it makes of what it sees. Its looks and what lies on the hosts are given, and time is a number; checks and their counting are real."""
+"""The soak's watch: what it makes of what it sees. Its looks and what lies on the hosts are given, and time is a
+number; checks and their counting are real.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ Watch = Callable[..., str | None]
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Watches dual write, look by look; ``spoil``: what is wrong at which look, from 0. Returns what broke; ``watch.ended_at``: when, of how many seconds."""
+    """Watches dual write, look by look; ``spoil``: what is wrong at which look, from 0. Returns what broke;
+    ``watch.ended_at``: when, of how many seconds.
+    """
     now = [1_000_000.0]
 
     async def sleep(seconds: float) -> None:

@@ -1,5 +1,7 @@
-"""What only a real Airflow shows, one for all tests of this file. Gates: nothing but a person's approval of the proof at hand lets the step behind a gate run.
-Claims: of two runs that change one cluster the second is refused. Sensors: they live in the triggerer, say who is missing, and give up at their deadline."""
+"""What only a real Airflow shows, one for all tests of this file. Gates: nothing but a person's approval of the proof
+at hand lets the step behind a gate run. Claims: of two runs that change one cluster the second is refused. Sensors:
+they live in the triggerer, say who is missing, and give up at their deadline.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +175,9 @@ def test_two_approvals_must_come_from_two_people(scene):
 
 
 def test_whoever_triggered_the_run_is_turned_away_where_the_cluster_file_says_so_and_the_form_lowers_nothing(scene):
-    """The file asks for two and for someone else; Airflow itself would let the operator answer, as nobody is assigned."""
+    """The file asks for two and for someone else; Airflow itself would let the operator answer, as nobody
+    is assigned.
+    """
     run_id = reach_gate(scene, "gate_apart", approvals_needed=1)
     scene.as_user("operator").answer("gate_apart", run_id, APPROVE, "Approve")
     assert "operator triggered this run" in scene.await_record("gate_apart", run_id, "turned_away")["why"]

@@ -26,13 +26,28 @@ NOW = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)
 
 def report(*, against: str, obstacles: tuple[Obstacle, ...] = ()) -> ParityReport:
     return make_report(
-        cluster="lab", against=against, both=Counter({Kind.TOPIC: 3}), differences=(), undecoded=(), obstacles=obstacles, migration_offset=7, end_offset=9,
-        migration_epoch=1, leader_id=101, leader_epoch=1, rounds=1, started_at=NOW, finished_at=NOW, notes=(),
-    )  # fmt: skip
+        cluster="lab",
+        against=against,
+        both=Counter({Kind.TOPIC: 3}),
+        differences=(),
+        undecoded=(),
+        obstacles=obstacles,
+        migration_offset=7,
+        end_offset=9,
+        migration_epoch=1,
+        leader_id=101,
+        leader_epoch=1,
+        rounds=1,
+        started_at=NOW,
+        finished_at=NOW,
+        notes=(),
+    )
 
 
 class Check:
-    """One task whose two ways to compare are played: ``changed`` is what the short one gives or raises. ``asked``: what was done, in order."""
+    """One task whose two ways to compare are played: ``changed`` is what the short one gives or raises. ``asked``: what
+    was done, in order.
+    """
 
     def __init__(self, changed: ParityReport | Exception, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[str] = []

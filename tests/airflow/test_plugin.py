@@ -18,7 +18,9 @@ print(json.dumps([named, {name: getattr(module, "__file__", None) or "" for name
 
 
 def test_airflow_executes_one_file_and_finds_the_rest_imported(tmp_path: Path) -> None:
-    """A file of the package that Airflow executes by itself is there twice, under its bare stem too: it could shadow another module."""
+    """A file of the package that Airflow executes by itself is there twice, under its bare stem too: it could shadow
+    another module.
+    """
     environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins")}
     done = subprocess.run(
         [sys.executable, "-c", LOAD], env=environment, capture_output=True, text=True, timeout=180, check=True

@@ -24,7 +24,9 @@ def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> Check
 
 
 class Looks:
-    """In place of a cluster: the observations in their order, the last one again and again. ``deep``: of each look, whether it was one."""
+    """In place of a cluster: the observations in their order, the last one again and again. ``deep``: of each look,
+    whether it was one.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *shown: ClusterObservation) -> None:
         self.shown, self.deep, self.told = list(shown), list[bool](), list[str]()

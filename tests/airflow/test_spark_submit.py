@@ -1,4 +1,6 @@
-"""Spark's job ends with the task that started it, also where the task is killed and runs none of its own code any more."""
+"""Spark's job ends with the task that started it, also where the task is killed and runs none of its own
+code any more.
+"""
 
 from __future__ import annotations
 

@@ -159,7 +159,9 @@ def test_a_controller_that_came_down_after_the_copy_is_provisioned_anew_only_bes
 def test_on_the_way_back_a_controller_that_lost_its_file_and_does_not_run_stops_no_restart(
     mode: BrokerMode,
 ) -> None:
-    """Its host was made anew: it can't start, so it can't lead. The plan says yes to it, and so must each restart behind the plan."""
+    """Its host was made anew: it can't start, so it can't lead. The plan says yes to it, and so must each restart
+    behind the plan.
+    """
     back = RestartBrokerBack(task_id="restart", cluster="lab", node=1, mode=mode, step=Step.ROLL_BROKERS_BACK_TO_HYBRID)
     back.gone = frozenset()
     played = back.play(SPEC, observation(Phase.DUAL_WRITE))

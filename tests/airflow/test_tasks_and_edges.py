@@ -1,4 +1,6 @@
-"""Every DAG of the lab, task by task: ids, order, trigger rules, waits and parameters. Runs, evidence and people's habits hang on them."""
+"""Every DAG of the lab, task by task: ids, order, trigger rules, waits and parameters. Runs, evidence and people's
+habits hang on them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from kraft_runbook_airflow.runbook import load_clusters
 EDGES = {
     "metadata_parity_check__lab": "parity <-",
     "way_back_watch__lab": "can_it_go_back <-",
-    "zk_to_kraft_migration__lab": """
+    "zk_to_kraft_migration__lab": (
+        """
         preflight.claim_cluster <-
         preflight.checks <- preflight.claim_cluster
         gate_start.prove <- preflight.checks
@@ -64,8 +67,10 @@ EDGES = {
         finalize_controllers.finalized <- finalize_controllers.active_controller_last.restart
         finalize_controllers.zookeeper_secrets <- finalize_controllers.finalized
         closing_report <- finalize_controllers.zookeeper_secrets
-    """,
-    "zk_to_kraft_rollback__lab": """
+    """
+    ),
+    "zk_to_kraft_rollback__lab": (
+        """
         plan.claim_cluster <-
         plan.way_back <- plan.claim_cluster
         gate_rollback.prove <- plan.way_back
@@ -93,7 +98,8 @@ EDGES = {
         set_controllers_aside.controller_103 <- set_controllers_aside.controller_102
         verify <- set_controllers_aside.controller_103
         closing_report <- verify
-    """,
+    """
+    ),
 }
 """Each task, and behind the arrow the tasks just before it."""
 
@@ -153,21 +159,21 @@ ASKED = {
 
 LAST_WORDS = {
     Phase.ZOOKEEPER: (
-        "Cluster lab is back in ZooKeeper mode. Nothing that was acknowledged was lost: what the controllers had touched last was proven in ZooKeeper before "
-        "they were stopped.\n"
-        "The controllers' data and configuration were set aside on their hosts (names that end in set-aside and the time): keep them until you need them no more.\n"
-        "The migration can begin anew at once: trigger zk_to_kraft_migration__lab."
+        "Cluster lab is back in ZooKeeper mode. Nothing that was acknowledged was lost: what the controllers had"
+        " touched last was proven in ZooKeeper before they were stopped.\nThe controllers' data and configuration were"
+        " set aside on their hosts (names that end in set-aside and the time): keep them until you need them no"
+        " more.\nThe migration can begin anew at once: trigger zk_to_kraft_migration__lab."
     ),
     Phase.HYBRID: (
-        "No broker of cluster lab is in KRaft mode any more. To go on, trigger zk_to_kraft_migration__lab; to leave KRaft altogether, trigger "
-        "zk_to_kraft_rollback__lab with goal ZOOKEEPER."
+        "No broker of cluster lab is in KRaft mode any more. To go on, trigger zk_to_kraft_migration__lab; to leave"
+        " KRaft altogether, trigger zk_to_kraft_rollback__lab with goal ZOOKEEPER."
     ),
     Phase.FINALIZED: (
-        "Cluster lab runs on KRaft; the migration is final.\n"
-        "May be decommissioned now: the ZooKeeper ensemble ({servers}), once nothing else uses it;\n"
-        "the brokers' former ZooKeeper properties, which no rendered configuration holds any more.\n"
-        "Keep: the evidence of this run, and the last proven dual-write state, which later parity checks compare against.\n"
-        "Next: upgrade metadata.version and the software to Kafka 4 when you are ready."
+        "Cluster lab runs on KRaft; the migration is final.\nMay be decommissioned now: the ZooKeeper ensemble"
+        " ({servers}), once nothing else uses it;\nthe brokers' former ZooKeeper properties, which no rendered"
+        " configuration holds any more.\nKeep: the evidence of this run, and the last proven dual-write state, which"
+        " later parity checks compare against.\nNext: upgrade metadata.version and the software to Kafka 4 when you are"
+        " ready."
     ),
 }
 

@@ -1,4 +1,6 @@
-"""A wait compares with a look that lies some seconds back, however often it looks; two conditions must hold at the same looks."""
+"""A wait compares with a look that lies some seconds back, however often it looks; two conditions must hold at the same
+looks.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ REGISTERED, IN_SYNC = "broker_registered", "broker_in_sync"
 
 
 def waited(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]]) -> Wait:
-    """A wait for a broker to register (10 s) and to be in sync (20 s more), one look a second; of each look whether the one and the other hold."""
+    """A wait for a broker to register (10 s) and to be in sync (20 s more), one look a second; of each look whether the
+    one and the other hold.
+    """
     left = list(looks)
     now = [0.0]
 

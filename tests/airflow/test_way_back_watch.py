@@ -1,4 +1,6 @@
-"""The scheduled question whether the cluster can still go back: its run fails when it can't, or soon can't, and says why."""
+"""The scheduled question whether the cluster can still go back: its run fails when it can't, or soon can't, and says
+why.
+"""
 
 from __future__ import annotations
 

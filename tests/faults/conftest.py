@@ -29,7 +29,9 @@ RESULTS = pytest.StashKey[list[Result]]()
 
 @pytest.fixture(scope="module")
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    """``KRB_FAULTS_KEEP``: a directory that outlives the session with all that Airflow left in it, for whoever writes cases; the lab runs on, too."""
+    """``KRB_FAULTS_KEEP``: a directory that outlives the session with all that Airflow left in it, for whoever writes
+    cases; the lab runs on, too.
+    """
     kept = os.environ.get("KRB_FAULTS_KEEP")
     directory = Path(kept or tempfile.mkdtemp(prefix="krb-f-"))
     lab = (

@@ -1,4 +1,6 @@
-"""Faults of Airflow and of who uses it: workers and components that die, tasks marked or cleared by hand, answers that don't count."""
+"""Faults of Airflow and of who uses it: workers and components that die, tasks marked or cleared by hand, answers that
+don't count.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ from lab.layout import layout
 
 @injector("kill_worker")
 def kill_worker(scene: Scene, fault: Fault) -> None:
-    """SIGKILL the process of ``when.task``: before its playbook, during it (once the configuration is written), after it, in its Spark job, or once a service is down."""
+    """SIGKILL the process of ``when.task``: before its playbook, during it (once the configuration is written), after
+    it, in its Spark job, or once a service is down.
+    """
     assert fault.when.task
     task = scene.stage.task(scene.dag, scene.run_id, fault.when.task)
     if fault.when.spark:
@@ -61,7 +65,9 @@ def kill_worker(scene: Scene, fault: Fault) -> None:
 
 
 ORDERED_TO_END = 10.0
-"""Seconds that Spark's processes have to end with their task. They are stopped before, so that none can just come to the end of its work."""
+"""Seconds that Spark's processes have to end with their task. They are stopped before, so that none can just come to
+the end of its work.
+"""
 
 
 def _kill_in_spark(scene: Scene, ti_id: str, task: str) -> None:
@@ -175,7 +181,9 @@ def wait(scene: Scene, fault: Fault) -> Undo:
 
 @injector("lock_database")
 def lock_database(scene: Scene, fault: Fault) -> Undo:
-    """Another process holds the lock of Airflow's metadata database: nothing is written meanwhile. A component that ended of it is started again."""
+    """Another process holds the lock of Airflow's metadata database: nothing is written meanwhile. A component that
+    ended of it is started again.
+    """
     held = sqlite3.connect(
         scene.stage.airflow.home / "airflow.db", isolation_level=None, timeout=60, check_same_thread=False
     )
@@ -191,7 +199,9 @@ def lock_database(scene: Scene, fault: Fault) -> Undo:
 
 @injector("lose_host")
 def lose_host(scene: Scene, fault: Fault) -> Undo:
-    """As soon as the broker has stopped in its restart, its host is gone: the module at work there dies, every further one at once, and no service starts."""
+    """As soon as the broker has stopped in its restart, its host is gone: the module at work there dies, every further
+    one at once, and no service starts.
+    """
     assert fault.when.task and fault.when.stopped
     task = scene.stage.task(scene.dag, scene.run_id, fault.when.task)
     process = soon(lambda: task_process(task["id"]), f"the process of {fault.when.task}", every=0.02)

@@ -26,9 +26,9 @@ class Start(Strict):
     """Where the cluster stands before the run: a phase, and how far the next roll has come by then.
 
     ``rolled``: brokers that a roll has already restarted (as hybrid in PRE_MIGRATION, in KRaft mode in HYBRID).
-    ``topics``: further topics of 10 partitions, so that the copy lasts. ``proxied``: ZooKeeper is reached through a proxy
-    that a fault can cut for some processes; ``quorum_proxied``: so do the controllers reach each other (from HYBRID on).
-    ``ensemble``: ZooKeeper is three servers, not one.
+    ``topics``: further topics of 10 partitions, so that the copy lasts. ``proxied``: ZooKeeper is reached through a
+    proxy that a fault can cut for some processes; ``quorum_proxied``: so do the controllers reach each other (from
+    HYBRID on). ``ensemble``: ZooKeeper is three servers, not one.
     """
 
     phase: Literal["ZOOKEEPER", "PRE_MIGRATION", "HYBRID", "DUAL_WRITE"]
@@ -42,9 +42,9 @@ class Start(Strict):
 class When(Strict):
     """The moment of a fault: as soon as all that is given holds. Nothing given: before the run is triggered.
 
-    ``playbook``: before the task's playbook runs; while it runs; during it, once it has written the node's configuration; or right after its
-    end, before the task has recorded it. ``spark``: while the task's Spark job compares. ``stopped``: the service that the task stops is down (``a-controller``, ``every-controller``:
-    whichever).
+    ``playbook``: before the task's playbook runs; while it runs; during it, once it has written the node's
+    configuration; or right after its end, before the task has recorded it. ``spark``: while the task's Spark job
+    compares. ``stopped``: the service that the task stops is down (``a-controller``, ``every-controller``: whichever).
     """
 
     task: str | None = None
@@ -55,7 +55,9 @@ class When(Strict):
 
 
 class Fault(Strict):
-    """What is broken. ``target`` is for the injector of that kind to read; ``seconds``: how long it lasts once it is broken, where it ends by itself."""
+    """What is broken. ``target`` is for the injector of that kind to read; ``seconds``: how long it lasts once it is
+    broken, where it ends by itself.
+    """
 
     kind: str
     target: Any = None
@@ -73,13 +75,14 @@ class Until(Strict):
 class Expected(Strict):
     """What must come of it.
 
-    ``fails``: the one task that fails (none: no task may fail). ``says``: words of its log or the closing report. In these and in ``explain``,
-    ``this | that`` means either: where chance decides, and each is right.
-    ``explain``: words of ``kraft-runbook explain`` while the fault lasts. ``<active>`` in a word is the controller that was active when
-    the fault was meant for it, ``<broken>`` what was broken, such as ``controller 103``. ``resumes``: after the repair the failed task is cleared
-    and the run goes on to ``until``; otherwise the refusal is the end. ``serves``: producers and readers go on while the fault lasts.
-    ``may_fail``: how many records may fail to their producers: where nothing is committed for a minute, a transaction of ten is given up.
-    ``transactions``: the marks of the copy's transactions in the metadata log, in their order, where the case is about the copy.
+    ``fails``: the one task that fails (none: no task may fail). ``says``: words of its log or the closing report. In
+    these and in ``explain``, ``this | that`` means either: where chance decides, and each is right. ``explain``: words
+    of ``kraft-runbook explain`` while the fault lasts. ``<active>`` in a word is the controller that was active when
+    the fault was meant for it, ``<broken>`` what was broken, such as ``controller 103``. ``resumes``: after the repair
+    the failed task is cleared and the run goes on to ``until``; otherwise the refusal is the end. ``serves``: producers
+    and readers go on while the fault lasts. ``may_fail``: how many records may fail to their producers: where nothing
+    is committed for a minute, a transaction of ten is given up. ``transactions``: the marks of the copy's transactions
+    in the metadata log, in their order, where the case is about the copy.
     """
 
     fails: str | None = None
@@ -95,7 +98,9 @@ class Expected(Strict):
 
 
 class Case(Strict):
-    """One fault case. ``behind``: task groups that lie behind the start and are marked done by hand, to save their time."""
+    """One fault case. ``behind``: task groups that lie behind the start and are marked done by hand, to save their
+    time.
+    """
 
     title: str
     goal: str
@@ -114,7 +119,9 @@ def load_case(path: Path) -> Case:
 
 
 def load_cases() -> dict[str, Case]:
-    """Every case by its file's name, ordered so that one leaves the cluster as the next needs it, as often as can be."""
+    """Every case by its file's name, ordered so that one leaves the cluster as the next needs it, as often
+    as can be.
+    """
     left = dict(
         sorted(
             ((path.stem, load_case(path)) for path in CASES.glob("*.yaml")), key=lambda item: _rank(item[0], item[1])
@@ -145,7 +152,9 @@ def _rank(name: str, case: Case) -> tuple[object, ...]:
 
 
 def leaves(case: Case) -> Start:
-    """Where a case should leave the cluster, where that is a start of another. Only the order of cases depends on it."""
+    """Where a case should leave the cluster, where that is a start of another. Only the order of cases
+    depends on it.
+    """
     until = case.expected.until.task if case.expected.until else ""
     rolled = _ROLLED.fullmatch(until)
     if rolled:

@@ -20,14 +20,17 @@ from kraft_runbook.io.kafka.metadata_quorum import describe_quorum, read_cluster
 from lab import lifecycle
 
 PAUSE = 0.05
-"""Seconds that each of ZooKeeper's replies to a controller takes longer, so that a copy of some hundred topics lasts and can be met in its middle."""
+"""Seconds that each of ZooKeeper's replies to a controller takes longer, so that a copy of some hundred topics lasts
+and can be met in its middle.
+"""
 MIDDLE = 400
 """Records of the copy that must lie in the log: two of its batches."""
 
 
 @injector("die_in_the_copy")
 def die_in_the_copy(scene: Scene, fault: Fault) -> Undo:
-    """The remaining brokers (``target``: their ids) come into migration mode by hand, so that the copy begins, and every controller that leads dies of it.
+    """The remaining brokers (``target``: their ids) come into migration mode by hand, so that the copy begins, and
+    every controller that leads dies of it.
 
     Repaired by giving the znode back what it held.
     """
@@ -44,7 +47,9 @@ def die_in_the_copy(scene: Scene, fault: Fault) -> Undo:
 
 @injector("hold_the_copy")
 def hold_the_copy(scene: Scene, fault: Fault) -> Undo:
-    """The remaining brokers (``target``: their ids) come into migration mode by hand; in the middle of the copy the controllers lose ZooKeeper."""
+    """The remaining brokers (``target``: their ids) come into migration mode by hand; in the middle of the copy the
+    controllers lose ZooKeeper.
+    """
     proxy, spec = _slowed(scene), scene.ground.spec
     by_hand.roll_brokers(
         spec, BrokerMode.HYBRID, secrets=scene.ground.lab.secrets, only=tuple(int(each) for each in fault.target)
@@ -59,8 +64,9 @@ def hold_the_copy(scene: Scene, fault: Fault) -> Undo:
 def kill_in_the_copy(scene: Scene, fault: Fault) -> Undo:
     """The active controller is killed in the middle of its copy, which is slowed; the next one's is not slowed.
 
-    Kafka takes back what lies in the copy's transaction. Where the last broker's unfencing lies there too, that record is written no second time: the
-    broker stays fenced until it registers anew. Repaired by starting the controller, and each broker that is fenced, again.
+    Kafka takes back what lies in the copy's transaction. Where the last broker's unfencing lies there too, that record
+    is written no second time: the broker stays fenced until it registers anew. Repaired by starting the controller, and
+    each broker that is fenced, again.
     """
     proxy, spec = _slowed(scene), scene.ground.spec
     met = _in_the_middle(scene)

@@ -23,7 +23,9 @@ MARKS = {
 
 @dataclass(frozen=True)
 class CopyLog:
-    """``marks``: begin, end and abort, as they follow each other. ``copied``: how many records stand behind a begin that has no end; ``end``: the last offset."""
+    """``marks``: begin, end and abort, as they follow each other. ``copied``: how many records stand behind a begin
+    that has no end; ``end``: the last offset.
+    """
 
     marks: tuple[str, ...]
     copied: int

@@ -42,7 +42,8 @@ def fill_disk_in_restart(scene: Scene, fault: Fault) -> Undo:
 
 @injector("small_disk")
 def small_disk(scene: Scene, fault: Fault) -> Undo:
-    """Before the run: what a service (``target``) writes, or Airflow's tasks (``airflow``), lies on a small disk, on which ``fill_disk`` leaves no byte.
+    """Before the run: what a service (``target``) writes, or Airflow's tasks (``airflow``), lies on a small disk, on
+    which ``fill_disk`` leaves no byte.
 
     A service is killed and started again for it, and once more for the way back.
     """
@@ -101,7 +102,8 @@ def _start(scene: Scene, service: str) -> None:
 class SmallDisk:
     """A tmpfs in a directory's place, with a copy of what lies there.
 
-    Small, and large enough for preflight, which wants 1 GiB free. ZooKeeper's logs are 64 MiB each by their length, and sparse.
+    Small, and large enough for preflight, which wants 1 GiB free. ZooKeeper's logs are 64 MiB each by their length, and
+    sparse.
     """
 
     directory: Path

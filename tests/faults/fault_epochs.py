@@ -1,4 +1,6 @@
-"""Faults that leave a state znode's version behind its partition's epoch, and the look whether that partition takes records."""
+"""Faults that leave a state znode's version behind its partition's epoch, and the look whether that partition takes
+records.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ ORDERS = ([1, 2, 3], [2, 3, 1], [3, 1, 2])
 
 @injector("leader_changes_behind_zookeepers_back")
 def leader_changes_behind_zookeepers_back(scene: Scene, fault: Fault) -> None:
-    """ZooKeeper stops, the partition (topic, number) changes its leader three times, the active controller dies, ZooKeeper goes on: one write for three changes."""
+    """ZooKeeper stops, the partition (topic, number) changes its leader three times, the active controller dies,
+    ZooKeeper goes on: one write for three changes.
+    """
     topic, partition = fault.target
     spec, secrets = scene.ground.lab.spec, scene.ground.lab.secrets
     zookeeper = scene.process(ZOOKEEPER).pid
@@ -50,7 +54,9 @@ def leader_changes_behind_zookeepers_back(scene: Scene, fault: Fault) -> None:
 
 @injector("state_made_anew")
 def state_made_anew(scene: Scene, fault: Fault) -> None:
-    """The state znode of a partition (topic, number) that broker 3 leads is deleted and created again, as the cure of a dead dual write has it."""
+    """The state znode of a partition (topic, number) that broker 3 leads is deleted and created again, as the cure of a
+    dead dual write has it.
+    """
     topic, partition = fault.target
     spec = scene.ground.lab.spec
     for replicas in ORDERS:

@@ -1,4 +1,6 @@
-"""The one lab of all cases: put where a case starts from the nearest copy that is kept, and brought on by hand from there."""
+"""The one lab of all cases: put where a case starts from the nearest copy that is kept, and brought on by hand from
+there.
+"""
 
 from __future__ import annotations
 
@@ -149,7 +151,9 @@ class Ground:
         self.write_cluster_file({})
 
     def _lead_the_quorum_through_a_proxy(self) -> None:
-        """Before they start: each controller reaches each by the proxy. That is what it was told of the voters, and what a leader tells of itself."""
+        """Before they start: each controller reaches each by the proxy. That is what it was told of the voters, and
+        what a leader tells of itself.
+        """
         controllers, listener = self.lab.spec.controllers, self.lab.spec.controller_listener.name
         reached = {c.id: (f"{self.lab.network}.{100 + c.id}", c.port) for c in controllers}
         if self.quorum_proxy is None:

@@ -1,4 +1,6 @@
-"""The kinds of fault, and those of the cluster's processes: each breaks one thing and returns what puts it right again, where that is not the runbook's own work."""
+"""The kinds of fault, and those of the cluster's processes: each breaks one thing and returns what puts it right again,
+where that is not the runbook's own work.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ BY_ROLE = ("active", "follower", "followers", "active+1", "everything")
 def services_of(scene: Scene, target: object) -> list[str]:
     """The services that a target means: by name, or by the role that they have now.
 
-    ``active``: the active controller; ``follower``: the last of the others; ``followers``: all of them; ``active+1``: two of three;
-    ``everything``: the whole cluster, in the order in which it is started.
+    ``active``: the active controller; ``follower``: the last of the others; ``followers``: all of them; ``active+1``:
+    two of three; ``everything``: the whole cluster, in the order in which it is started.
     """
     spec = scene.ground.spec
     if target not in BY_ROLE:
@@ -88,7 +90,9 @@ def kill_service(scene: Scene, fault: Fault) -> Undo:
 
 
 def _no_broker_is_registered(scene: Scene) -> bool:
-    """Whether ZooKeeper has no broker's znode left: one that is started while its own is there ends again (KafkaZkClient.registerBroker)."""
+    """Whether ZooKeeper has no broker's znode left: one that is started while its own is there ends again
+    (KafkaZkClient.registerBroker).
+    """
     spec = scene.ground.spec
     try:
         with ZookeeperReader(spec.zookeeper, secrets=scene.ground.lab.secrets) as zookeeper:

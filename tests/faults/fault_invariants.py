@@ -36,14 +36,18 @@ STEP_TASKS = re.compile(
 )
 """The tasks that change hosts behind a gate: each leaves a record, whatever it finds."""
 LASTING = 10.0
-"""Seconds from which on a fault must leave producers and readers at work, where the case promises it: no stall that was seen is as long by far."""
+"""Seconds from which on a fault must leave producers and readers at work, where the case promises it: no stall that was
+seen is as long by far.
+"""
 WATCHED = 2.0
 """Seconds of a playbook that a look three times a second can't miss."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A fault of a case, from the begin of its injection until it was undone, or was done where nothing undoes it. Seconds since the epoch."""
+    """A fault of a case, from the begin of its injection until it was undone, or was done where nothing undoes it.
+    Seconds since the epoch.
+    """
 
     kind: str
     began: float
@@ -52,7 +56,9 @@ class Span:
 
 @dataclass(frozen=True)
 class Sample:
-    """How far the workload was at a moment (seconds since the epoch): records acknowledged to its producers, and read by its group."""
+    """How far the workload was at a moment (seconds since the epoch): records acknowledged to its producers, and read
+    by its group.
+    """
 
     at: float
     acknowledged: int
@@ -63,13 +69,13 @@ class Sample:
 class Aftermath:
     """What a case left.
 
-    ``evidence``: the records of each run of the case. ``proofs``: the gates' proofs by digest, as stored. ``account``: the workload's
-    (None: it left none); ``samples``: how far it was, about once a second; ``serves``: whether it goes on while a fault lasts; ``may_fail``: how many
-    records may fail to their producers. ``faults``: the
-    case's own. ``starts``: process starts during the case, by service; ``expected_starts``: those that the case file
-    grants, every other service 0. ``mutators``: each moment's playbooks that change hosts. ``left_behind``: what should be gone.
-    ``outcome``: why the outcome is not the expected one; empty when it is. ``run``: the last run; ``states``: of its tasks; ``by_hand``: those of
-    them that the case itself marked.
+    ``evidence``: the records of each run of the case. ``proofs``: the gates' proofs by digest, as stored. ``account``:
+    the workload's (None: it left none); ``samples``: how far it was, about once a second; ``serves``: whether it goes
+    on while a fault lasts; ``may_fail``: how many records may fail to their producers. ``faults``: the case's own.
+    ``starts``: process starts during the case, by service; ``expected_starts``: those that the case file grants, every
+    other service 0. ``mutators``: each moment's playbooks that change hosts. ``left_behind``: what should be gone.
+    ``outcome``: why the outcome is not the expected one; empty when it is. ``run``: the last run; ``states``: of its
+    tasks; ``by_hand``: those of them that the case itself marked.
     """
 
     evidence: Mapping[str, Sequence[EvidenceRecord]]
@@ -110,7 +116,9 @@ def violations(after: Aftermath) -> dict[str, list[str]]:
 
 
 def no_record_lost(after: Aftermath) -> Iterator[str]:
-    """I1: every acknowledged record is there, once, in its order; producers and readers were at work before the faults, meanwhile and afterwards."""
+    """I1: every acknowledged record is there, once, in its order; producers and readers were at work before the faults,
+    meanwhile and afterwards.
+    """
     account = after.account
     if account is None:
         yield "the workload left no account"
@@ -174,7 +182,8 @@ def no_needless_restart(after: Aftermath) -> Iterator[str]:
 
 
 def no_gate_on_a_divergence(after: Aftermath) -> Iterator[str]:
-    """I3: no gate was confirmed on a proof with a divergence, an unread part or a failed check; its parity report is the latest, and that run's own.
+    """I3: no gate was confirmed on a proof with a divergence, an unread part or a failed check; its parity report is
+    the latest, and that run's own.
 
     A gate that Airflow has as passed must have left its confirmation, or a proof that the cluster was beyond it.
     """
@@ -222,7 +231,8 @@ def _unsound(
 
 
 def no_step_without_approval(after: Aftermath) -> Iterator[str]:
-    """I4: before each step that began or was played, its gate was proven, approved by someone who may, and confirmed: one proof, in this order, still fresh.
+    """I4: before each step that began or was played, its gate was proven, approved by someone who may, and confirmed:
+    one proof, in this order, still fresh.
 
     A step that Airflow has as done must have left a record: what is not in the evidence can't be judged.
     """
@@ -264,7 +274,10 @@ def _unauthorised(gate: str, before: Sequence[EvidenceRecord], after: Aftermath)
     if proven is None:
         yield f"rests on a confirmation of gate {gate} that nothing was proven for"
     elif _at(confirmed) - _at(proven) > timedelta(seconds=after.valid_for):
-        yield f"rests on a proof of gate {gate} that was {(_at(confirmed) - _at(proven)).total_seconds():.0f} s old when it was confirmed"
+        yield (
+            f"rests on a proof of gate {gate} that was {(_at(confirmed) - _at(proven)).total_seconds():.0f} s old when"
+            " it was confirmed"
+        )
     if not approved:
         yield f"rests on a confirmation of gate {gate} that nobody approved"
     yield from (
@@ -275,7 +288,9 @@ def _unauthorised(gate: str, before: Sequence[EvidenceRecord], after: Aftermath)
 
 
 def ended_as_it_should(after: Aftermath) -> Iterator[str]:
-    """I5: the run reached its goal, or refused with the reason and the way out; and none of its tasks is still under way."""
+    """I5: the run reached its goal, or refused with the reason and the way out; and none of its tasks is still under
+    way.
+    """
     if after.outcome:
         yield after.outcome
     yield from (
@@ -286,7 +301,9 @@ def ended_as_it_should(after: Aftermath) -> Iterator[str]:
 
 
 def one_mutator_at_a_time(after: Aftermath) -> Iterator[str]:
-    """I6: never two tasks at once whose playbooks change hosts, neither seen as processes nor by the times on record. Each that was played must have been seen."""
+    """I6: never two tasks at once whose playbooks change hosts, neither seen as processes nor by the times on record.
+    Each that was played must have been seen.
+    """
     for together in after.mutators:
         if len({each.by for each in together}) > 1:
             yield f"at once: {', '.join(f'{each.name} (by process {each.by})' for each in sorted(together))}"

@@ -22,7 +22,9 @@ def cut_network(scene: Scene, fault: Fault) -> Undo:
 
 @injector("cut_quorum")
 def cut_quorum(scene: Scene, fault: Fault) -> Undo:
-    """No controller reaches another; each reaches ZooKeeper and the brokers, and is reached by them. Broken once nobody leads any more."""
+    """No controller reaches another; each reaches ZooKeeper and the brokers, and is reached by them. Broken once nobody
+    leads any more.
+    """
     proxy = scene.ground.quorum_proxy
     assert proxy is not None, "the case must start with its quorum proxied"
     proxy.cut(_controllers(scene))

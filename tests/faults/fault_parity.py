@@ -16,9 +16,11 @@ AGAIN = "gate_finalize.parity_again"
 
 
 def behind_the_gate(body: Body, proof: Body, before: Sequence[Body]) -> Iterator[str]:
-    """What is wrong with the parity behind an approval or a confirmation. ``before``: what the run had recorded by then.
+    """What is wrong with the parity behind an approval or a confirmation. ``before``: what the run had recorded by
+    then.
 
-    The proof's report must be what its task had compared last when the gate was proven, and nothing compared since may say otherwise.
+    The proof's report must be what its task had compared last when the gate was proven, and nothing compared since may
+    say otherwise.
     """
     if not TABLE.gate(proof["gate"]).needs_parity:
         return

@@ -21,7 +21,9 @@ from kazoo.client import KazooClient
 
 @injector("pending_deletion")
 def pending_deletion(scene: Scene, fault: Fault) -> Undo:
-    """A topic is deleted while one of its brokers is down, so the deletion can't end. Repaired by starting the broker."""
+    """A topic is deleted while one of its brokers is down, so the deletion can't end. Repaired by starting
+    the broker.
+    """
     broker, topic = scene.ground.spec.brokers[-1], str(fault.target)
     scene.kill_service(broker.service)
     with _started_again_on_failure(scene, broker.service):
@@ -53,9 +55,11 @@ def _delete(scene: Scene, servers: str, topic: str) -> bool | None:
 
 @injector("pending_reassignment")
 def pending_reassignment(scene: Scene, fault: Fault) -> Undo:
-    """A partition is to be copied to a broker that hangs, then dies, so the reassignment can't end. Repaired by starting the broker.
+    """A partition is to be copied to a broker that hangs, then dies, so the reassignment can't end. Repaired by
+    starting the broker.
 
-    A ZooKeeper controller takes no reassignment to a broker that it knows to be dead; and the broker must not be the controller itself.
+    A ZooKeeper controller takes no reassignment to a broker that it knows to be dead; and the broker must not be the
+    controller itself.
     """
     spec, topic = scene.ground.spec, str(fault.target)
     broker = spec.brokers[-1]

@@ -31,7 +31,9 @@ class Process:
     words: tuple[str, ...]
 
     def playbook(self, below: Path) -> str | None:
-        """Which playbook this runs, where it is an ansible-playbook whose private directory lies below that path; its forks are none."""
+        """Which playbook this runs, where it is an ansible-playbook whose private directory lies below that path; its
+        forks are none.
+        """
         if not any("ansible-playbook" in word for word in self.words[:3]) or not any(
             str(below) in word for word in self.words
         ):
@@ -42,7 +44,9 @@ class Process:
         return Path(self.words[0]).name == "java"
 
     def runs_job(self) -> bool:
-        """Whether this is the Python that a Spark job of this project's is written in; not the shell or the JVM that was told to start it."""
+        """Whether this is the Python that a Spark job of this project's is written in; not the shell or the JVM that
+        was told to start it.
+        """
         return "python" in Path(self.words[0]).name and any(word.endswith(JOB) for word in self.words[1:3])
 
     def what_runs(self) -> str:
@@ -73,7 +77,9 @@ def playbooks(below: Path) -> list[tuple[Process, str]]:
 
 
 def spark_processes(temporary: Path) -> list[Process]:
-    """Every JVM (Spark's, that is) and every job's Python that was started by whoever has this directory as TMPDIR. The cluster's own have another."""
+    """Every JVM (Spark's, that is) and every job's Python that was started by whoever has this directory as TMPDIR. The
+    cluster's own have another.
+    """
     return [
         p
         for p in processes()
@@ -158,7 +164,9 @@ class Components:
         soon(lambda: self.airflow.healthy() or None, f"Airflow with its {component}", within=120, every=0.5)
 
     def start_again_what_ended(self) -> tuple[str, ...]:
-        """Start each component that has ended, as its service manager would, and wait until Airflow counts all as healthy. Returns their names."""
+        """Start each component that has ended, as its service manager would, and wait until Airflow counts all as
+        healthy. Returns their names.
+        """
         ended = tuple(sorted(set(COMPONENTS) - self._running()))
         for component in ended:
             self._begin(component)

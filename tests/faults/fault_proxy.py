@@ -1,4 +1,6 @@
-"""A TCP proxy that can be cut, or slow, for some processes: what stands behind it is silent to them then, as behind a network that drops everything."""
+"""A TCP proxy that can be cut, or slow, for some processes: what stands behind it is silent to them then, as behind a
+network that drops everything.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Proxy:
             threading.Thread(target=self._accept, args=(listener, server), name="proxy", daemon=True).start()
 
     def cut(self, pids: Collection[int]) -> None:
-        """From now on nothing gets through to or from these processes, on old connections and new ones; none is closed."""
+        """From now on nothing gets through to or from these processes, on old connections and new ones;
+        none is closed.
+        """
         self._set(frozenset(pids))
 
     def slow(self, pids: Collection[int], pause: float) -> None:

@@ -1,4 +1,6 @@
-"""One case being played: its run under Airflow, the moments of its faults, and a person at the UI who approves and repairs."""
+"""One case being played: its run under Airflow, the moments of its faults, and a person at the UI who approves and
+repairs.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ class Scene:
         failed = [task for task, state in self.task_states().items() if state == "failed"]
         return "\n".join(f"--- {task}\n{self.stage.log(self.dag, self.run_id, task)}" for task in failed)
 
-    # -- the play -------------------------------------------------------------------------------------------------------
+    # -- the play ------------------------------------------------------------------------------------------------------
 
     def play(self, inject: Injector, *, within: float = 1500) -> str:
         """Play the case to its expected outcome; returns it in words. Raises Unexpected."""
@@ -129,7 +131,9 @@ class Scene:
             time.sleep(0.4)
 
     def finish(self) -> None:
-        """End every run of the case, as a person does: reject an open gate, else mark the run failed, once nothing is under way."""
+        """End every run of the case, as a person does: reject an open gate, else mark the run failed, once nothing is
+        under way.
+        """
         begun = time.monotonic()
         while self.run_id and self.stage.client.run_state(self.dag, self.run_id) not in ENDED:
             waited = time.monotonic() - begun
@@ -152,7 +156,7 @@ class Scene:
         while self.repairs:
             self.repairs.pop()()
 
-    # -- its parts ------------------------------------------------------------------------------------------------------
+    # -- its parts -----------------------------------------------------------------------------------------------------
 
     def _inject(self, fault: Fault, inject: Injector) -> None:
         began_at = time.time()
@@ -185,7 +189,9 @@ class Scene:
         return True
 
     def _mark_what_lies_behind(self, states: dict[str, str | None]) -> dict[str, str | None]:
-        """Once the run has come to its first step: the tasks whose work is done are marked so, which saves their time."""
+        """Once the run has come to its first step: the tasks whose work is done are marked so, which saves
+        their time.
+        """
         if self._marked or not self.case.behind or states.get(FIRST_STEP_AFTER) != "success":
             return states
         self._marked = True
@@ -202,7 +208,9 @@ class Scene:
         return self.task_states()
 
     def _let_nothing_begin_behind(self, until: Until | None) -> None:
-        """The tasks right behind the one with which the case is proven are marked failed by hand, so that the run ends with it."""
+        """The tasks right behind the one with which the case is proven are marked failed by hand, so that the run ends
+        with it.
+        """
         if self._stops or until is None:
             return
         self._stops = self.stage.client.downstream(self.dag, until.task)
@@ -210,7 +218,9 @@ class Scene:
             self.mark(task, "failed")
 
     def _approve(self, states: dict[str, str | None]) -> None:
-        """Approve what waits for it, once the scheduler has seen the end of the process that parked it: Airflow 3.3 fails a gate that is answered before."""
+        """Approve what waits for it, once the scheduler has seen the end of the process that parked it: Airflow 3.3
+        fails a gate that is answered before.
+        """
         for task in [task for task, state in states.items() if state == "awaiting_input"]:
             ti = self.stage.task(self.dag, self.run_id, task)
             waited = time.monotonic() - self._parked.setdefault(ti["id"], time.monotonic())
@@ -264,7 +274,9 @@ class Scene:
         return {task: state for task, state in self.task_states().items() if state not in ("success", None)}
 
     def mark(self, task: str, state: str) -> None:
-        """Mark a task by hand; again where SQLite was locked at that moment (Airflow then answers 500). One that is there already is left so."""
+        """Mark a task by hand; again where SQLite was locked at that moment (Airflow then answers 500). One that is
+        there already is left so.
+        """
         self.by_hand.add(task)
         for left in (3, 2, 1, 0):
             try:
@@ -276,13 +288,15 @@ class Scene:
                     raise
                 time.sleep(1)
 
-    # -- for injectors --------------------------------------------------------------------------------------------------
+    # -- for injectors -------------------------------------------------------------------------------------------------
 
     def process(self, service: str) -> supervision.Process:
         return supervision.processes(layout(self.ground.lab.spec))[service]
 
     def pid(self, service: str) -> int:
-        """The process of a service. Raises Unexpected where it does not run: pid 0 would mean our own process group to ``os.kill``."""
+        """The process of a service. Raises Unexpected where it does not run: pid 0 would mean our own process group to
+        ``os.kill``.
+        """
         pid = self.process(service).pid
         if not pid:
             raise Unexpected(f"{service} does not run, so it can't be broken")

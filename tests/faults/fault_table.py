@@ -1,10 +1,13 @@
-"""The table at the end of a session, the figures of each case's last run beside the build, and the table in docs/reliability.md. Which rows are old, it shows."""
+"""The table at the end of a session, the figures of each case's last run beside the build, and the table in
+docs/reliability.md. Which rows are old, it shows.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +20,9 @@ from lab.layout import ROOT
 
 FIGURES = ROOT / "build" / "faults.json"
 TABLE = "KRB_FAULTS_TABLE"
-"""Names the page whose table is to be written; ``make faults`` sets it. ``make test``, which plays one case, changes no file."""
+"""Names the page whose table is to be written; ``make faults`` sets it. ``make test``, which plays one case, changes no
+file.
+"""
 BEGINS, ENDS = "<!-- written by make faults -->", "<!-- until here -->"
 HEAD = ("case", "fault", "start", "outcome", "s", "records acknowledged", "longest stall, s", "date", "commit")
 NEVER = ("not played", "", "", "", "", "")
@@ -27,7 +32,9 @@ Played = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Result:
-    """One case as it was played. ``seconds``: from the workload's start to its account; ``setup_seconds``: to get the cluster there before."""
+    """One case as it was played. ``seconds``: from the workload's start to its account; ``setup_seconds``: to get the
+    cluster there before.
+    """
 
     case: str
     outcome: str
@@ -56,18 +63,24 @@ def table(results: list[Result]) -> list[str]:
         f"{'case':<{widest}}  {'outcome':<28} {'case, s':>8} {'setup, s':>9} {'records':>8} {'stall, s':>9}  invariants"
     ]
     lines += [
-        f"{r.case:<{widest}}  {r.outcome[:28]:<28} {r.seconds:>8.0f} {r.setup_seconds:>9.0f} {r.acknowledged:>8} {r.longest_stall:>9.1f}  {r.verdict}"
+        f"{r.case:<{widest}}  {r.outcome[:28]:<28} {r.seconds:>8.0f} {r.setup_seconds:>9.0f} {r.acknowledged:>8}"
+        f" {r.longest_stall:>9.1f}  {r.verdict}"
         for r in results
     ]
     total = sum(r.seconds + r.setup_seconds for r in results)
     return [
         *lines,
-        f"{len(results)} cases, {total:.0f} s, {sum(r.verdict.startswith('BROKEN') for r in results)} with a broken invariant",
+        (
+            f"{len(results)} cases, {total:.0f} s, {sum(r.verdict.startswith('BROKEN') for r in results)} with a broken"
+            " invariant"
+        ),
     ]
 
 
 def keep(result: Result, cases: Mapping[str, Case]) -> None:
-    """Remember this case's last run: its figures beside the build, and its row in the page where one is to be written."""
+    """Remember this case's last run: its figures beside the build, and its row in the page where one is to
+    be written.
+    """
     known = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     FIGURES.parent.mkdir(exist_ok=True)
     FIGURES.write_text(json.dumps({**known, result.case: asdict(result)}, indent=1))
@@ -77,11 +90,13 @@ def keep(result: Result, cases: Mapping[str, Case]) -> None:
         page.write_text(with_rows(page.read_text(), cases, {result.case: result.played(today, commit(but=[page]))}))
 
 
-# -- the page -----------------------------------------------------------------------------------------------------------
+# -- the page ----------------------------------------------------------------------------------------------------------
 
 
 def with_rows(page: str, cases: Mapping[str, Case], played: Mapping[str, Played]) -> str:
-    """The page with these rows new, the rows of all other cases as they were, and what its rows say in sum. A case that is gone loses its row."""
+    """The page with these rows new, the rows of all other cases as they were, and what its rows say in sum. A case that
+    is gone loses its row.
+    """
     before, _, rest = page.partition(f"{BEGINS}\n")
     old, _, after = rest.partition(f"{ENDS}\n")
     rows = {name: {**_rows(old), **played}.get(name, NEVER) for name in sorted(cases)}
@@ -108,7 +123,7 @@ def in_sum(rows: Mapping[str, Played]) -> str:
     ]
     told += _named("Not played", (name for name, cells in rows.items() if cells == NEVER))
     told += _named("With a broken invariant", (name for name, cells in rows.items() if cells[0].startswith("BROKEN")))
-    return " ".join(told)
+    return textwrap.fill(" ".join(told), 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _named(what: str, names: Iterable[str]) -> list[str]:

@@ -64,7 +64,9 @@ class Workload:
             self.look()
 
     def settle(self, last: float) -> None:
-        """Let it go on after the last fault (``last``: seconds since the epoch), then stop producing, and let it read everything back."""
+        """Let it go on after the last fault (``last``: seconds since the epoch), then stop producing, and let it read
+        everything back.
+        """
         ends = time.monotonic() + PATIENCE
         while time.monotonic() < ends and self.process.poll() is None and not self._went_on(last):
             time.sleep(0.3)

@@ -83,7 +83,8 @@ def test_fault(name: str, case: Case, world: World, tmp_path: Path) -> None:
     world.results.append(result)
     keep(result, load_cases())
     print(
-        f"\n{name}: {result.outcome} in {result.seconds:.0f} s (set up in {result.setup_seconds:.0f} s, {how}): {result.verdict}"
+        f"\n{name}: {result.outcome} in {result.seconds:.0f} s (set up in {result.setup_seconds:.0f} s, {how}):"
+        f" {result.verdict}"
     )
     told = "\n".join(f"{invariant}: {found}" for invariant, each in broken.items() for found in each)
     print(told)

@@ -52,7 +52,9 @@ def wait_until(what: str, done: Callable[[], bool], *, within: float = 120) -> N
 
 
 def provision_controllers(spec: ClusterSpec, cluster_id: str, *, secrets: Secrets, only: tuple[int, ...] = ()) -> None:
-    """Format every controller (side by side) and start it in migration mode, then wait for a leader that all follow. ``only``: these alone, without a leader."""
+    """Format every controller (side by side) and start it in migration mode, then wait for a leader that all follow.
+    ``only``: these alone, without a leader.
+    """
 
     def format_storage(controller: Controller) -> None:
         write(controller, controller_properties(spec, controller, ControllerMode.MIGRATION))
@@ -83,7 +85,9 @@ def provision_controllers(spec: ClusterSpec, cluster_id: str, *, secrets: Secret
 
 
 def roll_brokers(spec: ClusterSpec, mode: BrokerMode, *, secrets: Secrets, only: tuple[int, ...] = ()) -> None:
-    """Restart each broker (or ``only`` these) in ``mode``, one by one, each once the one before is registered and unfenced."""
+    """Restart each broker (or ``only`` these) in ``mode``, one by one, each once the one before is registered and
+    unfenced.
+    """
     here = layout(spec)
     for broker in (b for b in spec.brokers if not only or b.id in only):
         before = read_cluster_records(spec, secrets=secrets).registrations.get(broker.id)
@@ -124,11 +128,14 @@ def await_dual_write(spec: ClusterSpec, *, secrets: Secrets) -> None:
 
 
 UNREADABLE = "/latest_producer_id_block"
-"""The copy chokes on it when it is no JSON; a broker that starts does not read it, as it reads every configuration and ACL."""
+"""The copy chokes on it when it is no JSON; a broker that starts does not read it, as it reads every configuration and
+ACL.
+"""
 
 
 def die_in_the_copy(spec: ClusterSpec, zookeeper: KazooClient, *, last: tuple[int, ...], secrets: Secrets) -> bytes:
-    """Plant a znode that the copy can't read and bring the ``last`` brokers into migration mode: every controller that leads dies, until none can.
+    """Plant a znode that the copy can't read and bring the ``last`` brokers into migration mode: every controller that
+    leads dies, until none can.
 
     Returns what the znode (``UNREADABLE``) held.
     """
@@ -197,7 +204,9 @@ def restart(node: Broker | Controller, spec: ClusterSpec) -> None:
 
 
 def make_state_anew(zookeeper: KazooClient, topic: str, partition: int) -> int:
-    """Delete a partition's state znode and create it with the same bytes: its version is 0 then. Returns what it was."""
+    """Delete a partition's state znode and create it with the same bytes: its version is 0 then. Returns
+    what it was.
+    """
     path = f"/brokers/topics/{topic}/partitions/{partition}/state"
     data, stat = zookeeper.get(path)
     zookeeper.delete(path)

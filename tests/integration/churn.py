@@ -1,4 +1,6 @@
-"""Metadata that changes all the time: topics, their configs, ACLs and quotas are created, changed and deleted until stopped."""
+"""Metadata that changes all the time: topics, their configs, ACLs and quotas are created, changed and deleted until
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ from kraft_runbook.io.kafka.connection import KafkaConnection
 
 @dataclass
 class Churn:
-    """``changes``: how many of each kind were acknowledged. ``refused``: how many were not, which a migration's window explains."""
+    """``changes``: how many of each kind were acknowledged. ``refused``: how many were not, which a migration's window
+    explains.
+    """
 
     changes: dict[str, int] = field(default_factory=lambda: {"topics": 0, "configs": 0, "acls": 0, "quotas": 0})
     refused: int = 0

@@ -26,7 +26,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def own_lab() -> Iterator[Lab]:
-    """A seeded lab in ZooKeeper mode for the tests of one file, to do with as they please. A file that needs another one overrides this.
+    """A seeded lab in ZooKeeper mode for the tests of one file, to do with as they please. A file that needs another
+    one overrides this.
 
     Not one for the session: what runs on idly takes a tenth of two cores from every test that follows.
     """

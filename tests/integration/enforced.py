@@ -1,4 +1,6 @@
-"""What the controller in charge enforces, asked of a living cluster: the defaults of a topic, and what becomes of a dynamic password."""
+"""What the controller in charge enforces, asked of a living cluster: the defaults of a topic, and what becomes of a
+dynamic password.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,13 @@ CHANNEL_SECONDS = 30.0
 def topic_without_a_factor(lab: Lab, name: str) -> int:
     """Create a topic that leaves its replication factor to the controller; how many replicas it got.
 
-    A broker whose channel to the controller was idle while another took over notices that when its request has timed out there
-    (``controller.socket.timeout.ms``, 30 s by default, measured): the first request after the copy may take that long.
+    A broker whose channel to the controller was idle while another took over notices that when its request has timed
+    out there (``controller.socket.timeout.ms``, 30 s by default, measured): the first request after the copy may take
+    that long.
     """
     admin = AdminClient({"bootstrap.servers": ",".join(lab.spec.broker_address(b) for b in lab.spec.brokers)})
-    # librdkafka looks for the controller in the first answer it has, and then waits for one without asking again: a broker
-    # that has just started, and that the controllers have told nothing yet, names none.
+    # librdkafka looks for the controller in the first answer it has, and then waits for one without asking again: a
+    # broker that has just started, and that the controllers have told nothing yet, names none.
     by_hand.wait_until("a broker names the controller", lambda: _names_the_controller(admin))
     for each in admin.create_topics(
         [NewTopic(name, 1, -1)], operation_timeout=10, request_timeout=2 * CHANNEL_SECONDS
@@ -46,7 +49,9 @@ def _names_the_controller(admin: AdminClient) -> bool:
 
 
 def clear_passwords_in_zookeeper(lab: Lab) -> list[str]:
-    """Set a broker's dynamic password anew, wait until dual write brought that, and name each znode that holds it as it was typed."""
+    """Set a broker's dynamic password anew, wait until dual write brought that, and name each znode that holds it as it
+    was typed.
+    """
     (password,) = (value for key, value in FIRST_BROKER.items() if "jaas" in key)
     paths = [f"/config/brokers/{name}" for name in ("<default>", *map(str, lab.spec.broker_ids))]
     with ZookeeperReader(lab.spec.zookeeper, secrets=lab.secrets) as zookeeper:

@@ -1,4 +1,6 @@
-"""Directories that are made once, by whoever asks first, and copied by everyone: by several processes at once, and by those that come later."""
+"""Directories that are made once, by whoever asks first, and copied by everyone: by several processes at once, and by
+those that come later.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ class Copies:
     def take(self, name: str, target: Path, make: Callable[[Path], None]) -> None:
         """Copy the directory of this name to ``target``, which must not exist.
 
-        Where it is not kept yet, ``make`` makes it at the path that it is given; meanwhile others who want it wait. What ``make`` leaves there when
-        it raises, or dies, is never taken. One process makes a name at a time, whatever the key.
+        Where it is not kept yet, ``make`` makes it at the path that it is given; meanwhile others who want it wait.
+        What ``make`` leaves there when it raises, or dies, is never taken. One process makes a name at a time, whatever
+        the key.
         """
         if target.exists():
             raise FileExistsError(f"{target} is there already; a copy of {name} is put where nothing is")

@@ -1,8 +1,9 @@
-"""Clusters in a known phase: each made once by a real migration by hand, stopped cleanly, and kept as a copy of its directory below ``build``.
+"""Clusters in a known phase: each made once by a real migration by hand, stopped cleanly, and kept as a copy of its
+directory below ``build``.
 
-A lab begins with a copy, in a place of its own: another directory and another loopback network than the one that was copied. What belongs to a
-place (configurations, Kafka's home, supervisor's files, logs, the count of starts) is not kept, but made anew. Data and secrets are the same in
-every lab that begins so.
+A lab begins with a copy, in a place of its own: another directory and another loopback network than the one that was
+copied. What belongs to a place (configurations, Kafka's home, supervisor's files, logs, the count of starts) is not
+kept, but made anew. Data and secrets are the same in every lab that begins so.
 """
 
 from __future__ import annotations
@@ -57,10 +58,12 @@ def lab_in(phase: Phase, *, topics: int = 0, only: Collection[str] = (), ensembl
 
 
 def put(phase: Phase, spec: ClusterSpec, *, topics: int = 0) -> None:
-    """Put a copy where this lab has its directory, which must not exist yet, configured for its place. Nothing is started.
+    """Put a copy where this lab has its directory, which must not exist yet, configured for its place. Nothing is
+    started.
 
-    A copy that is not kept yet is made first, which takes from half a minute (ZOOKEEPER) to three (FINALIZED, from nothing).
-    What is kept is always of a lab with one ZooKeeper server; each server of an ensemble is given a copy of its data.
+    A copy that is not kept yet is made first, which takes from half a minute (ZOOKEEPER) to three (FINALIZED, from
+    nothing). What is kept is always of a lab with one ZooKeeper server; each server of an ensemble is given a copy of
+    its data.
     """
     directory = layout(spec).directory
     Copies(HOME, key()).take(f"{phase}-{topics}", directory, lambda draft: _make(phase, topics, draft))
@@ -73,7 +76,9 @@ def put(phase: Phase, spec: ClusterSpec, *, topics: int = 0) -> None:
 
 
 def start(phase: Phase, lab: Lab, *, only: Collection[str] = ()) -> None:
-    """Start the lab that ``put`` left, until it is healthy and, where there is one, dual write lives. What fails is raised with the ends of the logs."""
+    """Start the lab that ``put`` left, until it is healthy and, where there is one, dual write lives. What fails is
+    raised with the ends of the logs.
+    """
     with _with_logs(lab.spec):
         lifecycle.up(lab.spec, only=only)
         if phase in (Phase.HYBRID, Phase.DUAL_WRITE) and not only:
@@ -108,7 +113,9 @@ def _share_among_servers(spec: ClusterSpec) -> None:
 
 
 def _configure(phase: Phase, spec: ClusterSpec) -> None:
-    """Write what ``lifecycle.up`` does not: every node's configuration in the mode that it has by then. And supervisor's, by which a lab is known."""
+    """Write what ``lifecycle.up`` does not: every node's configuration in the mode that it has by then. And
+    supervisor's, by which a lab is known.
+    """
     layout(spec).supervisor_config.write_text(supervision.render_configuration(spec))
     of_brokers, of_controllers = MODES[phase]
     for broker in spec.brokers:
@@ -168,7 +175,9 @@ _FROM: dict[Phase, Callable[[Lab, int], None]] = {
 
 
 def _makers_lab(name: str) -> Lab:
-    """Always in the same directory, so that the next maker of this state finds what one that was killed left running."""
+    """Always in the same directory, so that the next maker of this state finds what one that was killed
+    left running.
+    """
     checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
     return describe_lab(Path(tempfile.gettempdir(), f"krb-make-{checkout}-{name}"), free_network())
 
@@ -195,7 +204,9 @@ def _strip(spec: ClusterSpec) -> None:
 
 @functools.cache
 def key() -> str:
-    """Of all that a kept state is made of: each module of this project that is loaded to make one, the lab, its cluster file, the libraries' versions."""
+    """Of all that a kept state is made of: each module of this project that is loaded to make one, the lab, its cluster
+    file, the libraries' versions.
+    """
     finder = ModuleFinder(path=[str(ROOT / "tests" / "integration"), str(ROOT / "include"), str(ROOT)])
     finder.run_script(__file__)
     files = {Path(module.__file__).resolve() for module in finder.modules.values() if module.__file__}

@@ -28,7 +28,9 @@ class Lab:
 
     @property
     def place(self) -> dict[str, str]:
-        """The whole environment of a process that is to find this lab; without its secrets, which exist once it was up."""
+        """The whole environment of a process that is to find this lab; without its secrets, which exist
+        once it was up.
+        """
         return {**os.environ, "KRB_LAB_DIR": str(self.directory), "KRB_LAB_NET": self.network}
 
     @property

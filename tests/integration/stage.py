@@ -22,12 +22,16 @@ MIGRATION = "zk_to_kraft_migration__lab"
 PARITY = "metadata_parity_check__lab"
 ENDED = frozenset({"success", "failed", "upstream_failed", "skipped"})
 EVERY = 1.0
-"""Seconds between two looks at a run: each costs the API server 0.07 cpu-seconds, of the two cores that the cluster and Airflow have."""
+"""Seconds between two looks at a run: each costs the API server 0.07 cpu-seconds, of the two cores that the cluster and
+Airflow have.
+"""
 
 
 @dataclass
 class Stage:
-    """One lab, one Airflow, one logged-in operator. ``given``: what Airflow's processes have in their environment besides."""
+    """One lab, one Airflow, one logged-in operator. ``given``: what Airflow's processes have in their environment
+    besides.
+    """
 
     lab: Lab
     airflow: Airflow
@@ -44,7 +48,9 @@ class Stage:
     def wait(
         self, dag_id: str, run_id: str, task_id: str, states: set[str] | frozenset[str], *, deadline: float = 400
     ) -> str:
-        """Wait until a task is in one of these states; fails at once, with its log, when it failed and that was not wanted."""
+        """Wait until a task is in one of these states; fails at once, with its log, when it failed and that was not
+        wanted.
+        """
         ends = time.monotonic() + deadline
         while time.monotonic() < ends:
             seen = {t["task_id"]: t["state"] for t in self.client.tasks(dag_id, run_id)}
@@ -138,7 +144,8 @@ def kill_worker_of_playbook(stage: Stage, playbook: str, *, deadline: float = 60
 
 
 def worker_of_playbook(stage: Stage, playbook: str) -> int | None:
-    """The task process that runs a playbook now: the parent of the first ansible-playbook (which forks copies of itself).
+    """The task process that runs a playbook now: the parent of the first ansible-playbook (which forks copies of
+    itself).
 
     Only of this Airflow: a test beside must not lose its worker.
     """

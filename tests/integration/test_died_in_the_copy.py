@@ -1,4 +1,6 @@
-"""Every controller died in the copy, on a real cluster: the logs on the hosts prove that nothing was committed, and a broker is elected again."""
+"""Every controller died in the copy, on a real cluster: the logs on the hosts prove that nothing was committed, and a
+broker is elected again.
+"""
 
 from __future__ import annotations
 

@@ -90,7 +90,9 @@ def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named
 
 
 def nothing_is_refused_while_controllers_and_brokers_start(start: Watched) -> None:
-    """A controller shows state 0 before the quorum's first records are committed; brokers come and go. None of it may stop a step."""
+    """A controller shows state 0 before the quorum's first records are committed; brokers come and go. None of it may
+    stop a step.
+    """
     assert start.refused() == []
     assert {ZkMigrationState.NOT_PUBLISHED, ZkMigrationState.PRE_MIGRATION} <= start.states(), (
         "the looks were fast enough to see controllers start"

@@ -1,4 +1,6 @@
-"""What Kafka's own classes throw on is what is told of a znode: thousands of them, in order and mutilated, judged by both."""
+"""What Kafka's own classes throw on is what is told of a znode: thousands of them, in order and mutilated, judged by
+both.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +179,9 @@ def judged(cases: list[tuple[str, bytes]]) -> list[set[str]]:
 
 
 def test_kafka_s_own_classes_throw_where_a_fault_is_told_and_nowhere_else() -> None:
-    """Of what is told to be lost without a word, not all is: what Jackson makes of a name that is not UTF-8 is not followed."""
+    """Of what is told to be lost without a word, not all is: what Jackson makes of a name that is not UTF-8 is not
+    followed.
+    """
     cases = list(dict.fromkeys(each for each in znodes() if lies_where_kafka_looks(each[0])))
     assert len(cases) > 5000
     differing = {}

@@ -1,4 +1,6 @@
-"""A lab that begins with a copy is a whole cluster of its own place; what can't be restored says why; and the cluster of a killed maker is ended."""
+"""A lab that begins with a copy is a whole cluster of its own place; what can't be restored says why; and the cluster
+of a killed maker is ended.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,9 @@ def everything(client: KazooClient, path: str) -> Iterator[bytes]:
 
 
 def test_until_a_broker_registers_in_its_new_place_it_is_fenced(make_lab: MakeLab) -> None:
-    """The controllers know its old address from the log, and would speak to whoever is there: to a fenced broker they do not."""
+    """The controllers know its old address from the log, and would speak to whoever is there: to a fenced broker they
+    do not.
+    """
     lab = make_lab()
     kept_states.put(Phase.HYBRID, lab.spec)
     kept_states.start(Phase.HYBRID, lab, only=[ZOOKEEPER, *(c.service for c in lab.spec.controllers)])

@@ -222,7 +222,9 @@ def test_every_process_ends_when_it_has_no_memory(own_lab: Lab) -> None:
 
 
 def test_changes_of_the_cleaner_by_several_at_once_leave_every_broker_whole(own_lab: Lab) -> None:
-    """With Kafka's own dedupe buffer of 128 MiB and the lab's heap, every broker lost the listener of /config/changes within ten such rounds."""
+    """With Kafka's own dedupe buffer of 128 MiB and the lab's heap, every broker lost the listener of /config/changes
+    within ten such rounds.
+    """
     spec = own_lab.spec
     with ThreadPoolExecutor(len(spec.brokers)) as pool:
         for number in range(10):

@@ -1,4 +1,6 @@
-"""Leaving KRaft on a real quorum: the fence is lifted where anything can't be proven, and what was acknowledged is in ZooKeeper where it is not."""
+"""Leaving KRaft on a real quorum: the fence is lifted where anything can't be proven, and what was acknowledged is in
+ZooKeeper where it is not.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ from lab.layout import starts, zookeeper_servers
 
 BURST = [f"burst-{n}" for n in range(300)]
 BEHIND = (("orders", 1), ("orders", 2))
-"""Partitions whose state znode is made anew, the second one after the look at all of them: their versions lie behind their epochs."""
+"""Partitions whose state znode is made anew, the second one after the look at all of them: their versions lie behind
+their epochs.
+"""
 AHEAD = ("orders", 3)
 """One whose version lies ahead, as it does after an election among controllers of brokers in KRaft mode."""
 
@@ -331,7 +335,9 @@ def test_the_logs_of_the_stopped_controllers_hold_the_end_of_the_copy(dual_write
 def test_a_partition_whose_state_znode_was_made_anew_takes_records_after_a_follower_has_restarted(
     dual_write: Lab, zookeeper: KazooClient
 ) -> None:
-    """Left behind, its leader would skip all that the ZooKeeper controller says, and its restarted follower's fetches with it."""
+    """Left behind, its leader would skip all that the ZooKeeper controller says, and its restarted follower's fetches
+    with it.
+    """
     spec = dual_write.spec
     leaders = {
         json.loads(zookeeper.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0])["leader"]

@@ -1,4 +1,6 @@
-"""The whole way from ZooKeeper to KRaft on a real cluster under a real Airflow. The tests build on one another, in this order."""
+"""The whole way from ZooKeeper to KRaft on a real cluster under a real Airflow. The tests build on one another, in this
+order.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def stage(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 
 
 def everything(lab: Lab) -> dict[str, object]:
-    """Every host file that the runbook may write, every process start, every znode with its version of data and children."""
+    """Every host file that the runbook may write, every process start, every znode with its version of data and
+    children.
+    """
     nodes = (*lab.spec.brokers, *lab.spec.controllers)
     files = {n.config_file: Path(n.config_file) for n in nodes} | {"secrets": Path(lab.spec.secrets_file or "")}
     seen: dict[str, object] = {

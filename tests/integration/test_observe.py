@@ -58,7 +58,9 @@ def test_preflight_of_a_fresh_lab_passes_with_hosts(own_lab: Lab) -> None:
 
 
 def test_a_missing_state_znode_and_a_client_of_zookeeper_are_found(own_lab: Lab) -> None:
-    """A partition without its state znode is found and named, and so is the client that took it away; the znode is put back."""
+    """A partition without its state znode is found and named, and so is the client that took it away; the znode is put
+    back.
+    """
     client = KazooClient(own_lab.spec.zookeeper.connect)
     client.start()
     try:
@@ -111,7 +113,8 @@ def test_a_quota_and_a_password_that_would_end_every_controller_block_preflight_
     assert told["KRB-PRE-060"] == f"every controller ends in the copy: 1: {path} (consumer_byte_rate is not a number)"
     assert told["KRB-PRE-061"] == f"a broker would not come up: 1: {path} (consumer_byte_rate is not a number)"
     assert told["KRB-PRE-062"].startswith(
-        "1: /config/brokers/1 listener.name.sasl.scram-sha-256.sasl.jaas.config: password.encoder.secret does not decode it"
+        "1: /config/brokers/1 listener.name.sasl.scram-sha-256.sasl.jaas.config: password.encoder.secret does not"
+        " decode it"
     )
 
 

@@ -1,4 +1,6 @@
-"""Parity on a real cluster in dual write: what matches, what does not whatever it looks like, and every kind of planted difference."""
+"""Parity on a real cluster in dual write: what matches, what does not whatever it looks like, and every kind of planted
+difference.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def baseline(dual_write: Lab, spark: SparkSession, tmp_path_factory: pytest.Temp
 
 @pytest.fixture
 def caught_up(dual_write: Lab) -> None:
-    """No state znode lies behind. Some do after any start of the cluster: a controller writes a znode once for several changes of a partition."""
+    """No state znode lies behind. Some do after any start of the cluster: a controller writes a znode once for several
+    changes of a partition.
+    """
     proven = describe_quorum(dual_write.spec, secrets=dual_write.secrets).high_watermark
     until_written(dual_write)
     with FinalProof(dual_write.spec, since=proven, secrets=dual_write.secrets) as proof:
@@ -171,7 +175,8 @@ def test_a_state_znode_that_was_made_anew_is_no_difference_and_is_told_until_its
     partitions = next(each.both + each.differ for each in told.counts if each.kind == "partition epoch")
     assert (
         looked
-        == f"1 of {partitions} state znodes have a version behind their partition epoch: orders-5 (version 0, epoch {epoch})"
+        == f"1 of {partitions} state znodes have a version behind their partition epoch: orders-5 (version 0, epoch"
+        f" {epoch})"
     )
     for _ in range(epoch):
         zookeeper.set(state, zookeeper.get(state)[0])

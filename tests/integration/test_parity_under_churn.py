@@ -1,4 +1,6 @@
-"""A hundred comparisons while topics, configs, ACLs and quotas are created, changed and deleted: never a false mismatch, never a missed plant."""
+"""A hundred comparisons while topics, configs, ACLs and quotas are created, changed and deleted: never a false
+mismatch, never a missed plant.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A controller that loses its migration flag: nothing more is touched, and everything names it; and when it has led, the alarm and the only way left."""
+"""A controller that loses its migration flag: nothing more is touched, and everything names it; and when it has led,
+the alarm and the only way left.
+"""
 
 from __future__ import annotations
 

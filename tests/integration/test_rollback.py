@@ -1,6 +1,8 @@
-"""Back to ZooKeeper on a real cluster under a real Airflow, from each phase and half-done state, and forward again from there.
+"""Back to ZooKeeper on a real cluster under a real Airflow, from each phase and half-done state, and forward again from
+there.
 
-The tests build on one another, in this order: each but the first begins where the one before left the cluster, in ZooKeeper mode.
+The tests build on one another, in this order: each but the first begins where the one before left the cluster, in
+ZooKeeper mode.
 """
 
 from __future__ import annotations
@@ -75,7 +77,9 @@ def roll_back(stage: Stage, **params: Any) -> str:
 
 
 def is_back_and_holds(lab: Lab, topics: list[str]) -> None:
-    """ZooKeeper mode, nothing of the former try left but what was set aside, and every topic with the states of its partitions."""
+    """ZooKeeper mode, nothing of the former try left but what was set aside, and every topic with the states of its
+    partitions.
+    """
     seen = observe(lab.spec, secrets=lab.secrets, scope=Scope.FULL)
     assert detect_phase(seen).phase is Phase.ZOOKEEPER
     assert len(seen.brokers_in(BrokerMode.ZOOKEEPER)) == len(lab.spec.brokers)

@@ -1,4 +1,6 @@
-"""The harness of the large measurements, at its smallest: what the real controllers copied is what was written for ZooKeeper, and dual write lives on."""
+"""The harness of the large measurements, at its smallest: what the real controllers copied is what was written for
+ZooKeeper, and dual write lives on.
+"""
 
 from __future__ import annotations
 

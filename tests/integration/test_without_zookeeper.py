@@ -1,4 +1,6 @@
-"""A finalized cluster whose ZooKeeper is gone and whose file names none: observed, explained, and refused by the migration's preflight."""
+"""A finalized cluster whose ZooKeeper is gone and whose file names none: observed, explained, and refused by the
+migration's preflight.
+"""
 
 from __future__ import annotations
 

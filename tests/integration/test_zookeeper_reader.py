@@ -83,7 +83,9 @@ def test_the_right_to_delete_is_the_parents_and_needs_no_right_to_create(
 
 OFFICE = {
     "/controller": b'{"version":2,"brokerid":101,"timestamp":"1","kraftControllerEpoch":4}',
-    "/migration": b'{"version":0,"kraft_metadata_offset":7,"kraft_controller_id":101,"kraft_metadata_epoch":4,"kraft_controller_epoch":4}',
+    "/migration": (
+        b'{"version":0,"kraft_metadata_offset":7,"kraft_controller_id":101,"kraft_metadata_epoch":4,"kraft_controller_epoch":4}'
+    ),
     "/admin/reassign_partitions": b'{"version":1,"partitions":[]}',
 }
 

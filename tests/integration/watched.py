@@ -17,7 +17,9 @@ from kraft_runbook.procedures.settled import observe_settled
 
 @dataclass
 class Watched:
-    """``raw``: every single look; ``settled``: those that may be acted upon; ``told``: what was looked at again meanwhile."""
+    """``raw``: every single look; ``settled``: those that may be acted upon; ``told``: what was looked at again
+    meanwhile.
+    """
 
     raw: list[ClusterObservation] = field(default_factory=list)
     settled: list[ClusterObservation] = field(default_factory=list)
@@ -36,7 +38,9 @@ class Watched:
         return [phase for n, phase in enumerate(found) if n == 0 or phase is not found[n - 1]]
 
     def refused(self) -> list[PhaseReading]:
-        """What a step would have been refused for though nothing is wrong: UNKNOWN when settled, or without being marked as a moment's."""
+        """What a step would have been refused for though nothing is wrong: UNKNOWN when settled, or without being
+        marked as a moment's.
+        """
         raw = [detect_phase(seen) for seen in self.raw]
         settled = [detect_phase(seen) for seen in self.settled]
         return [r for r in raw if r.phase is Phase.UNKNOWN and not r.transient] + [
@@ -46,7 +50,9 @@ class Watched:
 
 @contextmanager
 def watching(lab: Lab) -> Iterator[Watched]:
-    """Two threads look without a pause until the context ends: one at single observations, one at settled ones. What they raise is raised at the end."""
+    """Two threads look without a pause until the context ends: one at single observations, one at settled ones. What
+    they raise is raised at the end.
+    """
     watched, stop = Watched(), threading.Event()
 
     def look() -> None:

@@ -1,4 +1,6 @@
-"""A node on this machine for the playbooks to change: a real supervisord, and a stand-in for Kafka that opens a port."""
+"""A node on this machine for the playbooks to change: a real supervisord, and a stand-in for Kafka that
+opens a port.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ class Node:
     ports: Mapping[str, int] = field(default_factory=dict)
 
     def configure_controller(self, **changes: str | None) -> Path:
-        """Lay down the controller's file as a provisioned one has it, with keys (``__`` for a dot) changed, or left out (None). Nothing is started."""
+        """Lay down the controller's file as a provisioned one has it, with keys (``__`` for a dot) changed, or left out
+        (None). Nothing is started.
+        """
         controller = self.spec.controller(101)
         properties = controller_properties(self.spec, controller, ControllerMode.MIGRATION)
         for name, value in changes.items():
@@ -84,7 +88,9 @@ class Node:
         return file
 
     def run_broker(self, mode: BrokerMode = BrokerMode.ZOOKEEPER) -> None:
-        """Bring the broker to run in this mode as the playbook leaves it, without the seconds that ansible takes: its files, then its process."""
+        """Bring the broker to run in this mode as the playbook leaves it, without the seconds that ansible takes: its
+        files, then its process.
+        """
         broker, secrets, given = self.spec.broker(1), Path(self.spec.secrets_file or ""), environment_secrets()
         secrets.touch(mode=0o600)
         secrets.write_text(render_secrets({key: given(ref) for key, ref in self.spec.secrets.items()}))
@@ -100,8 +106,9 @@ class Node:
             time.sleep(0.05)
 
     def behave(self, words: str) -> None:
-        """How the stand-in behaves from its next start: ``open=<s>`` before the port, ``stop=<s>`` for a stop, ``exit=<code>`` at once, ``thread=<name>``:
-        the work is a child's, whose only thread bears this name."""
+        """How the stand-in behaves from its next start: ``open=<s>`` before the port, ``stop=<s>`` for a stop,
+        ``exit=<code>`` at once, ``thread=<name>``: the work is a child's, whose only thread bears this name.
+        """
         (self.directory / "behaviour").write_text(words)
 
     def starts(self, name: str = "broker-1") -> list[str]:
@@ -124,7 +131,9 @@ class Node:
         return int(self.control("pid", name))
 
     def files(self) -> dict[str, tuple[int, int, bytes]]:
-        """Every file with its mode, change time and content, but for what the stand-in and supervisor write themselves."""
+        """Every file with its mode, change time and content, but for what the stand-in and supervisor write
+        themselves.
+        """
         own = {"starts.log", "supervisord.log", "supervisord.pid", "broker-1.log", "controller-101.log"}
         return {
             str(path.relative_to(self.directory)): (path.stat().st_mode, path.stat().st_mtime_ns, path.read_bytes())
@@ -206,9 +215,8 @@ def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         )
     )
     (directory / "supervisord.conf").write_text(
-        f"[unix_http_server]\nfile={directory}/s.sock\nchmod=0700\n[supervisord]\nlogfile={directory}/supervisord.log\npidfile={directory}/supervisord.pid\n"
-        "[rpcinterface:supervisor]\nsupervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface\n"
-        + programs
+        f"[unix_http_server]\nfile={directory}/s.sock\nchmod=0700\n[supervisord]\nlogfile={directory}/supervisord.log\npidfile={directory}/supervisord.pid\n[rpcinterface:supervisor]\nsupervisor.rpcinterface_factory"
+        " = supervisor.rpcinterface:make_main_rpcinterface\n" + programs
     )
     supervisord = subprocess.Popen(
         [str(Path(sys.executable).parent / "supervisord"), "-n", "-c", str(directory / "supervisord.conf")],

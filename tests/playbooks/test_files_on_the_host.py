@@ -1,4 +1,6 @@
-"""How the modules write files as root: whole, for the user that runs Kafka, never through another user's link, and without losing what the way back needs."""
+"""How the modules write files as root: whole, for the user that runs Kafka, never through another user's link, and
+without losing what the way back needs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""No step that relies on the way back touches anything before every controller is proven to be, and to stay, in migration mode."""
+"""No step that relies on the way back touches anything before every controller is proven to be, and to stay, in
+migration mode.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +179,7 @@ def test_a_playbook_whose_first_play_proved_nothing_stops(node: Node, monkeypatc
     assert node.starts() == []
 
 
-# -- provisioning -------------------------------------------------------------------------------------------------------
+# -- provisioning ------------------------------------------------------------------------------------------------------
 
 
 def with_two_controllers(node: Node) -> ClusterSpec:

@@ -64,7 +64,10 @@ def test_the_host_s_side_reads_what_the_core_renders(properties: dict[str, str])
 
 
 def test_hidden_however_it_is_written() -> None:
-    written = "a = 1\nssl.key.password : open\nx.sasl.jaas.config=one \\\n  two\n#old.password=open\nb.password=${secrets:/f:b.password}\nc.secret open\n"
+    written = (
+        "a = 1\nssl.key.password : open\nx.sasl.jaas.config=one \\\n "
+        " two\n#old.password=open\nb.password=${secrets:/f:b.password}\nc.secret open\n"
+    )
     shown = text.shown(written)
     assert "open" not in shown and "two" not in shown
     assert "a = 1\n" in shown and "${secrets:/f:b.password}" in shown

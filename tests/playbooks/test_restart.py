@@ -1,4 +1,6 @@
-"""The restart: exactly when the process is older than its files, or is not there; whoever is killed, and however many try."""
+"""The restart: exactly when the process is older than its files, or is not there; whoever is killed, and however many
+try.
+"""
 
 from __future__ import annotations
 
@@ -179,7 +181,7 @@ def test_a_configuration_that_another_run_wrote_meanwhile_is_not_taken_for_succe
     assert to(node).changed == ("Write the configuration", STOP, START)
 
 
-# -- interruptions ------------------------------------------------------------------------------------------------------
+# -- interruptions -----------------------------------------------------------------------------------------------------
 
 
 def run_elsewhere(node: Node) -> subprocess.Popen[str]:
@@ -192,7 +194,8 @@ def run_elsewhere(node: Node) -> subprocess.Popen[str]:
         from kraft_runbook.cluster.cluster_file import parse_cluster
         from kraft_runbook.cluster.observation import BrokerMode
         spec = parse_cluster(Path({str(node.directory / "cluster.yaml")!r}).read_text(), source="x", environment={{}})
-        restart_broker(spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lambda line: print(line, flush=True))
+        def tell(line): print(line, flush=True)
+        restart_broker(spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=tell)
     """)
     return subprocess.Popen(
         [sys.executable, "-c", program],

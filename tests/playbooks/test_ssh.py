@@ -1,4 +1,6 @@
-"""Over SSH: user, port, key and host checking as the cluster file says, one connection's worth of arguments without a secret."""
+"""Over SSH: user, port, key and host checking as the cluster file says, one connection's worth of arguments without a
+secret.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ here = pathlib.Path({directory!r})
 verb, unit, pid_file = sys.argv[1], sys.argv[-1], here / "unit.pid"
 def pid():
     found = int(pid_file.read_text()) if pid_file.exists() else 0
-    alive = found and pathlib.Path(f"/proc/{{found}}/stat").exists() and ") Z" not in pathlib.Path(f"/proc/{{found}}/stat").read_text()
+    stat = pathlib.Path(f"/proc/{{found}}/stat")
+    alive = found and stat.exists() and ") Z" not in stat.read_text()
     return found if alive else 0
 if verb != "show":
     with open(here / "systemctl.log", "a") as log:
@@ -35,7 +36,8 @@ if verb == "show":
     load = "loaded" if unit in ("broker-1", "controller-101") else "not-found"
     print(f"LoadState={{load}}\\nActiveState={{state}}\\nSubState=x\\nMainPID={{own}}\\nResult=success")
 elif verb == "start":
-    process = subprocess.Popen({command!r}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    no = subprocess.DEVNULL
+    process = subprocess.Popen({command!r}, stdin=no, stdout=no, stderr=no, start_new_session=True)
     pid_file.write_text(str(process.pid))
     time.sleep(0.2)
 elif verb == "stop":

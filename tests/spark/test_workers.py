@@ -1,4 +1,6 @@
-"""What workers are sent, and what they do when they can't read: the driver hears the error as it was, with its way out."""
+"""What workers are sent, and what they do when they can't read: the driver hears the error as it was, with
+its way out.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +70,9 @@ def test_rows_come_as_they_are_and_pandas_is_not_needed(letter: str) -> None:
         {"kind": "topic", "key": row.key, "value": row.value, "path": row.path} for row in rows
     ]
     script = (
-        "import sys; from kraft_runbook.parity.spark.arrow_rows import *; from kraft_runbook.metadata.canonical_rows import *;"
-        "list(row_batches_of_a_worker([acl('a', 'b', 'c', 'd', 'e', 'f', 'g')])); sys.exit('pandas' in sys.modules)"
+        "import sys; from kraft_runbook.parity.spark.arrow_rows import *; from kraft_runbook.metadata.canonical_rows"
+        " import *;list(row_batches_of_a_worker([acl('a', 'b', 'c', 'd', 'e', 'f', 'g')])); sys.exit('pandas' in"
+        " sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 

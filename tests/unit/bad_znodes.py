@@ -1,4 +1,6 @@
-"""Znodes of every kind that the copy or a starting broker can't take, each with what is said of it; and ones that are in order."""
+"""Znodes of every kind that the copy or a starting broker can't take, each with what is said of it; and ones that are
+in order.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +145,10 @@ BAD: tuple[Bad, ...] = (
         {
             (
                 NOTED,
-                "made.up is no topic config of Kafka 3.9: once in KRaft mode, no config of this topic can be changed before it is deleted",
+                (
+                    "made.up is no topic config of Kafka 3.9: once in KRaft mode, no config of this topic can be"
+                    " changed before it is deleted"
+                ),
             )
         },
     ),
@@ -223,7 +228,10 @@ BAD: tuple[Bad, ...] = (
         {
             (
                 DIFFERS,
-                "its escapes are not what Kafka writes: after the copy it writes the entity once more, under another name",
+                (
+                    "its escapes are not what Kafka writes: after the copy it writes the entity once more, under"
+                    " another name"
+                ),
             )
         },
     ),

@@ -1,4 +1,6 @@
-"""A whole run's evidence, as its tasks write it: forward to FINALIZED with one failure on the way, or back to ZooKeeper."""
+"""A whole run's evidence, as its tasks write it: forward to FINALIZED with one failure on the way, or back to
+ZooKeeper.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Observations of a healthy three-broker, three-controller cluster in each phase, to be spoilt by a test one part at a time."""
+"""Observations of a healthy three-broker, three-controller cluster in each phase, to be spoilt by a test one part at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ TREE = ZookeeperTree(
 
 
 def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | None) -> HostState:
-    """A host in order. ``mode``: whose configuration lies there; None: no file yet (a controller before provisioning)."""
+    """A host in order. ``mode``: whose configuration lies there; None: no file yet (a controller before
+    provisioning).
+    """
     rendered: Mapping[str, str] | None = None
     if isinstance(mode, BrokerMode):
         rendered = broker_properties(spec, spec.broker(node_id), mode)
@@ -91,17 +95,21 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
             if mode not in (BrokerMode.KRAFT, ControllerMode.KRAFT) or not of_zookeeper_alone(key)
         ),
         secrets_readable="",
-        listener_threads=("/config/changes", "/kafka-acl-chan", "/kafka-acl-exte", "/delegation_tok")
-        if isinstance(mode, BrokerMode)
-        else (),
-        controller_threads=(f"zk-broker-{node_id}-lif", *(f"zk-broker-{node_id}-to-",) * 3)
-        if mode is BrokerMode.HYBRID
-        else (),
+        listener_threads=(
+            ("/config/changes", "/kafka-acl-chan", "/kafka-acl-exte", "/delegation_tok")
+            if isinstance(mode, BrokerMode)
+            else ()
+        ),
+        controller_threads=(
+            (f"zk-broker-{node_id}-lif", *(f"zk-broker-{node_id}-to-",) * 3) if mode is BrokerMode.HYBRID else ()
+        ),
     )
 
 
 def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
-    """A healthy cluster in this phase: PRE_MIGRATION with no broker hybrid yet, DUAL_WRITE with every broker in KRaft mode."""
+    """A healthy cluster in this phase: PRE_MIGRATION with no broker hybrid yet, DUAL_WRITE with every broker in KRaft
+    mode.
+    """
     modes = {
         Phase.ZOOKEEPER: BrokerMode.ZOOKEEPER,
         Phase.PRE_MIGRATION: BrokerMode.ZOOKEEPER,
@@ -134,23 +142,27 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
         cluster=spec.name,
         observed_at=NOW,
         took_seconds=0.2,
-        zookeeper=NO_ZOOKEEPER
-        if phase is Phase.KRAFT
-        else ZookeeperState(
-            cluster_id=CLUSTER_ID,
-            brokers={}
-            if mode is BrokerMode.KRAFT
-            else {b.id: BrokerZnode(b.id, endpoints(spec, b.id), b.rack) for b in spec.brokers},
-            controller=ControllerZnode(101, 4) if copied else ControllerZnode(2, -1),
-            controller_epoch=3,
-            migration=MigrationZnode(999, 101, 4, 4) if copied else None,
-            pending_topic_deletions=(),
-            reassignment_znode=False,
-            preferred_election_znode=False,
-            server_version="3.8.4",
-            topic_count=9,
-            connections=4,
-            tree=TREE,
+        zookeeper=(
+            NO_ZOOKEEPER
+            if phase is Phase.KRAFT
+            else ZookeeperState(
+                cluster_id=CLUSTER_ID,
+                brokers=(
+                    {}
+                    if mode is BrokerMode.KRAFT
+                    else {b.id: BrokerZnode(b.id, endpoints(spec, b.id), b.rack) for b in spec.brokers}
+                ),
+                controller=ControllerZnode(101, 4) if copied else ControllerZnode(2, -1),
+                controller_epoch=3,
+                migration=MigrationZnode(999, 101, 4, 4) if copied else None,
+                pending_topic_deletions=(),
+                reassignment_znode=False,
+                preferred_election_znode=False,
+                server_version="3.8.4",
+                topic_count=9,
+                connections=4,
+                tree=TREE,
+            )
         ),
         controllers=controllers,
         quorum=WHY if state is None else quorum(spec, mode, state),
@@ -290,7 +302,9 @@ def later(seen: ClusterObservation, seconds: float) -> ClusterObservation:
 
 
 def dual_writing(seen: ClusterObservation, seconds: float, *, dead: bool = False) -> ClusterObservation:
-    """So many seconds later: two records a second were committed, and ZooKeeper was written up to the last of them; ``dead``: it was not."""
+    """So many seconds later: two records a second were committed, and ZooKeeper was written up to the last of them;
+    ``dead``: it was not.
+    """
     assert (
         not isinstance(seen.quorum, Unread)
         and not isinstance(seen.zookeeper, Unread)

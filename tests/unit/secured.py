@@ -29,7 +29,9 @@ OF_CONTROLLERS = {
 def secured(
     protocol: SecurityProtocol, controllers: dict[str, str] | None = None, brokers: dict[str, str] | None = None
 ) -> ClusterSpec:
-    """The lab with one listener INTERNAL by this protocol. ``controllers``, ``brokers``: their properties, else all that are needed."""
+    """The lab with one listener INTERNAL by this protocol. ``controllers``, ``brokers``: their properties, else all
+    that are needed.
+    """
     of_brokers = OF_BROKERS[protocol] if brokers is None else brokers
     of_controllers = OF_CONTROLLERS[protocol] if controllers is None else controllers
     login = {LOGIN: SecretRef(env="X")} if "SASL" in protocol else {}

@@ -67,7 +67,9 @@ def test_a_live_endpoint_is_compared_as_kafka_registers_it() -> None:
 def test_other_spellings_of_a_host_are_refused_with_the_right_one(host: str) -> None:
     with pytest.raises(
         ClusterFileError,
-        match=r"brokers\.0\.host: .*(stands alone, without brackets, port and zone|means something on one machine only)",
+        match=(
+            r"brokers\.0\.host: .*(stands alone, without brackets, port and zone|means something on one machine only)"
+        ),
     ):
         parse(TEXT.replace('"2001:db8::11"', f'"{host}"'))
 

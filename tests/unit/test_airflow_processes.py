@@ -16,7 +16,10 @@ from lab import demo
 from lab.airflow_processes import processes_of
 from lab.airflow_standalone import Airflow
 
-PARENT = "import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)'], start_new_session=True)\ntime.sleep(300)\n"
+PARENT = (
+    "import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)'],"
+    " start_new_session=True)\ntime.sleep(300)\n"
+)
 """As a task's process: it has a child, a playbook, that has a session of its own."""
 TITLE = "airflow api_server -- host:127.0.0.1 port:1 "
 
@@ -86,8 +89,8 @@ def test_why_nobody_will_answer_is_said_with_the_last_error(
         "api-server | [error    ] first\napi-server | sqlite3.OperationalError: disk I/O error\napi-server | Bye\n"
     )
     assert (
-        airflow.gone()
-        == f"no API server of it runs; the last error in {tmp_path}/standalone.log: api-server | sqlite3.OperationalError: disk I/O error"
+        airflow.gone() == f"no API server of it runs; the last error in {tmp_path}/standalone.log: api-server |"
+        " sqlite3.OperationalError: disk I/O error"
     )
     started.append(
         subprocess.Popen(
@@ -102,7 +105,10 @@ def test_an_api_server_that_was_started_anew_by_hand_is_known_by_its_title(
     tmp_path: Path, started: list[subprocess.Popen[bytes]]
 ) -> None:
     airflow = Airflow(tmp_path, "127.0.0.1", 64999)
-    program = "import setproctitle, time; setproctitle.setproctitle('airflow api_server -- host:127.0.0.1 port:64999' + ' ' * 20); time.sleep(300)"
+    program = (
+        "import setproctitle, time; setproctitle.setproctitle('airflow api_server -- host:127.0.0.1 port:64999' + ' ' *"
+        " 20); time.sleep(300)"
+    )
     assert airflow.gone() is not None
     started.append(subprocess.Popen([sys.executable, "-c", program], start_new_session=True))
     until(lambda: airflow.gone() is None)

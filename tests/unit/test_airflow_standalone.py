@@ -9,12 +9,13 @@ import pytest
 from lab.airflow_standalone import Airflow
 
 PARKED = (
-    "scheduler  | 2026-11-23T12:14:45.568813Z [info     ] TaskInstance Finished: dag_id=zk_to_kraft_migration__lab, task_id=gate_start.approve, "
-    "run_id=manual__2026-11-23T12:14:13.619911+00:00_3714d6f6, map_index=0, ti_id=01a20854-04bf-763e-90a7-05ff8b13a231, "
-    "run_start_date=2026-11-23 12:14:44.334361+00:00, run_end_date=None, run_duration=None, state=awaiting_input, "
-    "executor=LocalExecutor(parallelism=4), executor_state=success, try_number=1, max_tries=0, pool=default_pool, queue=default, "
-    "priority_weight=48, operator=ApprovalGate, queued_dttm=2026-11-23 12:14:44.271573+00:00, "
-    "scheduled_dttm=2026-11-23 12:14:44.219952+00:00,queued_by_job_id=1, pid=13905 [airflow.jobs.scheduler_job_runner.SchedulerJobRunner]"
+    "scheduler  | 2026-11-23T12:14:45.568813Z [info     ] TaskInstance Finished: dag_id=zk_to_kraft_migration__lab,"
+    " task_id=gate_start.approve, run_id=manual__2026-11-23T12:14:13.619911+00:00_3714d6f6, map_index=0,"
+    " ti_id=01a20854-04bf-763e-90a7-05ff8b13a231, run_start_date=2026-11-23 12:14:44.334361+00:00, run_end_date=None,"
+    " run_duration=None, state=awaiting_input, executor=LocalExecutor(parallelism=4), executor_state=success,"
+    " try_number=1, max_tries=0, pool=default_pool, queue=default, priority_weight=48, operator=ApprovalGate,"
+    " queued_dttm=2026-11-23 12:14:44.271573+00:00, scheduled_dttm=2026-11-23 12:14:44.219952+00:00,queued_by_job_id=1,"
+    " pid=13905 [airflow.jobs.scheduler_job_runner.SchedulerJobRunner]"
 )
 EVENT = (
     "scheduler  | 2026-11-23T12:14:45.512207Z [info     ] Received executor event with state success for task instance "

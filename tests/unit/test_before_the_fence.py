@@ -1,4 +1,6 @@
-"""The last moment before the fence: the run makes sure that the cluster is still its own, after all that may outlast its claim."""
+"""The last moment before the fence: the run makes sure that the cluster is still its own, after all that may outlast
+its claim.
+"""
 
 from __future__ import annotations
 

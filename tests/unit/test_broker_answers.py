@@ -1,4 +1,6 @@
-"""Asking a broker until it answers what is wanted. The connection is a fake: what breaks, and when, can't be provoked in a real one."""
+"""Asking a broker until it answers what is wanted. The connection is a fake: what breaks, and when, can't be provoked
+in a real one.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Ask = Callable[..., tuple[str | None, int]]
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """Asks a broker that answers these, one after the other and the last for ever; "refused" breaks the connection. Gives the outcome, and how often it was connected."""
+    """Asks a broker that answers these, one after the other and the last for ever; "refused" breaks the connection.
+    Gives the outcome, and how often it was connected.
+    """
 
     def go(*answers: str | None, within: float) -> tuple[str | None, int]:
         left, connected = list(answers), []

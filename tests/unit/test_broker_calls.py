@@ -64,22 +64,34 @@ def test_the_labs_client_listener_asks_nothing_of_controllers() -> None:
 @pytest.mark.parametrize(
     ("spec", "evidence"),
     [
-        (secured(SSL, {}), "ssl.truststore.location is missing; controller 101, 102, 103: ssl.keystore.location is missing, and the listener has ssl.client.auth="),
+        (
+            secured(SSL, {}),
+            "ssl.truststore.location is missing; controller 101, 102, 103: ssl.keystore.location is missing, "
+            "and the listener has ssl.client.auth=",
+        ),
         (secured(SSL, TRUST), "ssl.keystore.location is missing, and the listener has ssl.client.auth=required"),
         (secured(SASL_SSL, {}), "controller 101, 102, 103: ssl.truststore.location is missing"),
         (
             secured(SASL_SSL, TRUST, {**OF_BROKERS[SASL_SSL], "listener.name.internal.ssl.client.auth": "required"}),
             "ssl.keystore.location is missing, and the listener has ssl.client.auth=required",
         ),
-        (secured(SASL_PLAINTEXT).model_copy(update={"secrets": SPEC.secrets, "broker_properties": {**SASL, LOGIN: "a.Login required;"}}), f"{LOGIN} is missing"),
+        (
+            secured(SASL_PLAINTEXT).model_copy(
+                update={"secrets": SPEC.secrets, "broker_properties": {**SASL, LOGIN: "a.Login required;"}}
+            ),
+            f"{LOGIN} is missing",
+        ),
         (secured(SASL_PLAINTEXT, {OWN: "PLAIN"}), f"{OWN} is PLAIN, the listener takes {MECHANISM}"),
-        (secured(SASL_PLAINTEXT, {ENABLED: "PLAIN"}), f"{ENABLED} lacks {MECHANISM}, without which Kafka does not start"),
+        (
+            secured(SASL_PLAINTEXT, {ENABLED: "PLAIN"}),
+            f"{ENABLED} lacks {MECHANISM}, without which Kafka does not start",
+        ),
         (
             secured(SASL_PLAINTEXT, None, {"listener.name.internal.sasl.kerberos.service.name": "kafka"}),
             "sasl.kerberos.service.name is missing",
         ),
     ],
-)  # fmt: skip
+)
 def test_controllers_that_could_not_log_in_block_before_the_copy(spec: ClusterSpec, evidence: str) -> None:
     assert evidence in said(spec)["KRB-PRE-078"]
 

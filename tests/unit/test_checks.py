@@ -460,7 +460,10 @@ FAILS: dict[str, list[Case]] = {
             ),
             (
                 tree(tiered_topics=Found(7, ("cold",))),
-                "broker 1, 2, 3 would not come up: topics with remote.storage.enable=true, but no remote.log.storage.system.enable=true in its file: 7: cold, …",
+                (
+                    "broker 1, 2, 3 would not come up: topics with remote.storage.enable=true, but no"
+                    " remote.log.storage.system.enable=true in its file: 7: cold, …"
+                ),
             ),
         )
     ],
@@ -475,7 +478,10 @@ FAILS: dict[str, list[Case]] = {
             Z,
             None,
             tree(stored_passwords=(StoredPassword("/config/brokers/1", "a.password", "AES/GCM/NoPadding", None),)),
-            "a.password: encrypted with AES/GCM/NoPadding, which controller 101, 102, 103 does not have as password.encoder.cipher.algorithm",
+            (
+                "a.password: encrypted with AES/GCM/NoPadding, which controller 101, 102, 103 does not have as"
+                " password.encoder.cipher.algorithm"
+            ),
         ),
     ],
     "KRB-PRE-063": [(Z, None, faults(Consequence.NOTED, "/config/topics/t (e)"), "7: /config/topics/t (e), …")],
@@ -490,7 +496,10 @@ FAILS: dict[str, list[Case]] = {
             H,
             None,
             on_host(2, listener_threads=("/config/changes",)),
-            "broker 2 hears of no change at /kafka-acl-changes and /kafka-acl-extended-changes and /delegation_token/token_changes",
+            (
+                "broker 2 hears of no change at /kafka-acl-changes and /kafka-acl-extended-changes and"
+                " /delegation_token/token_changes"
+            ),
         ),
     ],
     "KRB-PRE-065": [
@@ -534,7 +543,10 @@ FAILS: dict[str, list[Case]] = {
             D,
             "finalize",
             both(zookeeper(migration=MigrationZnode(500, 101, 4, 4)), gauges(101, zk_write_behind_lag=499)),
-            "it was to be written up to offset 999, /migration is at 500; ZkWriteBehindLag is 499 on the active controller",
+            (
+                "it was to be written up to offset 999, /migration is at 500; ZkWriteBehindLag is 499 on the active"
+                " controller"
+            ),
         )
     ],
     "KRB-GATE-004": [
@@ -647,7 +659,10 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     ),
     "KRB-PRE-073": (
         CONTROL_PLANE,
-        "control.plane.listener.name is left out of brokers in kraft mode, where Kafka refuses it: brokers fetch metadata",
+        (
+            "control.plane.listener.name is left out of brokers in kraft mode, where Kafka refuses it: brokers fetch"
+            " metadata"
+        ),
     ),
     "KRB-PRE-075": (
         FOREIGN_CLASS,
@@ -910,7 +925,8 @@ def test_the_alarm_says_what_is_lost_what_does_not_help_and_the_way_forward() ->
     result = answer("KRB-GATE-007", broker(2, mode=BrokerMode.HYBRID)(observation(F)), F, None)
     assert result.blocks
     assert result.evidence.startswith(
-        "THE MIGRATION WAS FINALIZED TOO EARLY: ZkMigrationState is 3 (POST_MIGRATION) on controller 101, controller 102, controller 103"
+        "THE MIGRATION WAS FINALIZED TOO EARLY: ZkMigrationState is 3 (POST_MIGRATION) on controller 101, controller"
+        " 102, controller 103"
     )
     assert "Putting the migration flag back does not help" in result.fix
     assert "in KRaft mode now" in result.fix
@@ -930,7 +946,10 @@ def test_the_hosts_and_the_checks_ask_the_same_of_a_controller_s_file() -> None:
     samples += [{k: v for k, v in whole.items() if k != key} for key in whole] + [{**whole, "process.roles": "broker"}]
     tuned = controller_properties(SPEC, SPEC.controller(101), ControllerMode.MIGRATION, also=LARGE.properties)
     samples += [tuned, {k: v for k, v in tuned.items() if k != flag}]
-    program = "import json, sys; from migration_mode import lacking; print(json.dumps([lacking(each) for each in json.load(sys.stdin)]))"
+    program = (
+        "import json, sys; from migration_mode import lacking; print(json.dumps([lacking(each) for each in"
+        " json.load(sys.stdin)]))"
+    )
     on_the_host = Path(__file__).resolve().parents[2] / "playbooks" / "module_utils"
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -1081,7 +1100,7 @@ def test_every_check_says_why_and_what_to_do() -> None:
     assert all(each.why and each.fix and not each.title.endswith(".") for each in CHECKS.values())
 
 
-# -- the report ---------------------------------------------------------------------------------------------------------
+# -- the report --------------------------------------------------------------------------------------------------------
 
 FAILED = CheckResult("KRB-X-1", "a | b", Severity.BLOCKING, Verdict.FAIL, "seen", "do this")
 UNSURE = CheckResult("KRB-X-2", "c", Severity.BLOCKING, Verdict.UNKNOWN, "unread", "read it")
@@ -1105,7 +1124,7 @@ def test_a_report_shows_what_blocks_first_with_its_fix() -> None:
     assert [CheckResult.from_dict(r) for r in report.to_dict()["results"]] == list(report.results)
 
 
-# -- dual write ---------------------------------------------------------------------------------------------------------
+# -- dual write --------------------------------------------------------------------------------------------------------
 
 
 def offsets(migration: int, high_watermark: int) -> Spoil:

@@ -65,7 +65,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return call
 
 
-# -- bad input ------------------------------------------------------------------------------------------------------------
+# -- bad input ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_unknown_cluster(run: Run) -> None:
@@ -212,7 +212,7 @@ def test_preflight_meets(run: Run, name: str) -> None:
     assert any("What to do: " in text for text in out.splitlines()[line : line + 2])
 
 
-# -- what is fine ---------------------------------------------------------------------------------------------------------
+# -- what is fine ------------------------------------------------------------------------------------------------------
 
 
 def test_preflight_of_a_healthy_cluster_passes(run: Run) -> None:

@@ -89,8 +89,8 @@ def test_several_problems_are_reported_at_once_each_with_its_line() -> None:
         in found
     )
     assert (
-        f"line {line_of(text, 'metrics_prot')}: controllers.0.metrics_prot: unknown key; remove it or correct its spelling"
-        in found
+        f"line {line_of(text, 'metrics_prot')}: controllers.0.metrics_prot: unknown key; remove it or correct its"
+        " spelling" in found
     )
     assert any(p.endswith("controllers.0.metrics_port: missing; this key is required") for p in found)
     assert any(p.startswith(f"line {line_of(text, 'telnet')}: reach.kind: ") for p in found)
@@ -120,7 +120,8 @@ def test_a_brokers_id_used_by_a_controller_is_refused_with_a_free_one() -> None:
     number = max(n for n, line in enumerate(text.splitlines(), 1) if line == "  - id: 2")
     assert (
         said
-        == f"line {number}: controllers.1.id: 2 is also a broker's id; controllers need ids of their own, for example 1004"
+        == f"line {number}: controllers.1.id: 2 is also a broker's id; controllers need ids of their own, for example"
+        " 1004"
     )
 
 
@@ -218,11 +219,17 @@ def test_controllers_loggers_are_declared_whole_a_file_each() -> None:
         (TEXT + LOG4J, "controller_log4j: what each controllers[].log4j_file is to hold; give both or neither"),
         (
             with_loggers("/a", "/b", "/a") + LOG4J,
-            "controllers.2.log4j_file: /a is also the log4j_file of controller 101; each controller needs a file of its own",
+            (
+                "controllers.2.log4j_file: /a is also the log4j_file of controller 101; each controller needs a file of"
+                " its own"
+            ),
         ),
         (
             with_loggers("/a", "/b", "/project/build/lab/controller-101/controller.properties") + LOG4J,
-            "controllers.2.log4j_file: /project/build/lab/controller-101/controller.properties is also the config_file of controller 101",
+            (
+                "controllers.2.log4j_file: /project/build/lab/controller-101/controller.properties is also the"
+                " config_file of controller 101"
+            ),
         ),
         (
             with_loggers("/a", "/b", "/c") + LOG4J + "  log4j.appender.db.password: hunter2\n",
@@ -259,7 +266,10 @@ def test_a_malformed_file_is_refused(text: str, problem: str) -> None:
 def test_a_variable_that_is_not_set_is_named_with_its_key() -> None:
     text = TEXT.replace("user: admin", "").replace("description: One", "description: ${KRB_NOBODY_SET_THIS} One")
     assert problems(text) == (
-        "description: environment variable KRB_NOBODY_SET_THIS is not set; set it, or give a default as ${KRB_NOBODY_SET_THIS:-…}",
+        (
+            "description: environment variable KRB_NOBODY_SET_THIS is not set; set it, or give a default as"
+            " ${KRB_NOBODY_SET_THIS:-…}"
+        ),
     )
 
 
@@ -388,7 +398,8 @@ def test_a_cluster_file_uses_no_variable_as_a_secret_that_it_may_not(place: str,
     (problem,) = problems(text, **given)
     plain = "AIRFLOW__CORE__FERNET_KEY" if "$" in name else name
     assert problem.startswith(
-        f"line {line_of(text, new.splitlines()[-1] % name)}: {place}: a cluster file may not use the environment variable {plain} as a secret."
+        f"line {line_of(text, new.splitlines()[-1] % name)}: {place}: a cluster file may not use the environment"
+        f" variable {plain} as a secret."
     )
     assert "KRAFT_RUNBOOK_MAY_USE" in problem and "hunter2" not in problem
     assert len(problems(text, **given, KRAFT_RUNBOOK_MAY_READ=plain)) == 1  # to show is not to use
@@ -408,7 +419,9 @@ def test_a_secret_of_the_file_is_not_shown_by_it() -> None:
 
 
 def assert_refused_in_clear(key: str, value: str) -> None:
-    """A file with this property of the brokers is refused for that alone; ``value`` has ``hunter2`` in it, which is not shown."""
+    """A file with this property of the brokers is refused for that alone; ``value`` has ``hunter2`` in it, which is not
+    shown.
+    """
     (problem,) = problems(TEXT.replace("default.replication.factor: 3", f"{key}: {json.dumps(value)}"))
     assert (
         f"broker_properties.{key}: a secret's value must not stand in the file" in problem and "hunter2" not in problem
@@ -444,7 +457,10 @@ def test_a_login_line_with_an_option_that_may_be_a_secret_is_refused(line: str) 
     "line",
     [
         "org.apache.kafka.common.security.scram.ScramLoginModule required;",
-        'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab="/etc/kafka.keytab" principal="kafka/a@B.C";',
+        (
+            "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true"
+            ' keyTab="/etc/kafka.keytab" principal="kafka/a@B.C";'
+        ),
         'x.OAuthBearerLoginModule required clientId="a" clientSecret="${secrets:/etc/kafka/secrets.properties:oauth}";',
     ],
 )

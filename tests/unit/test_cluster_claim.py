@@ -1,4 +1,6 @@
-"""What this version makes of a claim that another one wrote, and the claim in a file. The claim in a real ZooKeeper: tests/airflow/test_claims.py."""
+"""What this version makes of a claim that another one wrote, and the claim in a file. The claim in a real ZooKeeper:
+tests/airflow/test_claims.py.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +118,7 @@ def test_what_is_no_json_is_nobody_s(data: bytes) -> None:
     assert znode.written == [TWO.to_json()]
 
 
-# -- a cluster without ZooKeeper ----------------------------------------------------------------------------------------
+# -- a cluster without ZooKeeper ---------------------------------------------------------------------------------------
 
 WITHOUT = SPEC.model_copy(update={"zookeeper": None})
 

@@ -1,4 +1,6 @@
-"""The topics' names as the metadata log has them: what was removed, is not committed yet or was replaced by a snapshot is not among them."""
+"""The topics' names as the metadata log has them: what was removed, is not committed yet or was replaced by a snapshot
+is not among them.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def test_configs_that_zookeeper_can_t_hold_are_known_by_name(values: tuple[bytes
 
 
 def test_the_records_that_form_a_quorum_count_together() -> None:
-    """Until they are all committed there is neither metadata.version nor a migration state: the quorum is not born in KRaft mode then."""
+    """Until they are all committed there is neither metadata.version nor a migration state: the quorum is not born in
+    KRaft mode then.
+    """
     formed = (
         record(RecordType.BEGIN_TRANSACTION, name="Bootstrap records"),
         record(RecordType.FEATURE_LEVEL, name="metadata.version", feature_level=21),

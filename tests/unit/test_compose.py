@@ -1,4 +1,6 @@
-"""docker-compose.yaml: held against the Compose specification's own schema, and where Compose itself is installed, against that too."""
+"""docker-compose.yaml: held against the Compose specification's own schema, and where Compose itself is installed,
+against that too.
+"""
 
 from __future__ import annotations
 

@@ -97,7 +97,10 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         None,
         P,
         gauges(102, zk_migration_state=ZkMigrationState.NOT_PUBLISHED),
-        "waiting for ZkMigrationState 1 (MIGRATION) or 2 (PRE_MIGRATION) or 3 (POST_MIGRATION): 2 of 3 show it; controller 102 shows -1 (NOT_PUBLISHED)",
+        (
+            "waiting for ZkMigrationState 1 (MIGRATION) or 2 (PRE_MIGRATION) or 3 (POST_MIGRATION): 2 of 3 show it;"
+            " controller 102 shows -1 (NOT_PUBLISHED)"
+        ),
     ),
     (
         conditions.CONTROLLER_CAUGHT_UP,
@@ -132,15 +135,20 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         2,
         H,
         registration(2, fenced=True),
-        "waiting for broker 2 to register as migrating: 2 of 3 seen; it is in hybrid mode, its registration is fenced "
-        "(where that lasts, restart this broker by hand: docs/reliability.md)",
+        (
+            "waiting for broker 2 to register as migrating: 2 of 3 seen; it is in hybrid mode, its registration is"
+            " fenced (where that lasts, restart this broker by hand: docs/reliability.md)"
+        ),
     ),
     (
         conditions.BROKER_REGISTERED_AS_MIGRATING,
         2,
         H,
         part(quorum=WHY),
-        "waiting for broker 2 to register as migrating: 0 of 3 seen; it is in hybrid mode; the quorum: a test did not read it",
+        (
+            "waiting for broker 2 to register as migrating: 0 of 3 seen; it is in hybrid mode; the quorum: a test did"
+            " not read it"
+        ),
     ),
     (
         conditions.BROKER_REGISTERED_IN_KRAFT,
@@ -248,7 +256,10 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         None,
         D,
         part(),
-        "waiting for ZkMigrationState 3 (POST_MIGRATION): 0 of 3 show it; controller 101 shows 1 (MIGRATION); controller 102 shows 1 (MIGRATION); controller 103 shows 1 (MIGRATION)",
+        (
+            "waiting for ZkMigrationState 3 (POST_MIGRATION): 0 of 3 show it; controller 101 shows 1 (MIGRATION);"
+            " controller 102 shows 1 (MIGRATION); controller 103 shows 1 (MIGRATION)"
+        ),
     ),
 ]
 
@@ -333,7 +344,9 @@ def test_a_gauge_of_0_alone_is_waited_for(log: Spoil) -> None:
 
 
 def test_a_replica_is_not_waited_for_while_the_copy_is_under_way_since_nobody_can_take_it_back() -> None:
-    """On the way back from a copy that hangs it would be waited for until the deadline; on the way forward the wait for the copy asks again."""
+    """On the way back from a copy that hangs it would be waited for until the deadline; on the way forward the wait for
+    the copy asks again.
+    """
     behind = both(broker(2, mode=BrokerMode.HYBRID), topics(out_of_sync_by_broker={2: 17}, under_replicated_count=17))
     copying = both(behind, zookeeper(controller=ControllerZnode(101, 4)))
     assert not ask(conditions.BROKER_IN_SYNC, P, behind, node_id=2, spoilt_before=True).done

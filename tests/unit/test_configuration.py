@@ -111,12 +111,18 @@ def test_without_a_zookeeper_in_the_file_kraft_mode_is_rendered_the_same_and_no_
         controller_properties(alone, controller, ControllerMode.MIGRATION)
 
 
-# -- what controllers enforce, and what a mode leaves out ---------------------------------------------------------------
+# -- what controllers enforce, and what a mode leaves out --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("bind_host", "listeners"), [(None, "PLAINTEXT://127.10.0.11:9092"), ("", "PLAINTEXT://:9092"), ("0.0.0.0", "PLAINTEXT://0.0.0.0:9092"), ("::", "PLAINTEXT://[::]:9092")]
-)  # fmt: skip
+    ("bind_host", "listeners"),
+    [
+        (None, "PLAINTEXT://127.10.0.11:9092"),
+        ("", "PLAINTEXT://:9092"),
+        ("0.0.0.0", "PLAINTEXT://0.0.0.0:9092"),
+        ("::", "PLAINTEXT://[::]:9092"),
+    ],
+)
 @pytest.mark.parametrize("mode", BrokerMode)
 def test_a_broker_binds_where_it_is_told_to_and_is_advertised_by_its_host(
     mode: BrokerMode, bind_host: str | None, listeners: str
@@ -229,7 +235,7 @@ def test_what_a_mode_refuses_is_left_out_of_it_alone() -> None:
     )
 
 
-# -- the copy's tuning --------------------------------------------------------------------------------------------------
+# -- the copy's tuning -------------------------------------------------------------------------------------------------
 
 MIGRATION, KRAFT = ControllerMode.MIGRATION, ControllerMode.KRAFT
 ONE, OTHER = SPEC.controller(101), SPEC.controller(103)

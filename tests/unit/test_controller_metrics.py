@@ -16,11 +16,30 @@ from kraft_runbook.io.metrics import MetricsClient, broker_metrics, controller_m
 from kraft_runbook.io.secrets import environment_secrets
 
 PAGES = {
-    "lower case": "kafka_controller_kafkacontroller_zkmigrationstate 2.0\nkafka_controller_kafkacontroller_activecontrollercount 1.0\nkafka_controller_kafkacontroller_migratingzkbrokercount 3.0\n",
-    "as Kafka spells it": "kafka_controller_KafkaController_ZkMigrationState 2.0\nkafka_controller_KafkaController_ActiveControllerCount 1.0\nkafka_controller_KafkaController_MigratingZkBrokerCount 3.0\n",
-    "value behind": "kafka_controller_kafkacontroller_zkmigrationstate_value 2.0\nkafka_controller_kafkacontroller_activecontrollercount_value 1.0\nkafka_controller_kafkacontroller_migratingzkbrokercount_value 3.0\n",
-    "name as a label": 'kafka_controller_KafkaController_Value{name="ZkMigrationState",} 2.0\nkafka_controller_KafkaController_Value{name="ActiveControllerCount",} 1.0\nkafka_controller_KafkaController_Value{name="MigratingZkBrokerCount",} 3.0\n',
-    "with types and help": "# HELP kafka_controller_kafkacontroller_zkmigrationstate x\n# TYPE kafka_controller_kafkacontroller_zkmigrationstate gauge\nkafka_controller_kafkacontroller_zkmigrationstate 2.0\nkafka_controller_kafkacontroller_activecontrollercount 1.0\nkafka_controller_kafkacontroller_migratingzkbrokercount 3.0\n",
+    "lower case": (
+        "kafka_controller_kafkacontroller_zkmigrationstate 2.0\nkafka_controller_kafkacontroller_activecontrollercount"
+        " 1.0\nkafka_controller_kafkacontroller_migratingzkbrokercount 3.0\n"
+    ),
+    "as Kafka spells it": (
+        "kafka_controller_KafkaController_ZkMigrationState 2.0\nkafka_controller_KafkaController_ActiveControllerCount"
+        " 1.0\nkafka_controller_KafkaController_MigratingZkBrokerCount 3.0\n"
+    ),
+    "value behind": (
+        "kafka_controller_kafkacontroller_zkmigrationstate_value"
+        " 2.0\nkafka_controller_kafkacontroller_activecontrollercount_value"
+        " 1.0\nkafka_controller_kafkacontroller_migratingzkbrokercount_value 3.0\n"
+    ),
+    "name as a label": (
+        'kafka_controller_KafkaController_Value{name="ZkMigrationState",}'
+        ' 2.0\nkafka_controller_KafkaController_Value{name="ActiveControllerCount",}'
+        ' 1.0\nkafka_controller_KafkaController_Value{name="MigratingZkBrokerCount",} 3.0\n'
+    ),
+    "with types and help": (
+        "# HELP kafka_controller_kafkacontroller_zkmigrationstate x\n# TYPE"
+        " kafka_controller_kafkacontroller_zkmigrationstate gauge\nkafka_controller_kafkacontroller_zkmigrationstate"
+        " 2.0\nkafka_controller_kafkacontroller_activecontrollercount"
+        " 1.0\nkafka_controller_kafkacontroller_migratingzkbrokercount 3.0\n"
+    ),
 }
 
 
@@ -51,12 +70,13 @@ def test_an_unknown_state_is_not_guessed(value: str, problem: str) -> None:
     with pytest.raises(Unreachable, match=problem):
         controller_metrics(
             parse_prometheus(
-                f"kafka_controller_kafkacontroller_activecontrollercount 1\nkafka_controller_kafkacontroller_zkmigrationstate {value}\n"
+                "kafka_controller_kafkacontroller_activecontrollercount"
+                f" 1\nkafka_controller_kafkacontroller_zkmigrationstate {value}\n"
             )
         )
 
 
-# -- over HTTP -----------------------------------------------------------------------------------------------------------
+# -- over HTTP ---------------------------------------------------------------------------------------------------------
 
 
 class Server(HTTPServer):

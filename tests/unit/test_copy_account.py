@@ -39,10 +39,11 @@ def account(found: Run) -> str | None:
 
 
 def test_the_real_length_stands_beside_the_expected_one() -> None:
-    assert account(run(span=SPAN)) == (
-        "The metadata's copy took 36.9 s (260,000 records, 7,046 a second, 2026-03-04 10:00:00 to 10:00:36 UTC by the metadata log); "
-        "the wait for it and for dual writes, 51 s. "
-        "Expected at the start gate: 44 partitions of 9 topics: less than 1 s, with Kafka's defaults; deadlines.metadata_copy is 3 min 0 s."
+    assert (
+        account(run(span=SPAN))
+        == "The metadata's copy took 36.9 s (260,000 records, 7,046 a second, 2026-03-04 10:00:00 to 10:00:36 UTC by"
+        " the metadata log); the wait for it and for dual writes, 51 s. Expected at the start gate: 44 partitions of"
+        " 9 topics: less than 1 s, with Kafka's defaults; deadlines.metadata_copy is 3 min 0 s."
     )
 
 

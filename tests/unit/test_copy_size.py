@@ -1,4 +1,6 @@
-"""Provisioning takes the size from the files that are there, and counts only where there is none: a re-render never changes a file by itself."""
+"""Provisioning takes the size from the files that are there, and counts only where there is none: a re-render never
+changes a file by itself.
+"""
 
 from __future__ import annotations
 

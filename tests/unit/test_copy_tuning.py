@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COUNTS = st.integers(0, 5_000_000)
 
 
-# -- the table ----------------------------------------------------------------------------------------------------------
+# -- the table ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("settings", Settings)
@@ -78,7 +78,7 @@ def test_the_tables_in_the_docs_are_current() -> None:
     assert render_measurements() in (ROOT / "docs" / "copy.md").read_text()
 
 
-# -- the heap -----------------------------------------------------------------------------------------------------------
+# -- the heap ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", HEAPS, ids=lambda row: f"{row.partitions}x{row.brokers}")
@@ -119,7 +119,7 @@ def test_a_declared_heap_is_compared_and_an_undeclared_one_is_not_taken_for_enou
     assert f"each controller needs {need}" in tuning.render_heap()
 
 
-# -- the sizes ----------------------------------------------------------------------------------------------------------
+# -- the sizes ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_small_cluster_keeps_kafkas_defaults() -> None:
@@ -170,7 +170,7 @@ def test_quieting_a_logger_keeps_its_appenders_and_never_makes_it_louder() -> No
     assert quieted(own, SMALL) == own
 
 
-# -- Kafka's own word ---------------------------------------------------------------------------------------------------
+# -- Kafka's own word --------------------------------------------------------------------------------------------------
 
 ASK = """
 import java.util.*;
@@ -186,7 +186,8 @@ public class Ask {
       if (key.validator != null) key.validator.ensureValid(name, parsed);
       System.out.println(name + " takes " + parsed + " in place of " + key.defaultValue);
     }
-    for (String logger : List.of("org.apache.kafka.controller.QuorumController", "org.apache.kafka.image.MetadataImage", "org.apache.kafka.metadata.migration.KRaftMigrationDriver"))
+    for (String logger : List.of("org.apache.kafka.controller.QuorumController", "org.apache.kafka.image.MetadataImage",
+        "org.apache.kafka.metadata.migration.KRaftMigrationDriver"))
       System.out.println(Class.forName(logger, false, Ask.class.getClassLoader()).getPackageName());
   }
 }

@@ -1,4 +1,6 @@
-"""The watch over the controllers' files: a wrong one counts at once, an unread one when it stays so, and nobody waits for a reading."""
+"""The watch over the controllers' files: a wrong one counts at once, an unread one when it stays so, and nobody waits
+for a reading.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ from kraft_runbook.parity.dual_write import NoProof, await_movement, read_migrat
 
 
 class Migration:
-    """A reader whose /migration holds these offsets one after the other, the last one for ever; None: there is no znode; bytes: as they are."""
+    """A reader whose /migration holds these offsets one after the other, the last one for ever; None: there is no
+    znode; bytes: as they are.
+    """
 
     def __init__(self, *offsets: int | bytes | None) -> None:
         self._next = chain(offsets, repeat(offsets[-1]))

@@ -1,4 +1,6 @@
-"""What the tables say of every step, phase and gate, as plain values: whose signature, what is past, what comes before and after, what is waited for."""
+"""What the tables say of every step, phase and gate, as plain values: whose signature, what is past, what comes before
+and after, what is waited for.
+"""
 
 from __future__ import annotations
 
@@ -86,9 +88,14 @@ BEHIND = {"start": ["HYBRID", "DUAL_WRITE", "FINALIZED"], "dual_write": ["FINALI
 
 APPROVING = {
     "start": "Approving starts the migration. The way back stays open.",
-    "dual_write": "Approving restarts the brokers in KRaft mode. ZooKeeper is still written, and the way back stays open.",
+    "dual_write": (
+        "Approving restarts the brokers in KRaft mode. ZooKeeper is still written, and the way back stays open."
+    ),
     "finalize": "Approving finalizes: ZooKeeper is no longer written. **This can't be undone.**",
-    "rollback": "Approving takes the cluster back towards ZooKeeper. Where it can't be proven that nothing acknowledged is lost, the run stops.",
+    "rollback": (
+        "Approving takes the cluster back towards ZooKeeper. Where it can't be proven that nothing acknowledged is"
+        " lost, the run stops."
+    ),
 }
 
 PLANNED = {
@@ -151,8 +158,10 @@ WAITS: dict[str, tuple[Phase, list[Spoil], tuple[str, ...]]] = {
         Phase.PRE_MIGRATION,
         [_every_broker_is_registered],
         (
-            "ZkMigrationState 1 (MIGRATION): 0 of 3 show it; controller 101 shows 2 (PRE_MIGRATION); controller 102 shows 2 (PRE_MIGRATION); "
-            "controller 103 shows 2 (PRE_MIGRATION)",
+            (
+                "ZkMigrationState 1 (MIGRATION): 0 of 3 show it; controller 101 shows 2 (PRE_MIGRATION); controller 102"
+                " shows 2 (PRE_MIGRATION); controller 103 shows 2 (PRE_MIGRATION)"
+            ),
         ),
     ),
     "HYBRID, the copy is not seen to flow": (
@@ -188,8 +197,8 @@ WAITS: dict[str, tuple[Phase, list[Spoil], tuple[str, ...]]] = {
 """The phase by its name, a healthy cluster in it, what is amiss, and what ``explain`` says it waits for."""
 
 LOST = (
-    "What is lost: nothing that ZooKeeper can hold. What only KRaft knows (configs of client metrics and of groups) stays behind in the controllers' "
-    "data, which is set aside."
+    "What is lost: nothing that ZooKeeper can hold. What only KRaft knows (configs of client metrics and of groups)"
+    " stays behind in the controllers' data, which is set aside."
 )
 
 

@@ -23,7 +23,9 @@ def read(run: Run, **options: str) -> RunReport:
 
 
 def resealed(records: list[EvidenceRecord], place: int, **changes: object) -> list[EvidenceRecord]:
-    """The records with one body changed, and the whole chain written anew from there: what somebody does who can compute a digest."""
+    """The records with one body changed, and the whole chain written anew from there: what somebody does who can
+    compute a digest.
+    """
     made = list(records[:place])
     for n, record in enumerate(records[place:]):
         body = {**record.body, **changes} if n == 0 else record.body

@@ -109,7 +109,10 @@ def test_a_premature_finalization_is_told_with_the_only_way_that_is_left() -> No
         and "may be decommissioned" not in told.means
     )
     assert told.forward == (
-        "restart broker 1, 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart in migration mode before that",
+        (
+            "restart broker 1, 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart"
+            " in migration mode before that"
+        ),
     )
     assert [w.partition(" to register")[0] for w in told.waits_for] == ["broker 1", "broker 2"]
     assert told.rollback.possible is False and told.back == ()
@@ -196,7 +199,8 @@ def test_after_a_power_cut_the_order_of_starting_is_told() -> None:
     told = explain(seen, SPEC)
     assert told.phase is Phase.UNKNOWN
     assert told.forward[0].startswith(
-        "nothing of the cluster runs: start ZooKeeper first, then controller 101, 102, 103 where it was provisioned, then broker 1, 2, 3"
+        "nothing of the cluster runs: start ZooKeeper first, then controller 101, 102, 103 where it was provisioned,"
+        " then broker 1, 2, 3"
     )
 
 
@@ -383,7 +387,7 @@ def test_two_looks_tell_that_dual_write_has_died() -> None:
     assert not told.rollback.possible
 
 
-# -- the plan -----------------------------------------------------------------------------------------------------------
+# -- the plan ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""What the fault matrix says of Kafka's copy is in the log's bytes, and its proxy is slow for those alone that it is to be slow for."""
+"""What the fault matrix says of Kafka's copy is in the log's bytes, and its proxy is slow for those alone that it is to
+be slow for.
+"""
 
 from __future__ import annotations
 

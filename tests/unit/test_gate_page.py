@@ -94,8 +94,8 @@ def test_the_start_gate_says_which_nodes_and_how_long_the_copy_takes():
     assert "1. Provision controller 101, 102, 103" in page
     assert "2. Restart broker 1, 2, 3 in migration mode, one by one." in page
     assert (
-        "3. Metadata copy: 44 partitions, less than 1 s expected. While it runs, Kafka handles no topic, leader or ISR change."
-        in page
+        "3. Metadata copy: 44 partitions, less than 1 s expected. While it runs, Kafka handles no topic, leader or ISR"
+        " change." in page
     )
 
 

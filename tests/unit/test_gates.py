@@ -121,7 +121,7 @@ def test_every_reason_to_refuse_is_named():
     assert "rejected it" in why(proof, signed(proof)._of_gate("approve", "rejected", by="bob"), seen)
 
 
-# -- what counts as a signature ------------------------------------------------------------------------------------------------
+# -- what counts as a signature ----------------------------------------------------------------------------------------
 
 
 def test_an_approval_counts_only_where_the_same_try_of_the_same_task_had_asked_for_it():
@@ -163,7 +163,7 @@ def test_a_confirmation_names_the_answers_that_airflow_repeated():
     assert signed(proof, "ann").confirm()._of_gate("approve", "rejected", by="bob").at.confirmed == ""
 
 
-# -- who may sign --------------------------------------------------------------------------------------------------------------
+# -- who may sign ------------------------------------------------------------------------------------------------------
 
 
 def test_who_does_not_stand_in_the_file_may_not_sign():
@@ -204,7 +204,7 @@ def test_who_triggered_the_run_may_be_kept_from_signing_it():
     assert "does not know who triggered" in why(unknown, signed(unknown, "bob"), seen, spec)
 
 
-# -- age -----------------------------------------------------------------------------------------------------------------------
+# -- age ---------------------------------------------------------------------------------------------------------------
 
 
 def test_the_age_of_the_parity_report_counts_and_the_way_out_leads_to_a_new_one():
@@ -238,7 +238,9 @@ def test_a_step_that_has_begun_is_not_stopped_by_the_proofs_age_but_still_needs_
 
 @pytest.mark.parametrize("down", [1, 102])
 def test_a_node_that_went_down_by_itself_is_no_beginning(down):
-    """Only the evidence says that a step has begun: else a crash of the node whose turn it is would make a signature of any age good."""
+    """Only the evidence says that a step has begun: else a crash of the node whose turn it is would make a signature of
+    any age good.
+    """
     for gate, seen in ((Gate.DUAL_WRITE, HYBRID), (Gate.FINALIZE, DUAL), (Gate.ROLLBACK, DUAL)):
         proof = proof_of(seen, gate)
         crashed = broker(1, running=False)(seen) if down == 1 else with_controller(seen, 102, None, running=False)
@@ -250,7 +252,9 @@ def test_a_node_that_went_down_by_itself_is_no_beginning(down):
     ("gate", "seen"), [(Gate.START, START), (Gate.DUAL_WRITE, HYBRID), (Gate.FINALIZE, DUAL), (Gate.ROLLBACK, DUAL)]
 )
 def test_a_step_that_began_and_changed_nothing_excuses_no_age(gate, seen):
-    """Say Ansible did not reach the host: a month later the proof is a month old, whatever the evidence says of a beginning."""
+    """Say Ansible did not reach the host: a month later the proof is a month old, whatever the evidence says of a
+    beginning.
+    """
     proof = proof_of(seen, gate)
     begun = signed(proof, "ann").confirm()._of_gate("restart", "begins")
     assert begun.at.begun
@@ -270,7 +274,9 @@ def test_a_step_killed_with_its_node_down_goes_on_without_a_new_signature(gate, 
 
 
 def test_a_leave_that_gave_the_office_back_goes_on_without_a_new_signature():
-    """Every controller was down when it was proven, so that no node changed: that ZooKeeper holds the office again is the steps' own work."""
+    """Every controller was down when it was proven, so that no node changed: that ZooKeeper holds the office again is
+    the steps' own work.
+    """
     dead = held_by_kraft(with_all_controllers_down(HYBRID))
     proof = proof_of(dead, Gate.ROLLBACK)
     begun = signed(proof, "ann").confirm()._of_gate("leave_kraft", "begins")
@@ -313,7 +319,9 @@ def test_a_controller_provisioned_anew_in_dual_write_needs_no_other_signature():
 
 @pytest.mark.parametrize("seen", [HYBRID, DUAL])
 def test_a_controller_that_dies_after_the_copy_can_be_signed_for_by_a_run_that_found_the_copy_made(seen):
-    """That run's start gate had nothing to ask; proven again it asks, no check stands in its way, and the controller's provisioning may go on."""
+    """That run's start gate had nothing to ask; proven again it asks, no check stands in its way, and the controller's
+    provisioning may go on.
+    """
     assert is_behind(Gate.START, seen)
     down = Unread("it does not run")
     lost = replace(seen, controllers={**seen.controllers, 103: ControllerState(103, False, down, down)})
@@ -348,7 +356,7 @@ def test_controllers_that_start_and_stop_do_not_keep_a_rollback_from_being_confi
     assert "broker 2" in why(proof, signed(proof, "ann"), broker(2, running=False)(HYBRID))
 
 
-# -- what may differ -----------------------------------------------------------------------------------------------------------
+# -- what may differ ---------------------------------------------------------------------------------------------------
 
 
 def test_a_cluster_that_changed_since_the_proof_is_refused_and_the_change_is_named():
@@ -431,7 +439,7 @@ def test_an_edited_cluster_file_is_refused_until_it_is_proven_and_signed_anew():
     assert digest_of_file(ANYONE) == digest_of_file(ANYONE.model_copy())
 
 
-# -- parity between signature and finalization ---------------------------------------------------------------------------------
+# -- parity between signature and finalization -------------------------------------------------------------------------
 
 AGAIN = "gate_finalize.parity_again"
 
@@ -469,7 +477,7 @@ def test_a_gate_takes_the_report_that_the_task_ended_with_and_no_other():
     assert found is not None and (found.digest, found.final) == ("e", True)
 
 
-# -- the proof itself ----------------------------------------------------------------------------------------------------------
+# -- the proof itself --------------------------------------------------------------------------------------------------
 
 
 def test_an_altered_proof_is_refused():

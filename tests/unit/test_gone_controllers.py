@@ -1,4 +1,6 @@
-"""A controller whose host is gone for good, as the operator says: a host that drops packets leaves ``running`` unread, and the rollback must end all the same."""
+"""A controller whose host is gone for good, as the operator says: a host that drops packets leaves ``running`` unread,
+and the rollback must end all the same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What Java and Kafka themselves make of what is rendered: files read back, configurations accepted, defaults. One JVM answers for all tests."""
+"""What Java and Kafka themselves make of what is rendered: files read back, configurations accepted, defaults. One JVM
+answers for all tests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Directories that are made once and copied by everyone: one maker at a time, none of its drafts taken, and few old keys."""
+"""Directories that are made once and copied by everyone: one maker at a time, none of its drafts taken, and few old
+keys.
+"""
 
 from __future__ import annotations
 

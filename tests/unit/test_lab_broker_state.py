@@ -10,7 +10,10 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.migration.listener_threads import ACLS, CONFIGS, EXTENDED_ACLS, TOKENS, missing_threads
 from lab.broker_state import _starting, last_words, listeners, since_start
 
-DEAF = "[2026-11-23 05:32:11,103] ERROR [/config/changes-event-process-thread]: Error due to (kafka.common.ZkNodeChangeNotificationListener$ChangeEventProcessThread)\n"
+DEAF = (
+    "[2026-11-23 05:32:11,103] ERROR [/config/changes-event-process-thread]: Error due to"
+    " (kafka.common.ZkNodeChangeNotificationListener$ChangeEventProcessThread)\n"
+)
 EVERY = (CONFIGS, ACLS, EXTENDED_ACLS, TOKENS)
 BY_FIFTEEN = ["main", "/config/changes", "/kafka-acl-chan", "/kafka-acl-exte", "/delegation_tok"]
 BY_BOTH_ENDS = ["main", "/config..thread", "/kafka-..thread", "/kafka-..thread", "/delega..thread"]

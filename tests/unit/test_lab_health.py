@@ -15,7 +15,9 @@ BROKERS = (1, 2, 3)
 
 
 def answer(*partitions: tuple[int, list[int], list[int]], brokers: tuple[int, ...] = BROKERS) -> ClusterMetadata:
-    """A broker's answer with one topic of these partitions (leader, replicas, in-sync replicas); without any, no topic."""
+    """A broker's answer with one topic of these partitions (leader, replicas, in-sync replicas); without
+    any, no topic.
+    """
     known = {
         number: SimpleNamespace(id=number, leader=leader, replicas=of, isrs=isr)
         for number, (leader, of, isr) in enumerate(partitions)

@@ -48,8 +48,8 @@ def test_no_java(tmp_path: Path) -> None:
     code, said = up(tmp_path, PATH=str(tmp_path))
     assert code == 1
     assert (
-        said
-        == "error: no java in the PATH\n  What to do: install a Java 17 runtime (openjdk-17-jre-headless), or set JAVA_HOME\n"
+        said == "error: no java in the PATH\n  What to do: install a Java 17 runtime (openjdk-17-jre-headless), or set"
+        " JAVA_HOME\n"
     )
 
 

@@ -60,7 +60,10 @@ def test_a_trial_is_good_only_when_every_run_was_done_and_passed() -> None:
 
 
 def test_the_load_ends_with_what_started_it() -> None:
-    program = "import time; from lab.trial import busy\nwith busy(2) as pids:\n    print(*pids, flush=True)\n    time.sleep(60)"
+    program = (
+        "import time; from lab.trial import busy\nwith busy(2) as pids:\n    print(*pids, flush=True)\n   "
+        " time.sleep(60)"
+    )
     starter = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert starter.stdout is not None
     loads = starter.stdout.readline().split()

@@ -1,4 +1,6 @@
-"""Reading the log in columns gives what reading it record by record gives: on every version of every such record, and on whole logs."""
+"""Reading the log in columns gives what reading it record by record gives: on every version of every such record, and
+on whole logs.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,7 @@ def test_the_index_holds_the_records_of_the_chunk(sizes: Sequence[int], since: i
         assert index_records(chunk).records() == list(chunk.records())
 
 
-# -- whole logs ---------------------------------------------------------------------------------------------------------
+# -- whole logs --------------------------------------------------------------------------------------------------------
 
 
 def some_log(draw: random.Random, length: int, *, transactions: bool = True) -> Iterator[bytes]:
@@ -169,13 +171,28 @@ def some_log(draw: random.Random, length: int, *, transactions: bool = True) -> 
                 live[name] = (topic_id, count + 1)
                 extras = {"directories": [UUID(int=1)]} if draw.random() < 0.5 else {}
                 yield record(
-                    RecordType.PARTITION, len(extras), topic_id=topic_id, partition_id=count, replicas=ids(), isr=ids(), removing_replicas=ids(),
-                    adding_replicas=ids(), leader=draw.randint(-1, 8), leader_epoch=draw.randrange(9), leader_recovery_state=draw.randrange(2), **extras,
-                )  # fmt: skip
+                    RecordType.PARTITION,
+                    len(extras),
+                    topic_id=topic_id,
+                    partition_id=count,
+                    replicas=ids(),
+                    isr=ids(),
+                    removing_replicas=ids(),
+                    adding_replicas=ids(),
+                    leader=draw.randint(-1, 8),
+                    leader_epoch=draw.randrange(9),
+                    leader_recovery_state=draw.randrange(2),
+                    **extras,
+                )
             case _ if name in live and live[name][1]:
                 fields = {
-                    "isr": ids(), "leader": draw.randint(-2, 8), "replicas": ids(), "removing_replicas": ids(), "adding_replicas": ids(), "leader_recovery_state": draw.randint(-1, 1),
-                }  # fmt: skip
+                    "isr": ids(),
+                    "leader": draw.randint(-2, 8),
+                    "replicas": ids(),
+                    "removing_replicas": ids(),
+                    "adding_replicas": ids(),
+                    "leader_recovery_state": draw.randint(-1, 1),
+                }
                 yield change(
                     draw.randrange(live[name][1]),
                     live[name][0],
@@ -264,7 +281,7 @@ def replay_of(values: Sequence[bytes], start: int, draw: random.Random) -> LogRe
     return replay
 
 
-# -- fingerprints -------------------------------------------------------------------------------------------------------
+# -- fingerprints ------------------------------------------------------------------------------------------------------
 
 Columns = dict[str, Any]
 
@@ -301,12 +318,29 @@ def print_of(columns: TopicColumns) -> str:
 @pytest.mark.parametrize(
     "change",
     [
-        {"replicas": [1, 3, 2]}, {"replicas": [3, 1]}, {"replicas": [3, 1, 2, 2]}, {"adding": [2]}, {"removing": [2]}, {"adding": [1], "removing": [2]},
-        {"leader": -1}, {"leader": 2}, {"leader_epoch": 5}, {"isr": [1]}, {"isr": [1, 2, 3]}, {"isr": []}, {"recovery": 1}, {"partition": 1}, {"id": "y"},
-        {"configs": {}}, {"configs": {"a": "2"}}, {"configs": {"b": "1"}}, {"configs": {"a": "1", "b": "1"}}, {"configs": {"a1": ""}},
+        {"replicas": [1, 3, 2]},
+        {"replicas": [3, 1]},
+        {"replicas": [3, 1, 2, 2]},
+        {"adding": [2]},
+        {"removing": [2]},
+        {"adding": [1], "removing": [2]},
+        {"leader": -1},
+        {"leader": 2},
+        {"leader_epoch": 5},
+        {"isr": [1]},
+        {"isr": [1, 2, 3]},
+        {"isr": []},
+        {"recovery": 1},
+        {"partition": 1},
+        {"id": "y"},
+        {"configs": {}},
+        {"configs": {"a": "2"}},
+        {"configs": {"b": "1"}},
+        {"configs": {"a": "1", "b": "1"}},
+        {"configs": {"a1": ""}},
         {"replicas": [3, 1, 2], "isr": [1, 2, 4], "adding": [], "removing": []},
     ],
-)  # fmt: skip
+)
 def test_every_change_of_a_topic_changes_its_fingerprint(change: Columns) -> None:
     assert print_of(topics()) != print_of(topics(**change))
 

@@ -90,7 +90,7 @@ def test_one_key_in_two_znodes_is_a_difference_whatever_they_say() -> None:
     assert "ZooKeeper has it 2 times: /config/topics/%61 (1), /config/topics/a (1); KRaft has 1" in str(difference)
 
 
-# -- a later look at suspects ---------------------------------------------------------------------------------------------
+# -- a later look at suspects ------------------------------------------------------------------------------------------
 
 
 def suspect(row: Row, kraft: object = None) -> Difference:
@@ -146,7 +146,7 @@ def test_whatever_the_churn_a_value_from_m_on_never_differs_and_a_foreign_one_al
     assert compare([with_value("foreign")], versions(CONFIG, *history)).differences
 
 
-# -- the report -----------------------------------------------------------------------------------------------------------
+# -- the report --------------------------------------------------------------------------------------------------------
 
 
 def report(
@@ -158,9 +158,18 @@ def report(
     found = {Kind.TOPIC: 1} if both is None else both
     times = {"started_at": datetime(2026, 1, 1, tzinfo=UTC), "finished_at": datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)}
     plain: dict[str, Any] = {
-        "cluster": "c", "against": "ZooKeeper", "undecoded": (), "migration_offset": 5, "end_offset": 9, "migration_epoch": 1,
-        "leader_id": 101, "leader_epoch": 1, "rounds": 1, **times, **changes,
-    }  # fmt: skip
+        "cluster": "c",
+        "against": "ZooKeeper",
+        "undecoded": (),
+        "migration_offset": 5,
+        "end_offset": 9,
+        "migration_epoch": 1,
+        "leader_id": 101,
+        "leader_epoch": 1,
+        "rounds": 1,
+        **times,
+        **changes,
+    }
     return make_report(both=found, differences=differences, obstacles=obstacles, **plain)
 
 

@@ -84,9 +84,21 @@ def test_what_is_said_to_be_compared_is_each_kind_and_what_is_not_is_listed_once
 def test_each_report_lists_all_of_it_in_every_form() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     report = make_report(
-        cluster="c", against="ZooKeeper", both={Kind.TOPIC: 1}, differences=(), undecoded=(), obstacles=(), migration_offset=1, end_offset=1,
-        migration_epoch=1, leader_id=1, leader_epoch=1, rounds=1, started_at=now, finished_at=now,
-    )  # fmt: skip
+        cluster="c",
+        against="ZooKeeper",
+        both={Kind.TOPIC: 1},
+        differences=(),
+        undecoded=(),
+        obstacles=(),
+        migration_offset=1,
+        end_offset=1,
+        migration_epoch=1,
+        leader_id=1,
+        leader_epoch=1,
+        rounds=1,
+        started_at=now,
+        finished_at=now,
+    )
     for shown in (report.render_text(), report.render_markdown(), json.dumps(report.to_dict())):
         assert [each for each in NOT_COMPARED if each not in shown] == []
     documented = (ROOT / "docs" / "parity.md").read_text()

@@ -114,9 +114,12 @@ def test_a_snapshot_and_the_log_after_it_make_one_state() -> None:
 
 def test_configs_of_brokers_have_an_empty_name_for_the_default_and_hide_passwords() -> None:
     found = replay(
-        config("max.connections", "5", "", 4), config("max.connections", "6", "1", 4), config("max.connections", None, "1", 4),
-        config("listener.name.x.ssl.keystore.password", "hunter2", "1", 4), config("interval.ms", "1", "sub", 16),
-    )  # fmt: skip
+        config("max.connections", "5", "", 4),
+        config("max.connections", "6", "1", 4),
+        config("max.connections", None, "1", 4),
+        config("listener.name.x.ssl.keystore.password", "hunter2", "1", 4),
+        config("interval.ms", "1", "sub", 16),
+    )
     assert values(found, Kind.BROKER_CONFIG) == {
         "every broker: max.connections": ["5"],
         "broker 1: listener.name.x.ssl.keystore.password": [PRINTS.password("hunter2")],

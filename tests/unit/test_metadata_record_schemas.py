@@ -132,7 +132,8 @@ MESSAGE = """// a license
   "validVersions": "0-1", "flexibleVersions": "0+",
   "fields": [
     { "name": "TopicId", "type": "uuid", "versions": "0+", "about": "http://is.no/comment" },
-    { "name": "MaxBytes", "type": "int32", "versions": "1+", "default": "0x7fffffff", "taggedVersions": "1+", "tag": "3" },
+    { "name": "MaxBytes", "type": "int32", "versions": "1+", "default": "0x7fffffff",
+      "taggedVersions": "1+", "tag": "3" },
     { "name": "Rack", "type": "string", "versions": "0+", "nullableVersions": "0+", "default": "null" },
     { "name": "Fenced", "type": "bool", "versions": "0+", "default": "true" },
     { "name": "EndPoints", "type": "[]BrokerEndpoint", "versions": "0+", "fields": [

@@ -34,7 +34,10 @@ def rows(path: str, value: Any, decoding: Decoding = DECODING) -> list[tuple[Kin
 
 def test_a_reordered_isr_spacing_and_the_controller_epoch_make_no_difference() -> None:
     one = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2,3]}'
-    two = b'{ "isr": [3, 1, 2], "leader_epoch": 0, "leader": 1, "leader_recovery_state": 0, "controller_epoch": 99, "version": 1 }'
+    two = (
+        b'{ "isr": [3, 1, 2], "leader_epoch": 0, "leader": 1, "leader_recovery_state": 0, "controller_epoch": 99,'
+        b' "version": 1 }'
+    )
     assert rows(STATE, one) == rows(STATE, two)
     assert rows(STATE, one) != rows(STATE, one.replace(b'"leader_epoch":0', b'"leader_epoch":1'))
 
@@ -263,7 +266,7 @@ def test_migration_is_read_and_a_garbled_one_refused() -> None:
         parse_migration(b'{"version":0}')
 
 
-# -- passwords ------------------------------------------------------------------------------------------------------------
+# -- passwords ---------------------------------------------------------------------------------------------------------
 
 
 def encode_password(password: str, secret: str) -> str:

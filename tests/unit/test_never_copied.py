@@ -1,4 +1,6 @@
-"""Every controller died in the copy: what the logs on disk hold, read as the project's own decoder reads them, and what they prove."""
+"""Every controller died in the copy: what the logs on disk hold, read as the project's own decoder reads them, and what
+they prove.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,7 @@ def test_the_host_reads_what_the_decoder_reads(groups: list[list[bytes]]) -> Non
     assert (again.states, again.end, again.open_since) == (found.states, found.end, found.open_since)
 
 
-# -- what the logs prove ------------------------------------------------------------------------------------------------
+# -- what the logs prove -----------------------------------------------------------------------------------------------
 
 PRE, COPIED = frozenset({2}), frozenset({1, 2})
 
@@ -146,11 +148,13 @@ def test_only_a_majority_of_logs_without_the_end_of_the_copy_proves_that_it_was_
     assert said is None if why_not is None else why_not in (said or "")
 
 
-# -- how it looks from outside ------------------------------------------------------------------------------------------
+# -- how it looks from outside -----------------------------------------------------------------------------------------
 
 
 def died_in_the_copy(seen: ClusterObservation) -> ClusterObservation:
-    """As an observation of one shows it: two of three have ended, /controller is KRaft's, /migration was never written."""
+    """As an observation of one shows it: two of three have ended, /controller is KRaft's, /migration was
+    never written.
+    """
     for i in SPEC.controller_ids:
         seen = a_controller(i, running=i == 103, mode=WHY, metrics=WHY)(seen)
     seen = zookeeper(controller=ControllerZnode(102, 5), migration=MigrationZnode(-1, -1, -1, -1))(seen)

@@ -1,4 +1,6 @@
-"""A look waits for its own work on large answers, and says of what it did not come to that its time ran out, not that a node is silent."""
+"""A look waits for its own work on large answers, and says of what it did not come to that its time ran out, not that a
+node is silent.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whatever names look like in ZooKeeper, under whatever spelling: a difference is never a match, and the same is one."""
+"""Whatever names look like in ZooKeeper, under whatever spelling: a difference is never a match, and the
+same is one.
+"""
 
 from __future__ import annotations
 
@@ -121,10 +123,17 @@ def records_of(fact: Fact, *, gone: bool = False) -> list[bytes]:
         types = {"Topic": 2, "Group": 3, "TransactionalId": 5}
         return [
             record(
-                RecordType.ACCESS_CONTROL_ENTRY, id=acl_id, resource_type=types[type_], resource_name=name, pattern_type=pattern,
-                principal=f"User:{principal}", host="*", operation=3 if value == "1" else 4, permission_type=3,
+                RecordType.ACCESS_CONTROL_ENTRY,
+                id=acl_id,
+                resource_type=types[type_],
+                resource_name=name,
+                pattern_type=pattern,
+                principal=f"User:{principal}",
+                host="*",
+                operation=3 if value == "1" else 4,
+                permission_type=3,
             )
-        ]  # fmt: skip
+        ]
     if kind == "token":
         if gone:
             return [record(RecordType.REMOVE_DELEGATION_TOKEN, token_id=about)]

@@ -1,4 +1,6 @@
-"""Versions of state znodes against partition epochs: what lies behind, by row and in columns, and how a report says it."""
+"""Versions of state znodes against partition epochs: what lies behind, by row and in columns, and how a
+report says it.
+"""
 
 from __future__ import annotations
 
@@ -113,9 +115,21 @@ def test_in_columns_the_same_partitions_lie_behind_as_row_by_row(data: st.DataOb
 def report_of(found: Comparison) -> ParityReport:
     now = datetime(2026, 1, 2, tzinfo=UTC)
     return make_report(
-        cluster="lab", against="ZooKeeper", both=found.both, differences=found.differences, undecoded=(), obstacles=(), migration_offset=5, end_offset=6,
-        migration_epoch=1, leader_id=101, leader_epoch=1, rounds=1, started_at=now, finished_at=now,
-    )  # fmt: skip
+        cluster="lab",
+        against="ZooKeeper",
+        both=found.both,
+        differences=found.differences,
+        undecoded=(),
+        obstacles=(),
+        migration_offset=5,
+        end_offset=6,
+        migration_epoch=1,
+        leader_id=101,
+        leader_epoch=1,
+        rounds=1,
+        started_at=now,
+        finished_at=now,
+    )
 
 
 def test_a_version_that_lies_behind_is_no_difference_and_every_text_of_the_report_says_that_it_forbids_leaving() -> (

@@ -1,4 +1,6 @@
-"""Calls of a server that stalls, breaks off, is started anew or forgets its tokens, against a real one that does all that."""
+"""Calls of a server that stalls, breaks off, is started anew or forgets its tokens, against a real one that does all
+that.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ STALL, CUT, DONE_THEN_CUT = "stall", "cut", "done, then cut"
 
 
 class Server:
-    """A server with tokens and one counter. ``faults``: what it does to the next requests that are not logins; a number is the status it answers with."""
+    """A server with tokens and one counter. ``faults``: what it does to the next requests that are not logins; a number
+    is the status it answers with.
+    """
 
     def __init__(self, port: int = 0) -> None:
         self.faults: list[str | int] = []

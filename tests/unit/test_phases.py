@@ -67,7 +67,10 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         both(KAFKA_4, NO_RECORD),
         Phase.KRAFT,
         (
-            "the metadata log holds no migration state: this cluster was born in KRaft mode, or runs Kafka 4, whose snapshots leave out what a migration left",
+            (
+                "the metadata log holds no migration state: this cluster was born in KRaft mode, or runs Kafka 4, whose"
+                " snapshots leave out what a migration left"
+            ),
         ),
     ),
     "no ZooKeeper, and every controller is down": (
@@ -75,7 +78,10 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         both(every(CONTROLLERS, a_controller, running=False, metrics=WHY), UNSEEN),
         Phase.UNKNOWN,
         (
-            "the metadata log, which alone tells of a migration where there is no ZooKeeper, could not be read: a test did not read it",
+            (
+                "the metadata log, which alone tells of a migration where there is no ZooKeeper, could not be read: a"
+                " test did not read it"
+            ),
         ),
     ),
     "no ZooKeeper in the file, and the copy was made": (
@@ -83,8 +89,11 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         NO_FILE,
         Phase.UNKNOWN,
         (
-            "the cluster file names no ZooKeeper, but ZkMigrationState is 1 (MIGRATION) on controller 101, 102, 103; broker 1 is in hybrid mode; "
-            "broker 2 is in hybrid mode; broker 3 is in hybrid mode: name the ensemble under 'zookeeper' in the cluster file",
+            (
+                "the cluster file names no ZooKeeper, but ZkMigrationState is 1 (MIGRATION) on controller 101, 102,"
+                " 103; broker 1 is in hybrid mode; broker 2 is in hybrid mode; broker 3 is in hybrid mode: name the"
+                " ensemble under 'zookeeper' in the cluster file"
+            ),
         ),
     ),
     "no ZooKeeper in the file, and brokers in ZooKeeper mode": (
@@ -92,8 +101,10 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         NO_FILE,
         Phase.UNKNOWN,
         (
-            "the cluster file names no ZooKeeper, but broker 1 is in zookeeper mode; broker 2 is in zookeeper mode; broker 3 is in zookeeper mode: "
-            "name the ensemble under 'zookeeper' in the cluster file",
+            (
+                "the cluster file names no ZooKeeper, but broker 1 is in zookeeper mode; broker 2 is in zookeeper mode;"
+                " broker 3 is in zookeeper mode: name the ensemble under 'zookeeper' in the cluster file"
+            ),
         ),
     ),
     "only the log says 3": (
@@ -110,8 +121,10 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         ),
         Phase.UNKNOWN,
         (
-            "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: "
-            "this cluster was born in KRaft mode, there is nothing to migrate",
+            (
+                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: "
+                "this cluster was born in KRaft mode, there is nothing to migrate"
+            ),
         ),
     ),
     "born in KRaft before the state was written to the log": (
@@ -119,8 +132,10 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         both(all_gauges(zk_migration_state=ZkMigrationState.NONE), with_quorum(migration_state_record=None)),
         Phase.UNKNOWN,
         (
-            "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: "
-            "this cluster was born in KRaft mode, there is nothing to migrate",
+            (
+                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: "
+                "this cluster was born in KRaft mode, there is nothing to migrate"
+            ),
         ),
     ),
     "a quorum was formed without the flag beside brokers in ZooKeeper mode": (
@@ -131,9 +146,12 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         ),
         Phase.UNKNOWN,
         (
-            "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: these controllers formed their quorum without the "
-            "migration flag, but broker 1 is in zookeeper mode, broker 2 is in zookeeper mode, broker 3 is in zookeeper mode. "
-            "Stop them, move their data away and provision them anew, before a broker registers with them",
+            (
+                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: these"
+                " controllers formed their quorum without the migration flag, but broker 1 is in zookeeper mode, broker"
+                " 2 is in zookeeper mode, broker 3 is in zookeeper mode. Stop them, move their data away and provision"
+                " them anew, before a broker registers with them"
+            ),
         ),
     ),
     "a quorum that has just formed shows 0 beside brokers in ZooKeeper mode": (
@@ -277,7 +295,10 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         zookeeper(controller=ControllerZnode(101, 4)),
         Phase.UNKNOWN,
         (
-            "/controller is held by KRaft controller 101, but of the declared controllers none of them runs: start them, or read docs/rollback.md",
+            (
+                "/controller is held by KRaft controller 101, but of the declared controllers none of them runs: start"
+                " them, or read docs/rollback.md"
+            ),
         ),
     ),
     "the controllers show no state but hold /controller": (
@@ -285,7 +306,10 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         both(all_gauges(zk_migration_state=None), zookeeper(controller=ControllerZnode(101, 4)), UNSEEN),
         Phase.UNKNOWN,
         (
-            "/controller is held by KRaft controller 101, but of the declared controllers they show no migration state: start them, or read docs/rollback.md",
+            (
+                "/controller is held by KRaft controller 101, but of the declared controllers they show no migration"
+                " state: start them, or read docs/rollback.md"
+            ),
         ),
     ),
     "a broker is in KRaft mode and no controller runs": (
@@ -386,7 +410,9 @@ MAY_RUN = {
 }
 
 WAYS_OUT = {
-    Phase.UNKNOWN: "make readable what is named above (kraft-runbook explain says what is missing), then run the step again",
+    Phase.UNKNOWN: (
+        "make readable what is named above (kraft-runbook explain says what is missing), then run the step again"
+    ),
     Phase.FINALIZED: "nothing is left to migrate; rollback is impossible after finalization (KIP-866)",
     Phase.KRAFT: "nothing is there to migrate, and no ZooKeeper to go back to",
     (Step.PROVISION_CONTROLLERS, Phase.HYBRID): "this step's work is already done; continue with roll_brokers_to_kraft",
@@ -460,7 +486,8 @@ def test_a_step_is_refused_anywhere_else_and_says_why(step: Step, phase: Phase) 
         TABLE.require(step, PhaseReading(phase, ("first reason", "second")))
     assert (
         refused.value.problem
-        == f"{step.value} runs from {edge.source.value} to {edge.target.value}; the cluster is in {phase.value} (first reason; second)"
+        == f"{step.value} runs from {edge.source.value} to {edge.target.value}; the cluster is in {phase.value} (first"
+        " reason; second)"
     )
     assert refused.value.way_out == (WAYS_OUT[phase] if phase in WAYS_OUT else WAYS_OUT[step, phase])
 

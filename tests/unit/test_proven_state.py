@@ -1,4 +1,6 @@
-"""A proven state on disk is the log up to its offset: reading on from it tells of every touched key what reading the whole log tells."""
+"""A proven state on disk is the log up to its offset: reading on from it tells of every touched key what reading the
+whole log tells.
+"""
 
 from __future__ import annotations
 

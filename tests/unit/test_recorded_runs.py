@@ -1,6 +1,8 @@
-"""Evidence that earlier versions wrote (``recorded_runs``, beside it what they showed of it) still verifies and shows the same; records are written as ever.
+"""Evidence that earlier versions wrote (``recorded_runs``, beside it what they showed of it) still verifies and shows
+the same; records are written as ever.
 
-``stopped`` and ``never_copied`` are runs on a real cluster; ``every_other_outcome`` has the outcomes that these lack; ``finalized`` lacks keys that came later.
+``stopped`` and ``never_copied`` are runs on a real cluster; ``every_other_outcome`` has the outcomes that these lack;
+``finalized`` lacks keys that came later.
 """
 
 from __future__ import annotations

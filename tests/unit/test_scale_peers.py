@@ -177,8 +177,9 @@ def test_a_copy_that_failed_stands_in_the_table() -> None:
 
 def test_the_drivers_lines_are_recognised() -> None:
     copied = COPIED.search(
-        b"[2026-11-21 21:28:52,123] INFO [KRaftMigrationDriver id=3001] Completed migration of metadata from ZooKeeper to KRaft. 26001 records were generated in "
-        b"14820 ms across 126 batches. The average time spent waiting on a batch was 30.52 ms. The record types were {TOPIC_RECORD=2000}. (x)"
+        b"[2026-11-21 21:28:52,123] INFO [KRaftMigrationDriver id=3001] Completed migration of metadata from ZooKeeper"
+        b" to KRaft. 26001 records were generated in 14820 ms across 126 batches. The average time spent waiting on a"
+        b" batch was 30.52 ms. The record types were {TOPIC_RECORD=2000}. (x)"
     )
     assert copied is not None
     assert (copied[1], copied["records"], copied["ms"], copied["batches"], copied["wait"]) == (
@@ -188,7 +189,10 @@ def test_the_drivers_lines_are_recognised() -> None:
         b"126",
         b"30.52",
     )
-    line = b"[2026-11-21 21:29:07,001] INFO [KRaftMigrationDriver id=3001] 30 transitioning from KRAFT_CONTROLLER_TO_BROKER_COMM to DUAL_WRITE state (x)"
+    line = (
+        b"[2026-11-21 21:29:07,001] INFO [KRaftMigrationDriver id=3001] 30 transitioning from"
+        b" KRAFT_CONTROLLER_TO_BROKER_COMM to DUAL_WRITE state (x)"
+    )
     assert DUAL_WRITE.search(line) is not None
     assert DUAL_WRITE.search(line.replace(b"to DUAL_WRITE", b"to SYNC_KRAFT_TO_ZK")) is None
 

@@ -24,7 +24,9 @@ N = SPEC.deadlines.healthy_in_a_row
 
 
 class Looks:
-    """In place of a cluster: the observations in their order, the last one again and again; and a clock that only sleeping moves."""
+    """In place of a cluster: the observations in their order, the last one again and again; and a clock that only
+    sleeping moves.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *shown: ClusterObservation) -> None:
         self.shown, self.deep, self.now, self.told = list(shown), [], 0.0, list[str]()

@@ -1,4 +1,6 @@
-"""What counts as a node that hangs: it accepts, and what it was asked took all its time. A refusal or an error is an answer."""
+"""What counts as a node that hangs: it accepts, and what it was asked took all its time. A refusal or an error is an
+answer.
+"""
 
 from __future__ import annotations
 

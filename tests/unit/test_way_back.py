@@ -143,7 +143,9 @@ def test_a_controller_that_is_down_counts_as_fenced_where_its_host_says_so(phase
 
 
 def test_what_leaving_waits_for_comes_with_a_controller_down() -> None:
-    """One of three stopped: the leave waited for a state that it could never show, after the brokers had been rolled back."""
+    """One of three stopped: the leave waited for a state that it could never show, after the brokers had been rolled
+    back.
+    """
     earlier = down(103)(observation(Phase.HYBRID))
     seen = zookeeper(migration=MigrationZnode(1200, 101, 4, 4))(earlier)
     assert not conditions.METADATA_COPIED.progress(seen, SPEC, earlier=earlier).done

@@ -1,4 +1,6 @@
-"""Znodes to columns: for every topic that is not odd the columns say exactly what the generic rows say, whatever stands in the znodes."""
+"""Znodes to columns: for every topic that is not odd the columns say exactly what the generic rows say, whatever stands
+in the znodes.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,16 @@ from kraft_runbook.metadata.znodes.znode_rows import Decoding, assigned_partitio
 
 DECODING = Decoding(Fingerprints(b"salt"))
 ID = "AAAAAAAAAAAAAAAAAAAAAA"
-TOPIC = b'{"removing_replicas":{},"partitions":{"1":[2,1],"0":[1,2]},"topic_id":"AAAAAAAAAAAAAAAAAAAAAA","adding_replicas":{},"version":3}'
+TOPIC = (
+    b'{"removing_replicas":{},"partitions":{"1":[2,1],"0":[1,2]},"topic_id":"AAAAAAAAAAAAAAAAAAAAAA",'
+    b'"adding_replicas":{},"version":3}'
+)
 STATE = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}'
 CONFIG = b'{"version":1,"config":{"retention.ms":"1"}}'
 Tree = dict[str, bytes]
 
 
-# -- the columns as rows, and the generic rows ------------------------------------------------------------------------------
+# -- the columns as rows, and the generic rows -------------------------------------------------------------------------
 
 
 def rows_in(columns: TopicColumns) -> dict[str, list[Row]]:
@@ -120,7 +125,7 @@ def agrees(tree: Tree, names: Sequence[str]) -> set[str]:
     return set(shown)
 
 
-# -- what Kafka writes ------------------------------------------------------------------------------------------------------
+# -- what Kafka writes -------------------------------------------------------------------------------------------------
 
 
 def znode(value: Any) -> bytes:
@@ -239,17 +244,92 @@ def test_a_state_that_kafka_does_not_read_is_not_sure(written: bytes, otherwise:
         assert states_of(texts).sure.tolist()[:2] == [True, False]
 
 
-# -- what Kafka does not write ----------------------------------------------------------------------------------------------
+# -- what Kafka does not write -----------------------------------------------------------------------------------------
 
 FRAGMENTS = [
-    b"null", b"true", b"1.0", b"1e0", b'"1"', b"NaN", b"Inf", b"Infinity", b"-Infinity", b"nan", b"-0", b"01", b"+1", b"2147483648", b"-2147483649", b"9" * 30, b"1e999",
-    b"[]", b"{}", b"[null]", b"[1,1]", b"[1.0]", b'["1"]', b"[true]", b"[[1]]", b"[2147483648]", b'"\\ud800"', b'"\\u0041"', b'"\xff"', b'"\xed\xa0\x80"', b'"\t"', b'"\x7f"', b'"\0"',
-    b"\xef\xbb\xbf", b"\n", b"\r", b"\t", b"\x0b", b"\0", b" ", b"}", b"{", b"[", b"]", b",", b":", b'"', b"}{", b"}\n{", b"0", b"-", b"/**/", b"//",
-    b'"isr":[9],', b'"leader":7,', b'"leader\\u005fepoch":7,', b'"leader_recovery_state":null,', b'"leader_recovery_state":true,', b'"leader_recovery_state":7,',
-    b'"x":{"leader":9},', b'"x":[[[]]],', b'"x":"{",', b'"x":Inf,', b'"x":NaN,', b'"x":"\xff",', b'"partitions":{},', b'"partitions":{"0":[1]},', b'"0":[1],', b'"topic_id":null,',
-    b'"topic_id":"short",', b'"adding_replicas":null,', b'"adding_replicas":{"0":[3]},', b'"adding_replicas":{"0":null},', b'"adding_replicas":{"7":null},', b'"removing_replicas":[1],',
-    b'"config":{},', b'"config":null,', b'"config":{"x":1},', b'"config":{"\\ud800":"x"},', STATE, TOPIC, CONFIG,
-]  # fmt: skip
+    b"null",
+    b"true",
+    b"1.0",
+    b"1e0",
+    b'"1"',
+    b"NaN",
+    b"Inf",
+    b"Infinity",
+    b"-Infinity",
+    b"nan",
+    b"-0",
+    b"01",
+    b"+1",
+    b"2147483648",
+    b"-2147483649",
+    b"9" * 30,
+    b"1e999",
+    b"[]",
+    b"{}",
+    b"[null]",
+    b"[1,1]",
+    b"[1.0]",
+    b'["1"]',
+    b"[true]",
+    b"[[1]]",
+    b"[2147483648]",
+    b'"\\ud800"',
+    b'"\\u0041"',
+    b'"\xff"',
+    b'"\xed\xa0\x80"',
+    b'"\t"',
+    b'"\x7f"',
+    b'"\0"',
+    b"\xef\xbb\xbf",
+    b"\n",
+    b"\r",
+    b"\t",
+    b"\x0b",
+    b"\0",
+    b" ",
+    b"}",
+    b"{",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b'"',
+    b"}{",
+    b"}\n{",
+    b"0",
+    b"-",
+    b"/**/",
+    b"//",
+    b'"isr":[9],',
+    b'"leader":7,',
+    b'"leader\\u005fepoch":7,',
+    b'"leader_recovery_state":null,',
+    b'"leader_recovery_state":true,',
+    b'"leader_recovery_state":7,',
+    b'"x":{"leader":9},',
+    b'"x":[[[]]],',
+    b'"x":"{",',
+    b'"x":Inf,',
+    b'"x":NaN,',
+    b'"x":"\xff",',
+    b'"partitions":{},',
+    b'"partitions":{"0":[1]},',
+    b'"0":[1],',
+    b'"topic_id":null,',
+    b'"topic_id":"short",',
+    b'"adding_replicas":null,',
+    b'"adding_replicas":{"0":[3]},',
+    b'"adding_replicas":{"0":null},',
+    b'"adding_replicas":{"7":null},',
+    b'"removing_replicas":[1],',
+    b'"config":{},',
+    b'"config":null,',
+    b'"config":{"x":1},',
+    b'"config":{"\\ud800":"x"},',
+    STATE,
+    TOPIC,
+    CONFIG,
+]
 
 
 @st.composite
@@ -385,9 +465,20 @@ def test_duplicate_keys_are_what_json_makes_of_them() -> None:
 
 
 def test_names_that_kafka_would_not_take_are_not_asked_for() -> None:
-    assert [is_plain_name(name) for name in ("a", "a.b_c-D9", "", ".", "..", "a/b", "é", "a\n", "x" * 249, "x" * 250)] == [
-        True, True, False, False, False, False, False, False, True, False,
-    ]  # fmt: skip
+    assert [
+        is_plain_name(name) for name in ("a", "a.b_c-D9", "", ".", "..", "a/b", "é", "a\n", "x" * 249, "x" * 250)
+    ] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_nothing_has_no_columns() -> None:

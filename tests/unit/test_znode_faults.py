@@ -1,4 +1,6 @@
-"""Each kind of znode that Kafka can't go on with is told, by its path and by what comes of it; no value is ever quoted."""
+"""Each kind of znode that Kafka can't go on with is told, by its path and by what comes of it; no value is
+ever quoted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Giving the office back: whether nothing was deleted, or it is not known what was, decides whether the controllers may run again."""
+"""Giving the office back: whether nothing was deleted, or it is not known what was, decides whether the controllers may
+run again.
+"""
 
 from __future__ import annotations
 

@@ -226,7 +226,9 @@ def schema_command(
 
 
 def clusters_directory(given: Path | None) -> Path:
-    """Where the cluster files lie: as given, ``KRAFT_RUNBOOK_CLUSTERS``, ``include/clusters`` here, or that of this project."""
+    """Where the cluster files lie: as given, ``KRAFT_RUNBOOK_CLUSTERS``, ``include/clusters`` here, or that of this
+    project.
+    """
     if given is not None:
         return given
     if os.environ.get("KRAFT_RUNBOOK_CLUSTERS"):
@@ -242,7 +244,9 @@ def _load(name: str, directory: Path | None) -> ClusterSpec:
 def _look(
     spec: ClusterSpec, *, after: ClusterObservation | None = None, scope: Scope = Scope.LIVE, with_hosts: bool = False
 ) -> ClusterObservation:
-    """A settled look, and where it is the second, one that lies far enough behind the first to tell whether dual write is alive."""
+    """A settled look, and where it is the second, one that lies far enough behind the first to tell whether dual write
+    is alive.
+    """
     if after is not None:
         time.sleep(LIVENESS_SECONDS)
     tell = partial(typer.echo, err=True)
@@ -285,11 +289,13 @@ def _observation_text(seen: ClusterObservation) -> str:
     if was_read(seen.zookeeper):
         holder = seen.zookeeper.controller
         lines.append(
-            f"ZooKeeper: cluster {seen.zookeeper.cluster_id}, {seen.zookeeper.topic_count} topics, /controller {holder.broker_id if holder else 'is not there'}"
+            f"ZooKeeper: cluster {seen.zookeeper.cluster_id}, {seen.zookeeper.topic_count} topics, /controller"
+            f" {holder.broker_id if holder else 'is not there'}"
         )
     if was_read(seen.quorum):
         lines.append(
-            f"quorum: leader {seen.quorum.leader_id}, epoch {seen.quorum.leader_epoch}, high watermark {seen.quorum.high_watermark}"
+            f"quorum: leader {seen.quorum.leader_id}, epoch {seen.quorum.leader_epoch}, high watermark"
+            f" {seen.quorum.high_watermark}"
         )
     lines += [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
     lines += [f"controller {i} votes and is not in the cluster file" for i in sorted(seen.undeclared_controllers)]

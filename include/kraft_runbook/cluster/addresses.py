@@ -1,4 +1,6 @@
-"""host:port as Kafka, ZooKeeper and librdkafka write it: an IPv6 address stands in brackets there, and bare everywhere else."""
+"""host:port as Kafka, ZooKeeper and librdkafka write it: an IPv6 address stands in brackets there, and bare everywhere
+else.
+"""
 
 from __future__ import annotations
 

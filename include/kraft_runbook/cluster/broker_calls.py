@@ -1,8 +1,10 @@
 """How a migrating controller logs in to the brokers. Pure.
 
-While brokers are in migration mode the active controller is a client of their inter-broker listener: it sends UpdateMetadata, LeaderAndIsr and StopReplica there
-(Kafka 3.9.2, ``ControllerChannelManager.addNewBroker``), with the settings by which a broker calls another. A property ``listener.name.<listener>.<key>`` comes
-before ``<key>`` (``AbstractConfig.valuesWithPrefixOverride``); a mechanism's own property counts with that prefix alone (``JaasContext.loadServerContext``).
+While brokers are in migration mode the active controller is a client of their inter-broker listener: it sends
+UpdateMetadata, LeaderAndIsr and StopReplica there (Kafka 3.9.2, ``ControllerChannelManager.addNewBroker``), with the
+settings by which a broker calls another. A property ``listener.name.<listener>.<key>`` comes before ``<key>``
+(``AbstractConfig.valuesWithPrefixOverride``); a mechanism's own property counts with that prefix alone
+(``JaasContext.loadServerContext``).
 """
 
 from __future__ import annotations
@@ -41,8 +43,10 @@ def enabled(properties: Properties, listener: Listener) -> tuple[str, ...]:
 
 
 def enabled_for_calls(properties: Properties, listener: Listener) -> dict[str, str]:
-    """What a controller's properties lack so that Kafka takes its mechanism: it must be enabled for the listener, though no controller opens that
-    (``KafkaConfig.validateValues``; measured on 3.9.2: format and start fail). What the cluster file says of that listener is left alone."""
+    """What a controller's properties lack so that Kafka takes its mechanism: it must be enabled for the listener,
+    though no controller opens that (``KafkaConfig.validateValues``; measured on 3.9.2: format and start fail). What the
+    cluster file says of that listener is left alone.
+    """
     if (
         not listener.protocol.is_sasl
         or prefixed(listener, ENABLED) in properties
@@ -58,7 +62,9 @@ def jaas_key(properties: Properties, listener: Listener) -> str:
 
 
 def lacking(controller: Properties, broker: Properties, listener: Listener) -> Iterator[str]:
-    """What keeps a controller with these properties from calling a broker with these, one phrase each. Empty: nothing that the properties show."""
+    """What keeps a controller with these properties from calling a broker with these, one phrase each. Empty: nothing
+    that the properties show.
+    """
     if listener.protocol.is_sasl:
         mechanism = mechanism_of(controller)
         if mechanism not in enabled(broker, listener):
@@ -81,18 +87,26 @@ def lacking(controller: Properties, broker: Properties, listener: Listener) -> I
 
 
 def left_to_the_jvm(controller: Properties, broker: Properties, listener: Listener) -> Iterator[str]:
-    """What the properties of neither side say, so that the controller's JVM decides, or what may differ without harm."""
+    """What the properties of neither side say, so that the controller's JVM decides, or what may differ
+    without harm.
+    """
     if (
         listener.protocol.is_sasl
         and jaas_key(controller, listener) not in controller
         and jaas_key(broker, listener) not in broker
     ):
-        yield f"{jaas_key(controller, listener)} is not set, as on the brokers: the login comes from the JVM's java.security.auth.login.config"
+        yield (
+            f"{jaas_key(controller, listener)} is not set, as on the brokers: the login comes from the JVM's"
+            " java.security.auth.login.config"
+        )
     if listener.protocol.is_tls:
         if not _has(controller, listener, TRUSTSTORE) and not _has(broker, listener, TRUSTSTORE):
             yield f"{TRUSTSTORE[0]} is not set, as on the brokers: the JVM's own truststore counts"
         if _client_auth(broker, listener) == "requested" and not _has(controller, listener, KEYSTORE):
-            yield f"{KEYSTORE[0]} is not set, and the listener has {CLIENT_AUTH}=requested: the controller calls as User:ANONYMOUS"
+            yield (
+                f"{KEYSTORE[0]} is not set, and the listener has {CLIENT_AUTH}=requested: the controller calls as"
+                " User:ANONYMOUS"
+            )
         if for_listener(broker, listener, HOST_NAMES) == "" and for_listener(controller, listener, HOST_NAMES) != "":
             yield f"{HOST_NAMES} is empty on the brokers and not here: the controller verifies their host names"
 

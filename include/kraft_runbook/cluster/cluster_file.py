@@ -1,8 +1,10 @@
-"""Reading a cluster file: YAML text with variables to a validated ClusterSpec, all problems at once, each with its line.
+"""Reading a cluster file: YAML text with variables to a validated ClusterSpec, all problems at once, each with its
+line.
 
-``${NAME}`` and ``${NAME:-default}`` in a value are replaced from the environment, so one file can serve two labs side by side. What a file says is shown
-(a DAG's documentation, a plan, a diff), and its author need not be who runs Airflow: so it may read few of the process's variables, and no secret. What it names as
-a secret, ``{env: NAME}``, is sent to hosts that it names too: so these are few as well.
+``${NAME}`` and ``${NAME:-default}`` in a value are replaced from the environment, so one file can serve two labs side
+by side. What a file says is shown (a DAG's documentation, a plan, a diff), and its author need not be who runs Airflow:
+so it may read few of the process's variables, and no secret. What it names as a secret, ``{env: NAME}``, is sent to
+hosts that it names too: so these are few as well.
 """
 
 from __future__ import annotations
@@ -26,12 +28,16 @@ READABLE_PREFIX = "KRB_"
 MAY_READ = "KRAFT_RUNBOOK_MAY_READ"
 """The variable in which a deployment lists further names, comma-separated."""
 MAY_USE = "KRAFT_RUNBOOK_MAY_USE"
-"""The same for variables that a cluster file may name as secrets. A list of its own: what may be sent to a broker need not be fit to be shown."""
+"""The same for variables that a cluster file may name as secrets. A list of its own: what may be sent to a broker need
+not be fit to be shown.
+"""
 _LOOKS_SECRET = re.compile(r"PASS|PWD|_PW|SECRET|TOKEN|KEY|CRED|CONN|JAAS|AUTH|DSN", re.IGNORECASE)
 
 
 def may_read(name: str, environment: Mapping[str, str]) -> bool:
-    """Whether a cluster file may read a variable: ``PROJECT_ROOT``, one whose name begins with ``KRB_`` and names no secret, or one that the deployment lists."""
+    """Whether a cluster file may read a variable: ``PROJECT_ROOT``, one whose name begins with ``KRB_`` and names no
+    secret, or one that the deployment lists.
+    """
     return (
         name == "PROJECT_ROOT"
         or name in _listed(MAY_READ, environment)
@@ -40,7 +46,9 @@ def may_read(name: str, environment: Mapping[str, str]) -> bool:
 
 
 def may_use(name: str, environment: Mapping[str, str]) -> bool:
-    """Whether a cluster file may name a variable as a secret: one whose name begins with ``KRB_``, or one that the deployment lists."""
+    """Whether a cluster file may name a variable as a secret: one whose name begins with ``KRB_``, or one that the
+    deployment lists.
+    """
     return name.startswith(READABLE_PREFIX) or name in _listed(MAY_USE, environment)
 
 
@@ -49,7 +57,8 @@ def _listed(variable: str, environment: Mapping[str, str]) -> set[str]:
 
 
 def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> ClusterSpec:
-    """Read a cluster file's text. ``source`` names it in errors; ``environment`` fills ``${NAME}`` references that the file may read (``may_read``).
+    """Read a cluster file's text. ``source`` names it in errors; ``environment`` fills ``${NAME}`` references that the
+    file may read (``may_read``).
 
     Raises ClusterFileError with every problem found, each with its line.
     """
@@ -82,14 +91,17 @@ def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> 
 def load_cluster(name: str, *, directory: Path, environment: Mapping[str, str]) -> ClusterSpec:
     """Read ``<directory>/<name>.yaml``. Raises RunbookError for an unknown name, ClusterFileError for a bad file.
 
-    ``${PROJECT_ROOT}`` is given: the directory two levels above the cluster files (the repository's root for ``include/clusters``).
+    ``${PROJECT_ROOT}`` is given: the directory two levels above the cluster files (the repository's root for
+    ``include/clusters``).
     """
     path = directory / f"{name}.yaml"
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_\-]*", name) or not path.is_file():
         known = ", ".join(sorted(p.stem for p in directory.glob("*.yaml"))) or "none"
         raise RunbookError(
             f"no cluster named {name!r} in {directory} (known: {known})",
-            way_out=f"write {directory}/{name}.yaml, or set KRAFT_RUNBOOK_CLUSTERS to the directory of your cluster files",
+            way_out=(
+                f"write {directory}/{name}.yaml, or set KRAFT_RUNBOOK_CLUSTERS to the directory of your cluster files"
+            ),
         )
     given = {"PROJECT_ROOT": str(directory.resolve().parent.parent), **environment}
     spec = parse_cluster(path.read_text(), source=str(path), environment=given)
@@ -103,18 +115,26 @@ def load_cluster(name: str, *, directory: Path, environment: Mapping[str, str]) 
 def _misused(
     spec: ClusterSpec, shown: Mapping[str, str], environment: Mapping[str, str]
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The variables that the file may not name as secrets, each with its place. ``shown``: where the file shows a variable's value, by name."""
+    """The variables that the file may not name as secrets, each with its place. ``shown``: where the file shows a
+    variable's value, by name.
+    """
     for path, name in _named_secrets(spec, ()):
         if not may_use(name, environment):
             yield (
                 path,
-                f"a cluster file may not use the environment variable {name} as a secret. It uses those whose names begin with {READABLE_PREFIX}; "
-                f"others must be listed in {MAY_USE} (comma-separated) where Airflow and the command line run",
+                (
+                    f"a cluster file may not use the environment variable {name} as a secret. It uses those whose names"
+                    f" begin with {READABLE_PREFIX}; others must be listed in {MAY_USE} (comma-separated) where Airflow"
+                    " and the command line run"
+                ),
             )
         if name in shown:
             yield (
                 path,
-                f"{name} is named as a secret here, and {shown[name]} shows its value as ${{{name}}}; take another variable there",
+                (
+                    f"{name} is named as a secret here, and {shown[name]} shows its value as ${{{name}}}; take another"
+                    " variable there"
+                ),
             )
 
 
@@ -134,7 +154,9 @@ def _named_secrets(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[tupl
 def _substitute(
     value: Any, environment: Mapping[str, str], missing: list[str], shown: dict[str, str], at: tuple[str | int, ...]
 ) -> Any:
-    """Fill ``${NAME}`` and ``${NAME:-default}``; ``shown`` gets the names that were filled, and where. Properties keep Kafka's own ``${provider:…}`` references, which have a colon."""
+    """Fill ``${NAME}`` and ``${NAME:-default}``; ``shown`` gets the names that were filled, and where. Properties keep
+    Kafka's own ``${provider:…}`` references, which have a colon.
+    """
     if isinstance(value, dict):
         return {k: _substitute(v, environment, missing, shown, (*at, k)) for k, v in value.items()}
     if isinstance(value, list):
@@ -147,9 +169,10 @@ def _substitute(
         name, default = match.group(1), match.group(2)
         if not may_read(name, environment):
             missing.append(
-                f"{'.'.join(map(str, at))}: a cluster file may not read the environment variable {name}. It reads those whose names begin with {READABLE_PREFIX} "
-                f"and name no secret; others must be listed in {MAY_READ} (comma-separated) where Airflow and the command line run. "
-                "Secrets are named under 'secrets' or 'password', as {env: NAME}"
+                f"{'.'.join(map(str, at))}: a cluster file may not read the environment variable {name}. It reads those"
+                f" whose names begin with {READABLE_PREFIX} and name no secret; others must be listed in {MAY_READ}"
+                " (comma-separated) where Airflow and the command line run. Secrets are named under 'secrets' or"
+                " 'password', as {env: NAME}"
             )
             return ""
         if name in environment:
@@ -157,7 +180,8 @@ def _substitute(
             return environment[name]
         if default is None:
             missing.append(
-                f"{'.'.join(map(str, at))}: environment variable {name} is not set; set it, or give a default as ${{{name}:-…}}"
+                f"{'.'.join(map(str, at))}: environment variable {name} is not set; set it, or give a default as"
+                f" ${{{name}:-…}}"
             )
             return ""
         return _VARIABLE.sub(fill, default)

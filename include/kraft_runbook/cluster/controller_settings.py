@@ -1,8 +1,9 @@
 """Which settings a KRaft controller enforces or fills in, and the value that a cluster's brokers have for each. Pure.
 
-In ZooKeeper mode the broker that is controller applies its own settings. From the end of the metadata's copy on the controllers do, and a
-setting that they do not have falls back to Kafka's default without a word (measured on 3.9.2: ``default.replication.factor=3`` on every
-broker, and a topic created without a factor got one replica). So they get what the brokers have.
+In ZooKeeper mode the broker that is controller applies its own settings. From the end of the metadata's copy on the
+controllers do, and a setting that they do not have falls back to Kafka's default without a word (measured on 3.9.2:
+``default.replication.factor=3`` on every broker, and a topic created without a factor got one replica). So they get
+what the brokers have.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from kraft_runbook.cluster.spec_parts import Broker
 class Enforced:
     """One broker setting that the controllers apply from the copy on.
 
-    ``reader`` is the class of Kafka 3.9 that reads it on a controller, ``why`` what it does there. ``default`` is Kafka's own (None: it has
-    none). ``while_migrating``: read only while the migration lasts. ``loads``: its value is a class, which must be on the controllers' class path.
+    ``reader`` is the class of Kafka 3.9 that reads it on a controller, ``why`` what it does there. ``default`` is
+    Kafka's own (None: it has none). ``while_migrating``: read only while the migration lasts. ``loads``: its value is a
+    class, which must be on the controllers' class path.
     """
 
     key: str
@@ -33,7 +35,10 @@ class Enforced:
 
 
 REPLICATION, CONFIGURATION = "ReplicationControlManager", "ConfigurationControlManager"
-_TOPIC_DEFAULT = "what a topic without its own value has: validated when topics are configured, and told to who creates one (KafkaConfigSchema)"
+_TOPIC_DEFAULT = (
+    "what a topic without its own value has: validated when topics are configured, and told to who creates one"
+    " (KafkaConfigSchema)"
+)
 
 
 def _topic_default(key: str, default: str | None) -> Enforced:
@@ -215,19 +220,26 @@ ENFORCED: tuple[Enforced, ...] = (
         True,
     ),
 )
-"""Read in Kafka 3.9.2's sources: ``ControllerServer``, ``ControllerApis``, ``QuorumController.Builder`` and what they build. Not here, since no
-controller reads it: ``leader.imbalance.per.broker.percentage``, ``auto.create.topics.enable``, ``password.encoder.old.secret``, connection limits
-(they are a node's own), and replica, fetch, group and transaction settings. A test compares keys and defaults with Kafka itself."""
+"""Read in Kafka 3.9.2's sources: ``ControllerServer``, ``ControllerApis``, ``QuorumController.Builder`` and what they
+build. Not here, since no controller reads it: ``leader.imbalance.per.broker.percentage``,
+``auto.create.topics.enable``, ``password.encoder.old.secret``, connection limits (they are a node's own), and replica,
+fetch, group and transaction settings. A test compares keys and defaults with Kafka itself.
+"""
 
 BY_KEY: Mapping[str, Enforced] = {each.key: each for each in ENFORCED}
 ZOOKEEPER_PREFIX = "zookeeper."
-"""A migrating controller is a ZooKeeper client like the brokers: every ``zookeeper.*`` property of theirs is read by it too."""
+"""A migrating controller is a ZooKeeper client like the brokers: every ``zookeeper.*`` property of theirs is read by it
+too.
+"""
 MIN_BATCH_SIZE = "zookeeper.metadata.migration.min.batch.size"
-"""Records that the copy collects before it appends them (default 200). Each append is waited for, about half of a default copy's time."""
+"""Records that the copy collects before it appends them (default 200). Each append is waited for, about half of a
+default copy's time.
+"""
 MAX_IN_FLIGHT = "zookeeper.max.in.flight.requests"
 """Requests that the controller's ZooKeeper client sends before it waits for answers (default 10)."""
 OF_THE_COPY = frozenset({MIN_BATCH_SIZE, MAX_IN_FLIGHT})
-"""The exceptions: they decide how long the copy lasts, so a controller has its own, and no broker's value is carried."""
+"""The exceptions: they decide how long the copy lasts, so a controller has its own, and no broker's value is carried.
+"""
 
 
 def declared(spec: ClusterSpec, broker: Broker) -> dict[str, str]:
@@ -238,9 +250,11 @@ def declared(spec: ClusterSpec, broker: Broker) -> dict[str, str]:
 
 
 def carried(spec: ClusterSpec, mode: ControllerMode) -> dict[str, str]:
-    """What the controllers get of the brokers' settings in a mode: each that all brokers share, where any of them sets it.
+    """What the controllers get of the brokers' settings in a mode: each that all brokers share, where any of them sets
+    it.
 
-    A setting on which brokers disagree is left out: ``KRB-PRE-070`` blocks until they agree, or the cluster file says what the controllers get.
+    A setting on which brokers disagree is left out: ``KRB-PRE-070`` blocks until they agree, or the cluster file says
+    what the controllers get.
     """
     of_brokers = {broker.id: declared(spec, broker) for broker in spec.brokers}
     keys = {key for properties in of_brokers.values() for key in properties if _is_for(key, mode)}
@@ -260,7 +274,9 @@ def _is_for(key: str, mode: ControllerMode) -> bool:
 
 
 def values_by_broker(of_brokers: Mapping[int, Mapping[str, str]], key: str) -> dict[str | None, list[int]]:
-    """The brokers by the value that they have of a setting; one that is not set counts as Kafka's default (None: there is none)."""
+    """The brokers by the value that they have of a setting; one that is not set counts as Kafka's default (None: there
+    is none).
+    """
     setting = BY_KEY.get(key)
     found: dict[str | None, list[int]] = {}
     for broker, properties in of_brokers.items():

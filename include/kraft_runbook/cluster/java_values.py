@@ -1,4 +1,6 @@
-"""Texts as Java 17 and Kafka 3.9 parse them: what Python would take and Java refuses, or the other way round, is told apart. None: refused."""
+"""Texts as Java 17 and Kafka 3.9 parse them: what Python would take and Java refuses, or the other way round, is told
+apart. None: refused.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,16 @@ def _integer(text: str, within: range) -> int | None:
 
 
 def is_java_double(text: str) -> bool:
-    """Whether ``Double.parseDouble`` takes it: blanks around it, ``NaN``, ``1d`` and hexadecimal ones too; no underscores, no ``inf``."""
+    """Whether ``Double.parseDouble`` takes it: blanks around it, ``NaN``, ``1d`` and hexadecimal ones too; no
+    underscores, no ``inf``.
+    """
     return _DOUBLE.fullmatch(trim(text)) is not None
 
 
 def is_url_decodable(name: str) -> bool:
-    """Whether ``Sanitizer.desanitize`` (``URLDecoder``) takes it: each % has its two hexadecimal digits. What they spell need not be UTF-8."""
+    """Whether ``Sanitizer.desanitize`` (``URLDecoder``) takes it: each % has its two hexadecimal digits. What they
+    spell need not be UTF-8.
+    """
     return _BROKEN_ESCAPE.search(name) is None
 
 
@@ -79,11 +85,14 @@ def is_java_long(value: object) -> TypeGuard[int]:
 
 
 class NotJson(ValueError):
-    """The data is no JSON. Kafka's ``Json.parseBytes`` then gives nothing, and what reads the znode takes it as empty."""
+    """The data is no JSON. Kafka's ``Json.parseBytes`` then gives nothing, and what reads the znode takes
+    it as empty.
+    """
 
 
 def parse_json(data: bytes) -> Any:
-    """The JSON value with which the data begins, as Jackson reads it: what stands behind it is not looked at. None where there is nothing but blanks.
+    """The JSON value with which the data begins, as Jackson reads it: what stands behind it is not looked at. None
+    where there is nothing but blanks.
 
     Raises NotJson, which never quotes the data.
     """

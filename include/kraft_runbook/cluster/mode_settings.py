@@ -1,7 +1,8 @@
-"""Which properties a mode refuses or has no use for, so that they are left out of the file that is rendered for it. Pure.
+"""Which properties a mode refuses or has no use for, so that they are left out of the file that is rendered for it.
+Pure.
 
-Read in Kafka 3.9.2's ``KafkaConfig.validateValues``: a process whose file holds what its mode refuses does not start. What is only of no use is
-accepted without a word, but would keep ZooKeeper's secrets on a host that has left ZooKeeper.
+Read in Kafka 3.9.2's ``KafkaConfig.validateValues``: a process whose file holds what its mode refuses does not start.
+What is only of no use is accepted without a word, but would keep ZooKeeper's secrets on a host that has left ZooKeeper.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ CONTROLLERS: frozenset[Mode] = frozenset(ControllerMode)
 class LeftOut:
     """A property, or with a dot at its end all whose names begin so, that is left out in ``modes``.
 
-    ``refused``: whether Kafka does not start with it there; else it is of no use. ``so`` says what follows for the operator. ``when``: of which values that holds.
+    ``refused``: whether Kafka does not start with it there; else it is of no use. ``so`` says what follows for the
+    operator. ``when``: of which values that holds.
     """
 
     key: str
@@ -46,14 +48,16 @@ LEFT_OUT: tuple[LeftOut, ...] = (
         "control.plane.listener.name",
         IN_KRAFT | CONTROLLERS,
         True,
-        "brokers fetch metadata from the controllers, so nobody uses the listener that it names, but it stays open to clients as any other: "
-        "close its port to them, and take it out of brokers[].listeners once the migration is final",
+        "brokers fetch metadata from the controllers, so nobody uses the listener that it names, but it stays open to"
+        " clients as any other: close its port to them, and take it out of brokers[].listeners once the migration is"
+        " final",
     ),
     LeftOut(
         "group.coordinator.rebalance.protocols",
         ON_ZOOKEEPER,
         True,
-        "the consumer protocol (KIP-848) exists in KRaft mode alone: groups that use it can't be served after a way back",
+        "the consumer protocol (KIP-848) exists in KRaft mode alone: groups that use it can't be served after a way"
+        " back",
         when=_names_consumer,
     ),
     LeftOut("zookeeper.", IN_KRAFT, False, "nothing there speaks to ZooKeeper"),

@@ -30,10 +30,10 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     """``server.properties`` of one broker in one mode, in a stable order.
 
     ZOOKEEPER: as before the migration. HYBRID: the same, with the flag and the quorum. KRAFT: no ZooKeeper key at all.
-    What a mode refuses or has no use for is left out, whoever declares it (``mode_settings``).
-    A broker.id above reserved.broker.max.id is refused on ZooKeeper unless broker.id.generation.enable is false (``KafkaConfig.validateValues``).
-    Where the id was generated, the broker's own file names none.
-    Raises Refused for a mode of ZooKeeper's where the cluster file names no ensemble.
+    What a mode refuses or has no use for is left out, whoever declares it (``mode_settings``). A broker.id above
+    reserved.broker.max.id is refused on ZooKeeper unless broker.id.generation.enable is false
+    (``KafkaConfig.validateValues``). Where the id was generated, the broker's own file names none. Raises Refused for a
+    mode of ZooKeeper's where the cluster file names no ensemble.
     """
     in_kraft = mode is BrokerMode.KRAFT
     properties: dict[str, str] = {}
@@ -72,13 +72,13 @@ def controller_properties(
     *,
     also: Mapping[str, str] = {},
 ) -> dict[str, str]:
-    """``controller.properties`` of one controller. MIGRATION keeps the flag and ZooKeeper; KRAFT drops both (finalization).
+    """``controller.properties`` of one controller. MIGRATION keeps the flag and ZooKeeper; KRAFT drops both
+    (finalization).
 
-    What controllers enforce they have from the brokers (``controller_settings``); what the cluster file says of controllers comes first.
-    ``also``: further properties in MIGRATION, for example what shortens the metadata's copy.
-    What the cluster file sets comes first.
-    In KRAFT no property of ZooKeeper's is left, whoever set it (``mode_settings``).
-    Raises Refused for MIGRATION where the cluster file names no ensemble.
+    What controllers enforce they have from the brokers (``controller_settings``); what the cluster file says of
+    controllers comes first. ``also``: further properties in MIGRATION, for example what shortens the metadata's copy.
+    What the cluster file sets comes first. In KRAFT no property of ZooKeeper's is left, whoever set it
+    (``mode_settings``). Raises Refused for MIGRATION where the cluster file names no ensemble.
     """
     listener = spec.controller_listener
     protocols = {listener.name: listener.protocol.value}

@@ -1,4 +1,6 @@
-"""What is true of a cluster at one moment, read in one pass. Immutable; what could not be read is ``Unread``, with its reason."""
+"""What is true of a cluster at one moment, read in one pass. Immutable; what could not be read is ``Unread``, with its
+reason.
+"""
 
 from __future__ import annotations
 
@@ -58,13 +60,15 @@ class BrokerMode(StrEnum):
 
 
 class ControllerMode(StrEnum):
-    """MIGRATION: the migration flag is in force in the running process (ApiVersions ``zk_migration_ready`` = 1). KRAFT: it is not."""
+    """MIGRATION: the migration flag is in force in the running process (ApiVersions ``zk_migration_ready`` = 1). KRAFT:
+    it is not.
+    """
 
     MIGRATION = "migration"
     KRAFT = "kraft"
 
 
-# -- ZooKeeper ----------------------------------------------------------------------------------------------------------
+# -- ZooKeeper ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,9 @@ class ControllerZnode:
 
 @dataclass(frozen=True, slots=True)
 class MigrationZnode:
-    """``/migration`` (KIP-866). ``kraft_metadata_offset``: ZooKeeper holds everything up to it, and maybe part of the next delta."""
+    """``/migration`` (KIP-866). ``kraft_metadata_offset``: ZooKeeper holds everything up to it, and maybe part of the
+    next delta.
+    """
 
     kraft_metadata_offset: int
     kraft_controller_id: int
@@ -104,8 +110,9 @@ class BrokerZnode:
 class Consequence(StrEnum):
     """What comes of a znode that Kafka 3.9 can't go on with as it stands.
 
-    COPY_FAILS: every controller ends in the copy. SYNC_FAILS: dual write never begins after it. BROKER_STAYS_DOWN: one that restarts does not come up.
-    KRAFT_DIFFERS: KRaft would hold something else than ZooKeeper or the brokers do. NOTED: nothing stops, but it is not as it looks.
+    COPY_FAILS: every controller ends in the copy. SYNC_FAILS: dual write never begins after it. BROKER_STAYS_DOWN: one
+    that restarts does not come up. KRAFT_DIFFERS: KRaft would hold something else than ZooKeeper or the brokers do.
+    NOTED: nothing stops, but it is not as it looks.
     """
 
     COPY_FAILS = "copy fails"
@@ -137,8 +144,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class StoredPassword:
-    """A config that is stored encoded (``EncryptingPasswordEncoder``). ``problem``: why password.encoder.secret does not decode it; None: it does.
-    Unread: the secret is not at hand.
+    """A config that is stored encoded (``EncryptingPasswordEncoder``). ``problem``: why password.encoder.secret does
+    not decode it; None: it does. Unread: the secret is not at hand.
 
     ``cipher``: the algorithm that it says it was encrypted with; empty where it says none.
     """
@@ -151,7 +158,8 @@ class StoredPassword:
 
 @dataclass(frozen=True, slots=True)
 class MinIsrGroup:
-    """Topics alike in what a restart means for their producers. ``own``: their ``min.insync.replicas``, None: the brokers' counts.
+    """Topics alike in what a restart means for their producers. ``own``: their ``min.insync.replicas``, None: the
+    brokers' counts.
 
     ``replicas``: how many a partition of theirs has. A topic whose partitions differ stands in several groups.
     """
@@ -191,10 +199,14 @@ class ZookeeperTree:
     """Topics that have the id of another."""
     min_isr_groups: tuple[MinIsrGroup, ...] = ()
     min_isr_of_brokers: Mapping[str, int] = field(default_factory=dict)
-    """The dynamic ``min.insync.replicas`` of ``<default>`` and of brokers, by the name of their znode below /config/brokers."""
+    """The dynamic ``min.insync.replicas`` of ``<default>`` and of brokers, by the name of their znode below
+    /config/brokers.
+    """
     acl_count: int = 0
     config_entity_types: frozenset[str] = frozenset()
-    """Entity types below /config that hold at least one entity (``topics``, ``brokers``, ``users``, ``clients``, ``ips``, ...)."""
+    """Entity types below /config that hold at least one entity (``topics``, ``brokers``, ``users``, ``clients``,
+    ``ips``, ...).
+    """
     encoded_broker_configs: tuple[str, ...] = ()
     """``<entity>:<property>`` of dynamic broker configs that are encoded with ``password.encoder.secret``."""
     live_zookeeper_consumers: tuple[str, ...] = ()
@@ -221,12 +233,14 @@ class ZookeeperState:
     tree: ZookeeperTree | Unread = Unread("not asked for: the deep read was not requested")
 
 
-# -- the controller quorum -----------------------------------------------------------------------------------------------
+# -- the controller quorum ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerMetrics:
-    """Gauges of ``kafka.controller:type=KafkaController``. None: the gauge is not there (Zk* gauges vanish after finalization)."""
+    """Gauges of ``kafka.controller:type=KafkaController``. None: the gauge is not there (Zk* gauges vanish after
+    finalization).
+    """
 
     zk_migration_state: ZkMigrationState | None
     active: bool
@@ -256,7 +270,9 @@ class ControllerState:
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """A voter as DescribeQuorum reports it; times are milliseconds since the epoch, -1 where the leader does not know."""
+    """A voter as DescribeQuorum reports it; times are milliseconds since the epoch, -1 where the leader
+    does not know.
+    """
 
     id: int
     log_end_offset: int
@@ -280,7 +296,8 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class CopySpan:
-    """Kafka's copy of the metadata from ZooKeeper: from the append of its transaction's first record to that of its last, by the active controller's clock.
+    """Kafka's copy of the metadata from ZooKeeper: from the append of its transaction's first record to that of its
+    last, by the active controller's clock.
 
     ``records``: all that lie between, the controller's own NoOps (two a second) among them.
     """
@@ -296,7 +313,9 @@ class CopySpan:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """The quorum as its leader describes it, with what the metadata log says of brokers, features and migration state."""
+    """The quorum as its leader describes it, with what the metadata log says of brokers, features and
+    migration state.
+    """
 
     leader_id: int
     leader_epoch: int
@@ -312,7 +331,7 @@ class QuorumState:
     """Resources with configs that ZooKeeper can't hold: their type, as kafka-configs calls it, and their name."""
 
 
-# -- brokers -------------------------------------------------------------------------------------------------------------
+# -- brokers -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +345,9 @@ class BrokerMetrics:
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """One declared broker. ``software_version`` is read from its metrics; ``mode`` is what it says itself, or, while it is down, its last registration."""
+    """One declared broker. ``software_version`` is read from its metrics; ``mode`` is what it says itself, or, while it
+    is down, its last registration.
+    """
 
     id: int
     running: bool | Unread
@@ -335,12 +356,16 @@ class BrokerState:
     software_version: str | Unread = Unread("not asked for")
     advertised_cluster_id: str | Unread = Unread("not asked for")
     silent: bool = False
-    """Its port accepts connections, and neither its ApiVersions nor its metrics came within the time that a source has: it hangs, or is starved."""
+    """Its port accepts connections, and neither its ApiVersions nor its metrics came within the time that a source has:
+    it hangs, or is starved.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsState:
-    """The cluster as a client sees it, by Metadata through the brokers' listener. Samples are capped at 20; counts are exact."""
+    """The cluster as a client sees it, by Metadata through the brokers' listener. Samples are capped at 20; counts are
+    exact.
+    """
 
     cluster_id: str
     controller_id: int
@@ -356,14 +381,17 @@ class TopicsState:
     topics_known_by_broker: Mapping[int, int] = field(default_factory=dict)
     """How many topics each broker that answered knows."""
     topics_unknown_to: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """For each broker that answered, the topics that another names and it does not. Where topics come and go some always are; one that stays is a lag."""
+    """For each broker that answered, the topics that another names and it does not. Where topics come and go some
+    always are; one that stays is a lag.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsApart:
     """By name, which topics the metadata log has and ZooKeeper does not, and the other way round, in one pass.
 
-    The two are read side by side, so where topics come and go some are always apart; what two passes have in common is missing.
+    The two are read side by side, so where topics come and go some are always apart; what two passes have in common is
+    missing.
     """
 
     in_quorum: int
@@ -372,7 +400,7 @@ class TopicsApart:
     only_in_zookeeper: frozenset[str]
 
 
-# -- hosts ---------------------------------------------------------------------------------------------------------------
+# -- hosts -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,18 +424,25 @@ class HostState:
     has_metadata_log: bool | Unread = Unread("not examined")
     """Whether the metadata log's directory (``__cluster_metadata-0``) is there: a controller once ran on this data."""
     unreachable_addresses: tuple[str, ...] | Unread = Unread("not examined")
-    """Of the addresses that this node must reach (controllers: ZooKeeper and the brokers' listener), those that it can't."""
+    """Of the addresses that this node must reach (controllers: ZooKeeper and the brokers' listener), those that it
+    can't.
+    """
     listener_threads: tuple[str, ...] | Unread = Unread("not examined")
-    """The threads through which a ZooKeeper-based broker hears of changes in ZooKeeper, by the same names (``kraft_runbook.migration.listener_threads``)."""
+    """The threads through which a ZooKeeper-based broker hears of changes in ZooKeeper, by the same names
+    (``kraft_runbook.migration.listener_threads``).
+    """
     controller_threads: tuple[str, ...] | Unread = Unread("not examined")
-    """The threads through which a ZooKeeper-based broker speaks to its controller, by the names that Linux shows (``kraft_runbook.migration.controller_threads``)."""
+    """The threads through which a ZooKeeper-based broker speaks to its controller, by the names that Linux shows
+    (``kraft_runbook.migration.controller_threads``).
+    """
     secrets_keys: tuple[str, ...] | Unread | None = Unread("not examined")
     """The names of the properties in the host's secrets file, never a value; None where there is no such file."""
     secrets_readable: str | Unread | None = Unread("not examined")
-    """Why the user that runs Kafka can't read the secrets file; empty where it can; None where there is no such file."""
+    """Why the user that runs Kafka can't read the secrets file; empty where it can; None where there is no such file.
+    """
 
 
-# -- the whole -----------------------------------------------------------------------------------------------------------
+# -- the whole ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

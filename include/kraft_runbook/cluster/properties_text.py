@@ -1,7 +1,8 @@
 """Properties files as ``java.util.Properties`` writes and reads them. Pure.
 
-Kafka reads its configuration as Latin-1 (``Utils.loadProps``) and its secrets file as UTF-8 (``FileConfigProvider``), so what is written here is ASCII:
-everything else is ``\\uXXXX``, which both read. The hosts read files by the same rule (``playbooks/module_utils/properties_text.py``).
+Kafka reads its configuration as Latin-1 (``Utils.loadProps``) and its secrets file as UTF-8 (``FileConfigProvider``),
+so what is written here is ASCII: everything else is ``\\uXXXX``, which both read. The hosts read files by the same rule
+(``playbooks/module_utils/properties_text.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def render_properties(properties: Mapping[str, str], *, header: str) -> str:
 
 
 def render_secrets(values: Mapping[str, str]) -> str:
-    """The text of a host's secrets file (``spec.secrets_file``): one line a property, as Kafka's ``FileConfigProvider`` reads it."""
+    """The text of a host's secrets file (``spec.secrets_file``): one line a property, as Kafka's ``FileConfigProvider``
+    reads it.
+    """
     return render_properties(
         dict(sorted(values.items())), header="Read by Kafka's FileConfigProvider. Keep it to its owner (0600)."
     )
@@ -54,7 +57,8 @@ def _escaped_character(character: str) -> str:
 def parse_properties(text: str) -> dict[str, str]:
     """The properties of a file's text as java.util.Properties reads them; the last of a repeated key counts.
 
-    A file's bytes are to be decoded as Latin-1 first. A ``\\u`` without four digits, which Java refuses, stays as it is.
+    A file's bytes are to be decoded as Latin-1 first. A ``\\u`` without four digits, which Java refuses, stays as it
+    is.
     """
     found: dict[str, str] = {}
     for line in logical_lines(text):

@@ -8,15 +8,19 @@ SENSITIVE_PROPERTY = re.compile(
     r"(password|secret|\.jaas\.config$|private\.key|keystore\.key$|token\.master\.key$|keystore\.certificate\.chain$|truststore\.certificates$|credential)",
     re.IGNORECASE,
 )
-"""Kafka properties whose value must not be written in a cluster file, shown in a diff, or logged: every one that Kafka's ConfigDef types PASSWORD, and more.
+"""Kafka properties whose value must not be written in a cluster file, shown in a diff, or logged: every one that
+Kafka's ConfigDef types PASSWORD, and more.
 
-The hosts have the same pattern (``playbooks/module_utils/properties_text.py``), since nothing of this package is there; a test compares the two.
+The hosts have the same pattern (``playbooks/module_utils/properties_text.py``), since nothing of this package is there;
+a test compares the two.
 """
 _HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm")
 
 
 def is_sensitive(property_name: str) -> bool:
-    """Whether the value of this Kafka property must never be shown (``sasl.jaas.config``, ``*.password``, ``*.secret`` …)."""
+    """Whether the value of this Kafka property must never be shown (``sasl.jaas.config``, ``*.password``, ``*.secret``
+    …).
+    """
     return bool(SENSITIVE_PROPERTY.search(property_name)) and not property_name.endswith(_HARMLESS)
 
 
@@ -26,7 +30,9 @@ _LOGIN = re.compile(
     rf"\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)((?:\s+[A-Za-z_][\w.\-]*\s*=\s*{_VALUE})*)\s*;?\s*",
     re.IGNORECASE,
 )
-"""One login module as Kafka's JaasConfig reads it. A comment or a second module does not match: what is not understood is taken for a secret."""
+"""One login module as Kafka's JaasConfig reads it. A comment or a second module does not match: what is not understood
+is taken for a secret.
+"""
 _OPEN_OPTIONS = frozenset(
     [
         "username",
@@ -51,12 +57,16 @@ _OPEN_OPTIONS = frozenset(
         "debug",
     ]
 )
-"""Options of Kafka's and the JDK's login modules that hold no secret, in lower case. (``user_NAME`` of PlainLoginModule is a password.)"""
+"""Options of Kafka's and the JDK's login modules that hold no secret, in lower case. (``user_NAME`` of PlainLoginModule
+is a password.)
+"""
 _REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.\-]+:[^{}]*\}")
 
 
 def is_open_login(property_name: str, value: str) -> bool:
-    """Whether the property is a login line whose every option holds no secret, or refers to a config provider. SCRAM servers need just the class."""
+    """Whether the property is a login line whose every option holds no secret, or refers to a config provider. SCRAM
+    servers need just the class.
+    """
     login = _LOGIN.fullmatch(value) if property_name.endswith("sasl.jaas.config") else None
     if login is None:
         return False

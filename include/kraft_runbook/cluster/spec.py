@@ -1,4 +1,5 @@
-"""What an operator declares about one cluster, validated with all problems at once (``cluster_file`` reads it from YAML).
+"""What an operator declares about one cluster, validated with all problems at once (``cluster_file`` reads it from
+YAML).
 
 Secrets are never values: they are *named*, by environment variable or by Airflow connection.
 """
@@ -55,7 +56,9 @@ class ClusterSpec(Model):
     controller_heap: str | None = Field(default=None, pattern=r"^[1-9]\d*[mMgG]$")
     """The -Xmx of the controllers' services: compared with what the metadata's copy needs, never set."""
     controller_jute_maxbuffer: int = Field(default=4 * 1024 * 1024, gt=0)
-    """The jute.maxbuffer of the controllers' JVMs, in bytes; without one Kafka's own (``ZkClientConfig`` of 3.9: 4 MiB). Compared, never set."""
+    """The jute.maxbuffer of the controllers' JVMs, in bytes; without one Kafka's own (``ZkClientConfig`` of 3.9: 4
+    MiB). Compared, never set.
+    """
     controller_log4j: Mapping[str, str] = Field(default_factory=dict)
     authorizer: bool = False
     super_users: tuple[str, ...] = ()
@@ -85,7 +88,10 @@ class ClusterSpec(Model):
         if self.zookeeper is None:
             raise Refused(
                 f"the cluster file of {self.name} names no ZooKeeper ensemble, and this needs one",
-                way_out="a cluster in KRaft mode has none: there is nothing to do here. Where it still uses ZooKeeper, name the ensemble under 'zookeeper'",
+                way_out=(
+                    "a cluster in KRaft mode has none: there is nothing to do here. Where it still uses ZooKeeper, name"
+                    " the ensemble under 'zookeeper'"
+                ),
             )
         return self.zookeeper
 
@@ -127,9 +133,15 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
     yield from _duplicates("controllers", [c.id for c in spec.controllers], "id")
     for at, controller in enumerate(spec.controllers):
         if controller.id in spec.broker_ids:
-            yield f"controllers.{at}.id: {controller.id} is also a broker's id; controllers need ids of their own, for example {max(spec.broker_ids) + 1000 + at}"
+            yield (
+                f"controllers.{at}.id: {controller.id} is also a broker's id; controllers need ids of their own, for"
+                f" example {max(spec.broker_ids) + 1000 + at}"
+            )
     if len(spec.controllers) % 2 == 0:
-        yield f"controllers: {len(spec.controllers)} voters; an even number survives no more failures than one fewer: use {len(spec.controllers) - 1} or {len(spec.controllers) + 1}"
+        yield (
+            f"controllers: {len(spec.controllers)} voters; an even number survives no more failures than one fewer: use"
+            f" {len(spec.controllers) - 1} or {len(spec.controllers) + 1}"
+        )
     sockets: dict[tuple[str, int], str] = {}
     for at, broker in enumerate(spec.brokers):
         names = [each.name for each in broker.listeners]
@@ -139,9 +151,15 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
             (spec.client_listener, "broker_client_listener"),
         ):
             if needed not in names:
-                yield f"brokers.{at}.listeners: broker {broker.id} has no listener {needed}, which {key} names; it has {', '.join(names)}"
+                yield (
+                    f"brokers.{at}.listeners: broker {broker.id} has no listener {needed}, which {key} names; it has"
+                    f" {', '.join(names)}"
+                )
         if spec.controller_listener.name in names:
-            yield f"brokers.{at}.listeners: {spec.controller_listener.name} is the controller listener's name; give the broker's listener another"
+            yield (
+                f"brokers.{at}.listeners: {spec.controller_listener.name} is the controller listener's name; give the"
+                " broker's listener another"
+            )
         for each in broker.listeners:
             yield from _taken(
                 sockets, broker.host, each.port, f"brokers.{at}.listeners", f"broker {broker.id} listener {each.name}"
@@ -162,21 +180,30 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
         )
     yield from _log4j_files(spec)
     if tuple(int(x) for x in spec.kafka.version.split(".")) < (3, 9, 0):
-        yield f"kafka.version: {spec.kafka.version} is too old; upgrade the brokers to 3.9.2 first, the last release that can migrate"
+        yield (
+            f"kafka.version: {spec.kafka.version} is too old; upgrade the brokers to 3.9.2 first, the last release that"
+            " can migrate"
+        )
     elif spec.zookeeper is not None and int(spec.kafka.version.split(".")[0]) >= 4:
         yield (
-            f"kafka.version: {spec.kafka.version} has no ZooKeeper mode; the migration runs on 3.9 and Kafka 4 comes after it. "
-            "Where the migration is final, take 'zookeeper' out of the file"
+            f"kafka.version: {spec.kafka.version} has no ZooKeeper mode; the migration runs on 3.9 and Kafka 4 comes"
+            " after it. Where the migration is final, take 'zookeeper' out of the file"
         )
     yield from _unwritable(spec)
     for where, properties in _property_maps(spec):
         for key, value in properties.items():
             if is_sensitive(key) and not value.startswith("${") and not is_open_login(key, value):
-                yield f"{where}.{key}: a secret's value must not stand in the file; name it under 'secrets', as '{key}: {{env: NAME}}'"
+                yield (
+                    f"{where}.{key}: a secret's value must not stand in the file; name it under 'secrets', as '{key}:"
+                    " {env: NAME}'"
+                )
             if key in OWNED_PROPERTIES:
                 yield f"{where}.{key}: this property follows from the cluster file and the phase; remove it"
     if spec.secrets and not spec.secrets_file:
-        yield "secrets_file: needed where 'secrets' names any: the path, on each host, of the file Kafka's FileConfigProvider reads them from"
+        yield (
+            "secrets_file: needed where 'secrets' names any: the path, on each host, of the file Kafka's"
+            " FileConfigProvider reads them from"
+        )
     if (
         spec.reach.kind == "local"
         and spec.service_manager.kind == "systemd"
@@ -191,7 +218,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
 
 
 def _unwritable(spec: ClusterSpec) -> Iterator[str]:
-    """Names and values that don't belong into a properties file. (What is written is escaped besides: ``properties_text``.)"""
+    """Names and values that don't belong into a properties file. (What is written is escaped besides:
+    ``properties_text``.)
+    """
     for where, keys in (
         *((where, tuple(properties)) for where, properties in _property_maps(spec)),
         ("secrets", tuple(spec.secrets)),
@@ -208,7 +237,9 @@ def _unwritable(spec: ClusterSpec) -> Iterator[str]:
 
 
 def _log4j_files(spec: ClusterSpec) -> Iterator[str]:
-    """Each file is rendered whole, for one controller: one that others read too would make them older than their files."""
+    """Each file is rendered whole, for one controller: one that others read too would make them older than
+    their files.
+    """
     files = [(at, c, c.log4j_file) for at, c in enumerate(spec.controllers) if c.log4j_file]
     if files and len(files) < len(spec.controllers):
         yield "controllers: log4j_file is given for some and not for others; give it for all or for none"

@@ -25,7 +25,8 @@ def _bare_if_ipv6(host: str) -> str:
     except ValueError:
         bare = host.strip("[]").partition("%")[0]
         raise ValueError(
-            f"{host!r} is no host; an IPv6 address stands alone, without brackets, port and zone ({bare if ':' in bare else '::1'})"
+            f"{host!r} is no host; an IPv6 address stands alone, without brackets, port and zone"
+            f" ({bare if ':' in bare else '::1'})"
         ) from None
     if "%" in host:
         raise ValueError(
@@ -117,7 +118,8 @@ class ClientSecurity(Model):
 class Listener(Model):
     """One broker listener. ``advertised_host`` and ``advertised_port`` default to the node's host and the port.
 
-    ``bind_host``: the address that the broker listens on, in its ``listeners``; empty: every address of its machine. Without it the node's host.
+    ``bind_host``: the address that the broker listens on, in its ``listeners``; empty: every address of its machine.
+    Without it the node's host.
     """
 
     name: ListenerName
@@ -149,7 +151,9 @@ class Broker(Model):
         return address(self.host if listener.bind_host is None else listener.bind_host, listener.port)
 
     def waited_for(self, listener: Listener) -> str:
-        """host:port at which the broker's own host sees the listener open: where it is bound, or the broker's host where that is every address."""
+        """host:port at which the broker's own host sees the listener open: where it is bound, or the broker's host
+        where that is every address.
+        """
         return address(self.host, listener.port) if listener.bind_host in EVERY_ADDRESS else self.bound(listener)
 
     def advertised(self, listener: Listener) -> str:
@@ -206,7 +210,9 @@ class ZooKeeper(Model):
     security: ClientSecurity = ClientSecurity()
     properties: Mapping[str, str] = Field(default_factory=dict)
     read_rate: int | None = Field(default=None, gt=0)
-    """The most znodes a second that a comparison reads, over all its connections; without it as many as the servers give."""
+    """The most znodes a second that a comparison reads, over all its connections; without it as many as the servers
+    give.
+    """
 
     @property
     def connect(self) -> str:
@@ -218,7 +224,8 @@ class ZooKeeper(Model):
         bad = [s for s in self.servers if not _is_host_and_port(s)]
         if bad:
             raise ValueError(
-                f"each server is host:port, not {', '.join(map(repr, bad))} (an IPv6 address stands in brackets: [::1]:2181)"
+                f"each server is host:port, not {', '.join(map(repr, bad))} (an IPv6 address stands in brackets:"
+                " [::1]:2181)"
             )
         return self
 

@@ -1,4 +1,6 @@
-"""Reading the body of an evidence record, which may be of any version and, where a file was tampered with, of any shape."""
+"""Reading the body of an evidence record, which may be of any version and, where a file was tampered with, of any
+shape.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ Body = Mapping[str, Any]
 
 
 def clean(value: object) -> str:
-    """As text that neither a terminal nor a page obeys: control characters, text direction marks and lone surrogates become escapes."""
+    """As text that neither a terminal nor a page obeys: control characters, text direction marks and lone surrogates
+    become escapes.
+    """
     plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return "".join(c if c.isprintable() or c == "\n" else " " if c == "\t" else f"\\x{ord(c):02x}" for c in plain)
 

@@ -19,7 +19,9 @@ HIDDEN = frozenset({"cluster", "dag", "run", "task", "outcome", "phase"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One record in one line. Seconds is how long the thing took; None where it took no time. ``trusted``: it lies before any break."""
+    """One record in one line. Seconds is how long the thing took; None where it took no time. ``trusted``: it lies
+    before any break.
+    """
 
     sequence: int
     began: datetime

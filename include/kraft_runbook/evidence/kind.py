@@ -1,4 +1,6 @@
-"""The base of what a record holds: a dataclass that writes a record's body and reads it back, whichever version wrote it."""
+"""The base of what a record holds: a dataclass that writes a record's body and reads it back, whichever version wrote
+it.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,17 @@ from kraft_runbook.evidence.outcomes import Outcome
 from kraft_runbook.parity.parity_report import Verdict
 
 Values = Mapping[str, Any]
-"""What another value says of itself (its ``to_dict``): its keys stand in the body beside the kind's own fields, which win."""
+"""What another value says of itself (its ``to_dict``): its keys stand in the body beside the kind's own fields, which
+win.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """Base of all kinds. ``phase`` is the observed phase, by name.
 
-    A field is a key of the body. One that defaults to None is left out of the body where it is None. A key that is missing from a body, or holds what it
-    can't hold, reads as empty, False or None, as the field's type has it.
+    A field is a key of the body. One that defaults to None is left out of the body where it is None. A key that is
+    missing from a body, or holds what it can't hold, reads as empty, False or None, as the field's type has it.
     """
 
     outcome: ClassVar[Outcome]

@@ -1,4 +1,6 @@
-"""What a record of each outcome holds: one small value an outcome. ``Kind.body`` writes it, ``kind_of`` reads it back."""
+"""What a record of each outcome holds: one small value an outcome. ``Kind.body`` writes it, ``kind_of``
+reads it back.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ class Asked(AtTask):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered(AtTask):
-    """``by``: Airflow's name of the person; ``by_id``: Airflow's id, which older records lack. ``answered_at``: ISO 8601."""
+    """``by``: Airflow's name of the person; ``by_id``: Airflow's id, which older records lack. ``answered_at``: ISO
+    8601.
+    """
 
     by: str | None
     by_id: str | None
@@ -120,7 +124,8 @@ class Begins(OfGate):
 class Played(Kind):
     """A playbook on one node. ``changed``: the titles of its tasks that changed something.
 
-    ``restarted``: the playbook stopped a process that ran, and one runs again. Older records don't say so: ``was_restart`` does.
+    ``restarted``: the playbook stopped a process that ran, and one runs again. Older records don't say so:
+    ``was_restart`` does.
     """
 
     outcome = Outcome.PLAYED
@@ -166,7 +171,9 @@ class Waited(Kind):
 
     @property
     def copy(self) -> Body:
-        """Of the wait for the metadata copy: the copy's own span by the metadata log's clock. Empty where it could not be read, or there was none."""
+        """Of the wait for the metadata copy: the copy's own span by the metadata log's clock. Empty where it could not
+        be read, or there was none.
+        """
         return part(self.values, "copy")
 
 
@@ -186,7 +193,9 @@ class GaveUp(Waited):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared(Kind):
-    """A comparison. ``values``: its ParityReport. ``report``: the report's file. ``final``: the task ends with it. ``verdict`` None: it is unknown."""
+    """A comparison. ``values``: its ParityReport. ``report``: the report's file. ``final``: the task ends with it.
+    ``verdict`` None: it is unknown.
+    """
 
     outcome = Outcome.COMPARED
     values: Values
@@ -198,7 +207,9 @@ class Compared(Kind):
     phase: str
 
     def parity_report(self) -> ParityReport:
-        """Raises KeyError, TypeError, ValueError or AttributeError where the record holds none, or one whose digest does not fit."""
+        """Raises KeyError, TypeError, ValueError or AttributeError where the record holds none, or one whose digest
+        does not fit.
+        """
         return ParityReport.from_dict({each.name: self.values[each.name] for each in fields(ParityReport)})
 
 
@@ -226,7 +237,9 @@ class Restored(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogsRead(Kind):
-    """What each controller's own log shows. ``why_not``: why that is no proof that the copy was never committed; None where it is."""
+    """What each controller's own log shows. ``why_not``: why that is no proof that the copy was never committed; None
+    where it is.
+    """
 
     outcome = Outcome.LOGS_READ
     phase: str
@@ -255,7 +268,9 @@ class CutOff(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayBack(Kind):
-    """Whether the cluster can go back to ZooKeeper. ``threats``: the codes of the checks that fail. ``seconds``, ``window_seconds``: the estimate."""
+    """Whether the cluster can go back to ZooKeeper. ``threats``: the codes of the checks that fail. ``seconds``,
+    ``window_seconds``: the estimate.
+    """
 
     outcome = Outcome.WAY_BACK
     phase: str
@@ -293,7 +308,9 @@ class TaskFailed(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed(Kind):
-    """The closing report. ``failed``: tasks. ``copy``: what is said of the metadata copy, where the run waited for one."""
+    """The closing report. ``failed``: tasks. ``copy``: what is said of the metadata copy, where the run
+    waited for one.
+    """
 
     outcome = Outcome.CLOSED
     phase: str

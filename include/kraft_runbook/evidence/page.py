@@ -1,4 +1,6 @@
-"""A run's evidence as one HTML page to file: it needs no network, no script and no other file, and every text in it is escaped."""
+"""A run's evidence as one HTML page to file: it needs no network, no script and no other file, and every text in it is
+escaped.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The proofs in a run's records: what each gate showed, who signed it, and every comparison; each digest computed anew from what the record holds."""
+"""The proofs in a run's records: what each gate showed, who signed it, and every comparison; each digest computed anew
+from what the record holds.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from kraft_runbook.runbook.digests import digest_of
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person answered, and to which digest. ``by``: the name that Airflow showed; ``by_id``: Airflow's id of that person, empty in older evidence.
+    """What a person answered, and to which digest. ``by``: the name that Airflow showed; ``by_id``: Airflow's id of
+    that person, empty in older evidence.
 
     ``read_back``: Airflow repeated this answer when the gate was confirmed.
     """
@@ -71,7 +74,9 @@ class GateProof:
 
 @dataclass(frozen=True, slots=True)
 class ParityRun:
-    """One comparison. ``verdict`` None: it is none that parity gives. ``genuine`` as for a gate's proof. ``obstacles``: why it is INCONCLUSIVE; ``differences``: samples, secrets as fingerprints."""
+    """One comparison. ``verdict`` None: it is none that parity gives. ``genuine`` as for a gate's proof. ``obstacles``:
+    why it is INCONCLUSIVE; ``differences``: samples, secrets as fingerprints.
+    """
 
     task: str
     at: datetime
@@ -128,12 +133,14 @@ def _proof(proven: Proven, at: datetime) -> GateProof:
             CheckLine(text(c, "code"), text(c, "title"), text(c, "verdict"), text(c, "evidence"))
             for c in parts(proof, "checks")
         ),
-        parity=f"{text(parity, 'verdict')} at metadata offset {text(parity, 'offset')}, digest {text(parity, 'digest')}"
-        if parity
-        else proven.parity or "",
-        rollback=f"{'possible' if rollback.get('possible') else 'not possible'}: {text(rollback, 'why')}"
-        if rollback
-        else "",
+        parity=(
+            f"{text(parity, 'verdict')} at metadata offset {text(parity, 'offset')}, digest {text(parity, 'digest')}"
+            if parity
+            else proven.parity or ""
+        ),
+        rollback=(
+            f"{'possible' if rollback.get('possible') else 'not possible'}: {text(rollback, 'why')}" if rollback else ""
+        ),
     )
 
 
@@ -155,7 +162,8 @@ def _parity(record: EvidenceRecord, compared: Compared) -> ParityRun:
         seconds=round((finished - started).total_seconds(), 1) if started and finished else number(body, "seconds"),
         counts=tuple(_count(each) for each in parts(body, "counts")),
         differences=tuple(
-            f"{text(s, 'kind')} {text(s, 'key')}: {text(s, 'side')}; ZooKeeper: {text(s, 'zookeeper')}; KRaft: {text(s, 'kraft')}"
+            f"{text(s, 'kind')} {text(s, 'key')}: {text(s, 'side')}; ZooKeeper: {text(s, 'zookeeper')}; KRaft:"
+            f" {text(s, 'kraft')}"
             for s in parts(body, "samples")
         ),
         obstacles=tuple(f"{text(o, 'problem')}. What to do: {text(o, 'way_out')}" for o in parts(body, "obstacles")),

@@ -15,7 +15,9 @@ FIRST = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRecord:
-    """One record. ``digest``: SHA-256 over sequence, previous digest, time and body, as canonical JSON. ``at``: when it was written, ISO 8601, UTC."""
+    """One record. ``digest``: SHA-256 over sequence, previous digest, time and body, as canonical JSON. ``at``: when it
+    was written, ISO 8601, UTC.
+    """
 
     sequence: int
     previous: str
@@ -59,7 +61,9 @@ class EvidenceRecord:
 
 
 def make_record(previous: EvidenceRecord | None, body: Mapping[str, Any], *, at: datetime) -> EvidenceRecord:
-    """The record that follows ``previous`` (None: the first). The body becomes plain JSON; what JSON can't hold is written as text."""
+    """The record that follows ``previous`` (None: the first). The body becomes plain JSON; what JSON can't hold is
+    written as text.
+    """
     plain = json.loads(json.dumps(body, default=str))
     sequence, digest = (0, FIRST) if previous is None else (previous.sequence + 1, previous.digest)
     when = at.astimezone(UTC).isoformat()
@@ -74,7 +78,9 @@ def _digest(sequence: int, previous: str, at: str, body: Mapping[str, Any]) -> s
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Where a run's evidence stops to be trustworthy: ``place`` counts records from 0; all before it are as they were written."""
+    """Where a run's evidence stops to be trustworthy: ``place`` counts records from 0; all before it are as they were
+    written.
+    """
 
     place: int
     problem: str
@@ -84,7 +90,8 @@ class Break:
 
 
 def find_break(records: Sequence[EvidenceRecord]) -> Break | None:
-    """The first record that does not fit; None when every record is as it was written and none is missing before the last.
+    """The first record that does not fit; None when every record is as it was written and none is missing before the
+    last.
 
     A tail that was cut off leaves a whole chain: only a digest kept elsewhere shows it (``lacks``).
     """
@@ -99,7 +106,12 @@ def find_break(records: Sequence[EvidenceRecord]) -> Break | None:
 
 
 def lacks(records: Sequence[EvidenceRecord], anchor: str) -> str | None:
-    """Why the chain is not the one of which somebody noted ``anchor``, the digest of one of its records; None when it is. Later records may follow it."""
+    """Why the chain is not the one of which somebody noted ``anchor``, the digest of one of its records; None when it
+    is. Later records may follow it.
+    """
     if any(record.digest == anchor for record in records):
         return None
-    return f"no record has the digest {anchor} that was noted: records were cut off at the end, or the whole chain was written anew"
+    return (
+        f"no record has the digest {anchor} that was noted: records were cut off at the end, or the whole chain was"
+        " written anew"
+    )

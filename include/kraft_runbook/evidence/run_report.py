@@ -1,4 +1,6 @@
-"""The records of one run as a person reads them: what happened when, who approved what, what was proven, what went wrong. Pure."""
+"""The records of one run as a person reads them: what happened when, who approved what, what was proven, what went
+wrong. Pure.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ LEADING_FIGURES = ("acknowledged", "read_back", "lost", "duplicated")
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Whether the records can be trusted. ``problem``: None where they can. ``anchor``: the digest that somebody noted elsewhere, empty where none was given."""
+    """Whether the records can be trusted. ``problem``: None where they can. ``anchor``: the digest that somebody noted
+    elsewhere, empty where none was given.
+    """
 
     records: int
     last_digest: str
@@ -118,7 +122,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What traffic saw of the run. ``good``: all that was acknowledged is there, once; None where that was not found out."""
+    """What traffic saw of the run. ``good``: all that was acknowledged is there, once; None where that was not found
+    out.
+    """
 
     at: datetime
     good: bool | None
@@ -127,7 +133,9 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """All of it. ``good``: True the run reached its goal, False it stopped or its evidence can't be trusted, None it goes on or did not say."""
+    """All of it. ``good``: True the run reached its goal, False it stopped or its evidence can't be trusted, None it
+    goes on or did not say.
+    """
 
     run: str
     cluster: str

@@ -24,9 +24,11 @@ WAY_OUT = "keep the file for an inquiry, and start the run anew"
 
 
 def evidence_directory(environment: Mapping[str, str]) -> Path:
-    """Where the runs' files lie: ``KRAFT_RUNBOOK_EVIDENCE`` where that is a directory, else ``evidence`` in the state directory.
+    """Where the runs' files lie: ``KRAFT_RUNBOOK_EVIDENCE`` where that is a directory, else ``evidence`` in the state
+    directory.
 
-    Where it is a URL, an object store gets a copy of each record (the Airflow side does that) and the files stay in the state directory.
+    Where it is a URL, an object store gets a copy of each record (the Airflow side does that) and the files stay in the
+    state directory.
     """
     chosen = environment.get("KRAFT_RUNBOOK_EVIDENCE", "")
     if chosen and "://" not in chosen:
@@ -42,13 +44,17 @@ def file_name(text: str) -> str:
 
 
 def run_name(dag_id: str, run_id: str) -> str:
-    """The name of a run's evidence: its ids as far as a file name can hold them, and a digest of both, since ``go:1`` and ``go+1`` are two runs."""
+    """The name of a run's evidence: its ids as far as a file name can hold them, and a digest of both, since ``go:1``
+    and ``go+1`` are two runs.
+    """
     digest = hashlib.sha256(json.dumps([dag_id, run_id]).encode()).hexdigest()
     return f"{_name_without_digest(dag_id, run_id)}-{digest[:DIGEST_LENGTH]}"
 
 
 def run_name_in(directory: Path, dag_id: str, run_id: str) -> str:
-    """The same; but the name without a digest where the run began under it, by an earlier version of this tool, and no other run has written there."""
+    """The same; but the name without a digest where the run began under it, by an earlier version of this tool, and no
+    other run has written there.
+    """
     former = _name_without_digest(dag_id, run_id)
     if _file(directory, former).is_file():
         bodies = [each.body for each in inspect_run(directory, former).records]
@@ -60,7 +66,8 @@ def run_name_in(directory: Path, dag_id: str, run_id: str) -> str:
 def append_record(directory: Path, run: str, body: Mapping[str, Any]) -> EvidenceRecord:
     """Append one record to ``<directory>/<run>.jsonl`` and return it. Two processes may append to one run at once.
 
-    A last line that a crash cut off is removed first: its write never returned. Raises RunbookError where a whole record is unreadable.
+    A last line that a crash cut off is removed first: its write never returned. Raises RunbookError where a whole
+    record is unreadable.
     """
     path = _file(directory, run)
     directory.mkdir(parents=True, exist_ok=True)
@@ -91,7 +98,9 @@ def read_records(directory: Path, run: str) -> tuple[EvidenceRecord, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """All that can be read of a run, trustworthy or not. ``broken``: where trust ends, None where the chain is whole."""
+    """All that can be read of a run, trustworthy or not. ``broken``: where trust ends, None where the chain
+    is whole.
+    """
 
     run: str
     records: tuple[EvidenceRecord, ...]
@@ -99,7 +108,8 @@ class FoundRun:
 
 
 def inspect_run(directory: Path, run: str) -> FoundRun:
-    """A run as an auditor reads it: from its file, or from a copy of its objects (``<run>/000000-<digest>.json``). Reads on as far as lines are records.
+    """A run as an auditor reads it: from its file, or from a copy of its objects (``<run>/000000-<digest>.json``).
+    Reads on as far as lines are records.
 
     Raises RunbookError where the run has neither.
     """
@@ -137,7 +147,9 @@ def runs_in(directory: Path) -> tuple[str, ...]:
 
 
 def find_run(directory: Path, wanted: str) -> str:
-    """The run that ``wanted`` means: its name here, or Airflow's run id. Raises RunbookError when that is none or several."""
+    """The run that ``wanted`` means: its name here, or Airflow's run id. Raises RunbookError when that is none or
+    several.
+    """
     dag_id, slash, run_id = wanted.partition("/")
     name = file_name(wanted.replace("/", "__", 1))
     known = runs_in(directory)

@@ -2,5 +2,6 @@
 
 import warnings
 
-# kafka-python loads its schemas by calls that Python 3.11 deprecates: several warnings a schema, hundreds of lines in a task's log.
+# kafka-python loads its schemas by calls that Python 3.11 deprecates: several warnings a schema, hundreds of lines in a
+# task's log.
 warnings.filterwarnings("ignore", message="(read|open)_text is deprecated", category=DeprecationWarning)

@@ -1,7 +1,8 @@
 """The claim on a cluster as a file in the state directory.
 
-The workers of one Airflow see it, and every Airflow that was given the same directory; two Airflows with a directory each do not see each other's claim.
-The file is read and written under a lock (flock), which ends with the process that holds it.
+The workers of one Airflow see it, and every Airflow that was given the same directory; two Airflows with a directory
+each do not see each other's claim. The file is read and written under a lock (flock), which ends with the process that
+holds it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.private_file import make_private_directory, private_file
 
 LOCK_SECONDS = 60.0
-"""How long another task may hold the lock. Meanwhile it asks its Airflow for a run's state and takes the claim in ZooKeeper, which has 10 s to answer."""
+"""How long another task may hold the lock. Meanwhile it asks its Airflow for a run's state and takes the claim in
+ZooKeeper, which has 10 s to answer.
+"""
 
 
 class ClaimFile:
@@ -47,7 +50,8 @@ class ClaimFile:
 def claim_file(directory: Path, cluster: str, *, within: float = LOCK_SECONDS) -> Iterator[ClaimFile]:
     """The claim of this cluster below ``directory``, locked until the block ends.
 
-    Raises Refused where the lock is not to be had ``within`` so many seconds, or the directory can't be used: then nothing is known of other runs.
+    Raises Refused where the lock is not to be had ``within`` so many seconds, or the directory can't be used: then
+    nothing is known of other runs.
     """
     path = directory / "claims" / f"{cluster}.json"
     with _usable(path):
@@ -68,7 +72,10 @@ def _usable(path: Path) -> Iterator[None]:
     except OSError as error:
         raise Refused(
             f"the claim could not be read or written at {path}: {error}",
-            way_out="let KRAFT_RUNBOOK_STATE name a directory that Airflow can write and that knows locks (NFS from version 4 on), then clear this task",
+            way_out=(
+                "let KRAFT_RUNBOOK_STATE name a directory that Airflow can write and that knows locks (NFS from version"
+                " 4 on), then clear this task"
+            ),
         ) from None
 
 
@@ -82,6 +89,9 @@ def _lock(lock: int, path: Path, within: float) -> None:
             if time.monotonic() > deadline:
                 raise Refused(
                     f"another task has held the lock of {path} for {within:g} s",
-                    way_out=f"look for a task of another run that hangs while it claims the cluster (fuser {path.with_suffix('.lock')}), then clear this one",
+                    way_out=(
+                        "look for a task of another run that hangs while it claims the cluster (fuser"
+                        f" {path.with_suffix('.lock')}), then clear this one"
+                    ),
                 ) from None
             time.sleep(0.05)

@@ -1,9 +1,10 @@
-"""The claim on a cluster: a lease, so that one DAG run at a time changes it. Airflow knows the state of its own runs; of another Airflow's run
-only the lease is known.
+"""The claim on a cluster: a lease, so that one DAG run at a time changes it. Airflow knows the state of its own runs;
+of another Airflow's run only the lease is known.
 
-The claim lies in the cluster's own ZooKeeper, where every Airflow sees it, and in a file of the state directory, which only those see that share the
-directory (``claim_file``). A cluster file without ``zookeeper`` leaves the file alone. Both are taken, so that a cluster file that drops or gains
-``zookeeper`` during a run hides that run from nobody who shares the directory.
+The claim lies in the cluster's own ZooKeeper, where every Airflow sees it, and in a file of the state directory, which
+only those see that share the directory (``claim_file``). A cluster file without ``zookeeper`` leaves the file alone.
+Both are taken, so that a cluster file that drops or gains ``zookeeper`` during a run hides that run from nobody who
+shares the directory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ SPARE_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who may change a cluster. ``run_after``: Airflow's time of the run, which tells two Airflows' runs of one name apart."""
+    """Who may change a cluster. ``run_after``: Airflow's time of the run, which tells two Airflows' runs of one name
+    apart.
+    """
 
     dag_id: str
     run_id: str
@@ -46,7 +49,9 @@ class Claim:
 
     @staticmethod
     def from_json(data: bytes) -> Claim:
-        """The claim in these bytes; what a newer version of this tool wrote besides is left out. Raises ValueError where they are no claim."""
+        """The claim in these bytes; what a newer version of this tool wrote besides is left out. Raises ValueError
+        where they are no claim.
+        """
         found: Any = json.loads(data)
         try:
             known = {each.name: found[each.name] for each in fields(Claim)}
@@ -78,7 +83,9 @@ def lease_end(spec: ClusterSpec, now: datetime) -> datetime:
 
 
 class ClaimPlace(Protocol):
-    """Where one cluster's claim lies. ``name`` and ``way_to_delete``: for a person who must look at it, or remove it by hand."""
+    """Where one cluster's claim lies. ``name`` and ``way_to_delete``: for a person who must look at it, or remove it by
+    hand.
+    """
 
     @property
     def name(self) -> str: ...
@@ -99,7 +106,8 @@ class ClaimPlace(Protocol):
 def hold_claim(place: ClaimPlace, cluster: str, mine: Claim, *, ask: AskRun, now: datetime) -> bool:
     """Take or renew the claim for one DAG run. True where that run held it already.
 
-    Raises Refused, naming the run that holds it, and where what is there can't be understood; RunbookError where the place does not let this tool write.
+    Raises Refused, naming the run that holds it, and where what is there can't be understood; RunbookError where the
+    place does not let this tool write.
     """
     while True:
         holder = _holder(place)
@@ -111,7 +119,8 @@ def hold_claim(place: ClaimPlace, cluster: str, mine: Claim, *, ask: AskRun, now
 
 
 def release_claim(place: ClaimPlace, mine: Claim) -> bool:
-    """Remove the claim where this run holds it; False where it does not. Left alone, it is free once the run or its lease has ended.
+    """Remove the claim where this run holds it; False where it does not. Left alone, it is free once the run or its
+    lease has ended.
 
     Raises Refused where what is there can't be understood.
     """
@@ -124,9 +133,11 @@ def release_claim(place: ClaimPlace, mine: Claim) -> bool:
 def hold_cluster(
     spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path, ask: AskRun, now: datetime
 ) -> None:
-    """Take or renew the claim for one DAG run in both places: below ``directory``, and in ZooKeeper where the cluster file names one.
+    """Take or renew the claim for one DAG run in both places: below ``directory``, and in ZooKeeper where the cluster
+    file names one.
 
-    Raises Refused as ``hold_claim`` does, and where the file can't be used; Unreachable where ZooKeeper can't be asked: the file is held then.
+    Raises Refused as ``hold_claim`` does, and where the file can't be used; Unreachable where ZooKeeper can't be asked:
+    the file is held then.
     """
     with claim_file(directory, spec.name) as file:
         had_it = hold_claim(file, spec.name, mine, ask=ask, now=now)
@@ -142,7 +153,9 @@ def hold_cluster(
 
 
 def release_cluster(spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path) -> None:
-    """Remove the claim from both places where this run holds it. Raises RunbookError where one of them can't be asked; the other is done all the same."""
+    """Remove the claim from both places where this run holds it. Raises RunbookError where one of them can't be asked;
+    the other is done all the same.
+    """
     with claim_file(directory, spec.name) as file:
         try:
             if spec.zookeeper is not None:
@@ -153,9 +166,11 @@ def release_cluster(spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directo
 
 
 def _holder(place: ClaimPlace) -> Claim | None:
-    """Who holds the cluster. None where nothing is there, or no JSON: no version of this tool writes that, so nobody holds the cluster by it.
+    """Who holds the cluster. None where nothing is there, or no JSON: no version of this tool writes that, so nobody
+    holds the cluster by it.
 
-    Raises Refused where it holds JSON that is no claim as this version knows one: another version's run may hold the cluster.
+    Raises Refused where it holds JSON that is no claim as this version knows one: another version's run may hold the
+    cluster.
     """
     data = place.read()
     try:
@@ -167,7 +182,10 @@ def _holder(place: ClaimPlace) -> Claim | None:
     except ValueError as error:
         raise Refused(
             f"{place.name} holds a claim that this version can't read ({error})",
-            way_out=f"end the run that holds it with the version that wrote it; where none goes on, {place.way_to_delete}. Then clear this task",
+            way_out=(
+                f"end the run that holds it with the version that wrote it; where none goes on, {place.way_to_delete}."
+                " Then clear this task"
+            ),
         ) from None
 
 
@@ -181,7 +199,10 @@ def _refuse_unless_free(cluster: str, holder: Claim, state: RunState, now: datet
     if state is RunState.UNKNOWN and now < holder.until:
         until = f"{holder.until:%Y-%m-%d %H:%M} UTC"
         raise Refused(
-            f"cluster {cluster} is claimed until {until} by {who}, which this Airflow does not know (its last task ran on {holder.host})",
-            way_out=f"end that run in its own Airflow: its closing report gives the claim back. If it is gone, the claim is free at {until}. "
-            "Then trigger or clear this one again",
+            f"cluster {cluster} is claimed until {until} by {who}, which this Airflow does not know (its last task ran"
+            f" on {holder.host})",
+            way_out=(
+                "end that run in its own Airflow: its closing report gives the claim back. If it is gone, the claim is"
+                f" free at {until}. Then trigger or clear this one again"
+            ),
         )

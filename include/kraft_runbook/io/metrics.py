@@ -38,7 +38,9 @@ class MetricSource(Protocol):
 
 
 class MetricsClient:
-    """A context manager around one HTTP client and the source that the cluster file names. Safe to use from several threads."""
+    """A context manager around one HTTP client and the source that the cluster file names. Safe to use from several
+    threads.
+    """
 
     def __init__(self, settings: MetricsSource, *, secrets: Secrets, timeout: float = 4.0) -> None:
         auth = (settings.username, secrets(settings.password)) if settings.username and settings.password else None
@@ -106,7 +108,9 @@ def _gauge_name(sample: str, label: str | None) -> str | None:
 
 
 class Jolokia:
-    """Jolokia 2.x: one bulk read. ``path`` is the agent's context, ``/jolokia`` where the cluster file leaves the exporter's default."""
+    """Jolokia 2.x: one bulk read. ``path`` is the agent's context, ``/jolokia`` where the cluster file leaves the
+    exporter's default.
+    """
 
     def __init__(self, http: httpx.Client, settings: MetricsSource) -> None:
         self._http, self._settings = http, settings
@@ -178,11 +182,13 @@ def _not_metrics(url: str, error: Exception) -> Unreachable:
     return Unreachable(f"what {url} answers are no metrics: {type(error).__name__}: {error}", way_out=_WAY_OUT)
 
 
-# -- gauges to what the core knows ----------------------------------------------------------------------------------------
+# -- gauges to what the core knows -------------------------------------------------------------------------------------
 
 
 def controller_metrics(found: NodeMetrics) -> ControllerMetrics:
-    """The KafkaController gauges. Raises Unreachable where the source shows none of them, or a state that Kafka 3.9 does not know."""
+    """The KafkaController gauges. Raises Unreachable where the source shows none of them, or a state that Kafka 3.9
+    does not know.
+    """
 
     def gauge(name: str) -> int | None:
         value = found.gauges.get(f"kafkacontroller.{name.lower()}")

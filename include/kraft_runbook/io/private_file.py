@@ -1,4 +1,6 @@
-"""A file that is written whole or not at all, and that its owner alone may read. The one writer of this project's own files."""
+"""A file that is written whole or not at all, and that its owner alone may read. The one writer of this project's own
+files.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ ABANDONED_SECONDS = 3600.0
 
 @contextmanager
 def private_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
-    """What the block writes takes the place of ``path`` when it ends without an error; with one, ``path`` stays as it was.
+    """What the block writes takes the place of ``path`` when it ends without an error; with one, ``path`` stays as it
+    was.
 
-    Each writer has a draft of its own: of two that write at once, the last to end wins, with a whole file. Mode 0600; directories
-    that are missing are made, 0700. ``durable``: the file is on disk (fsync) when this returns. Raises OSError.
+    Each writer has a draft of its own: of two that write at once, the last to end wins, with a whole file. Mode 0600;
+    directories that are missing are made, 0700. ``durable``: the file is on disk (fsync) when this returns. Raises
+    OSError.
     """
     make_private_directory(path.parent)
     _remove_abandoned_drafts(path)
@@ -47,7 +51,9 @@ def write_private(path: Path, text: str, *, durable: bool = True) -> None:
 
 
 def make_private_directory(path: Path) -> None:
-    """Make a directory, and those above it that are missing, for their owner alone. One that is there is left as it is."""
+    """Make a directory, and those above it that are missing, for their owner alone. One that is there is
+    left as it is.
+    """
     if path.is_dir():
         return
     make_private_directory(path.parent)

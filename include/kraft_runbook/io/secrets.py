@@ -15,7 +15,9 @@ Secrets = Callable[[SecretRef], str]
 
 
 def environment_secrets(environment: Mapping[str, str] = os.environ) -> Secrets:
-    """Resolver without Airflow: environment variables, and connections in Airflow's own variables ``AIRFLOW_CONN_<ID>`` (JSON form)."""
+    """Resolver without Airflow: environment variables, and connections in Airflow's own variables ``AIRFLOW_CONN_<ID>``
+    (JSON form).
+    """
 
     def resolve(ref: SecretRef) -> str:
         if ref.env is not None:

@@ -1,1 +1,3 @@
-"""Kafka's metadata as canonical rows: from znodes, from the metadata log, and their comparison. Pure: values in, values out."""
+"""Kafka's metadata as canonical rows: from znodes, from the metadata log, and their comparison. Pure: values in, values
+out.
+"""

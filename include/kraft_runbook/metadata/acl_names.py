@@ -1,4 +1,6 @@
-"""The codes of Kafka's enums in ACLs (``ResourceType``, ``PatternType``, ``AclPermissionType``, ``AclOperation``); 0 and 1, UNKNOWN and ANY, stand in no ACL."""
+"""The codes of Kafka's enums in ACLs (``ResourceType``, ``PatternType``, ``AclPermissionType``, ``AclOperation``); 0
+and 1, UNKNOWN and ANY, stand in no ACL.
+"""
 
 from __future__ import annotations
 

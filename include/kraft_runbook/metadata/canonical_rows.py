@@ -1,7 +1,8 @@
 """The canonical rows: one schema a kind of metadata, the same from ZooKeeper and from the metadata log.
 
-A row is (kind, key, value). Key and value are canonical JSON: sorted keys, no spaces, so that equal means equal text. What can't differ
-in meaning does not differ in text: an ISR is a sorted set, a quota a float, an ACL a row of its own. Secrets appear as fingerprints.
+A row is (kind, key, value). Key and value are canonical JSON: sorted keys, no spaces, so that equal means equal text.
+What can't differ in meaning does not differ in text: an ISR is a sorted set, a quota a float, an ACL a row of its own.
+Secrets appear as fingerprints.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Kind(StrEnum):
     ASSIGNMENT = "replica assignment"
     PARTITION_STATE = "partition state"
     PARTITION_EPOCH = "partition epoch"
-    """The version of the state znode against the log's partition epoch: no metadata of its own, but what the way back rests on (``parity.partition_epochs``)."""
+    """The version of the state znode against the log's partition epoch: no metadata of its own, but what the way back
+    rests on (``parity.partition_epochs``).
+    """
     TOPIC_CONFIG = "topic config"
     BROKER_CONFIG = "broker config"
     CLIENT_QUOTA = "client quota"
@@ -46,7 +49,9 @@ class Kind(StrEnum):
 
     @property
     def follows_the_log(self) -> bool:
-        """Whether its rows are written to ZooKeeper in the log's order. The others follow sessions and elections, or are derived."""
+        """Whether its rows are written to ZooKeeper in the log's order. The others follow sessions and elections, or
+        are derived.
+        """
         return self not in (
             Kind.METADATA_VERSION,
             Kind.CLUSTER_ID,
@@ -67,8 +72,8 @@ class Kind(StrEnum):
 class Row:
     """One fact. ``key`` and ``value`` are canonical JSON.
 
-    ``path``: the znode that said so, as it was read, "" where none did. It is carried, never made anew from the key: one
-    name has more than one spelling as a znode's. It is no part of the fact.
+    ``path``: the znode that said so, as it was read, "" where none did. It is carried, never made anew from the key:
+    one name has more than one spelling as a znode's. It is no part of the fact.
     """
 
     kind: Kind
@@ -78,7 +83,9 @@ class Row:
 
 
 canonical: Callable[[object], str] = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
-"""Canonical JSON: sorted keys, no spaces, no escapes of non-ASCII. One encoder for all: ``json.dumps`` makes one a call, which takes longer than most values."""
+"""Canonical JSON: sorted keys, no spaces, no escapes of non-ASCII. One encoder for all: ``json.dumps`` makes one a
+call, which takes longer than most values.
+"""
 
 
 def row(kind: Kind, key: Iterable[object], value: object) -> Row:
@@ -87,7 +94,9 @@ def row(kind: Kind, key: Iterable[object], value: object) -> Row:
 
 
 UNDECODED = "undecoded"
-"""The key of a value that could not be brought into a comparable form; it says why. Such a row makes the answer INCONCLUSIVE."""
+"""The key of a value that could not be brought into a comparable form; it says why. Such a row makes the answer
+INCONCLUSIVE.
+"""
 
 
 def undecoded(reason: str) -> dict[str, str]:
@@ -101,12 +110,13 @@ def why_undecoded(value: str) -> str | None:
     return str(json.loads(value)[UNDECODED])
 
 
-# -- secrets ------------------------------------------------------------------------------------------------------------
+# -- secrets -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class Fingerprints:
-    """Secrets as keyed hashes: equal secrets of one run look equal, and a report alone, without the run's salt, gives nobody a start at guessing.
+    """Secrets as keyed hashes: equal secrets of one run look equal, and a report alone, without the run's salt, gives
+    nobody a start at guessing.
 
     Passwords (which may be guessable) are stretched with PBKDF2; keys that are random already are not.
     """
@@ -136,7 +146,9 @@ PASSWORD_CONFIGS = (
     "ssl.truststore.certificates",
     "sasl.jaas.config",
 )
-"""Dynamic broker configs of type PASSWORD (Kafka 3.9, ``DynamicBrokerConfig.DynamicPasswordConfigs``): encoded in ZooKeeper, alone or behind a listener's prefix."""
+"""Dynamic broker configs of type PASSWORD (Kafka 3.9, ``DynamicBrokerConfig.DynamicPasswordConfigs``): encoded in
+ZooKeeper, alone or behind a listener's prefix.
+"""
 
 
 def is_password_config(name: str) -> bool:
@@ -149,7 +161,7 @@ def config_value(name: str, value: str, fingerprints: Fingerprints) -> str:
     return fingerprints.password(value) if is_password_config(name) or is_sensitive(name) else value
 
 
-# -- one constructor a kind ---------------------------------------------------------------------------------------------
+# -- one constructor a kind --------------------------------------------------------------------------------------------
 
 
 def kafka_uuid(value: UUID) -> str:
@@ -175,7 +187,9 @@ def assignment(
 def partition_state(
     topic_name: str, partition: int, leader: int, leader_epoch: int, isr: Iterable[int], recovery: int
 ) -> Row:
-    """The ISR is a set; ``recovery`` 1: the leader was elected uncleanly and still recovers. The partition's epoch is a row of its own."""
+    """The ISR is a set; ``recovery`` 1: the leader was elected uncleanly and still recovers. The partition's epoch is a
+    row of its own.
+    """
     value = {"leader": leader, "leader_epoch": leader_epoch, "isr": sorted(isr), "leader_recovery_state": recovery}
     return row(Kind.PARTITION_STATE, [topic_name, partition], value)
 
@@ -216,7 +230,9 @@ def scram_credential(
 
 
 def acl(resource_type: str, pattern: str, name: str, principal: str, host: str, operation: str, permission: str) -> Row:
-    """An ACL has no value of its own: all of it is the key, so that a resource's ACLs compare as a set. Names as in Kafka's enums, upper case."""
+    """An ACL has no value of its own: all of it is the key, so that a resource's ACLs compare as a set. Names as in
+    Kafka's enums, upper case.
+    """
     return row(Kind.ACL, [resource_type, pattern, name, principal, host, operation, permission], {})
 
 
@@ -230,7 +246,9 @@ def delegation_token(
     expires: int,
     fingerprints: Fingerprints,
 ) -> Row:
-    """A token's key is derived from the brokers' secret and stored nowhere; its id stands here as a fingerprint. Times in milliseconds since the epoch."""
+    """A token's key is derived from the brokers' secret and stored nowhere; its id stands here as a fingerprint. Times
+    in milliseconds since the epoch.
+    """
     value = {
         "owner": owner,
         "requester": requester,
@@ -276,7 +294,7 @@ def unreadable(path: str, reason: str) -> Row:
     return Row(Kind.UNREADABLE, canonical([path]), canonical(reason), path)
 
 
-# -- showing them -------------------------------------------------------------------------------------------------------
+# -- showing them ------------------------------------------------------------------------------------------------------
 
 
 def describe_paths(kind: Kind, paths: Iterable[str]) -> str:
@@ -287,7 +305,9 @@ def describe_paths(kind: Kind, paths: Iterable[str]) -> str:
 
 
 def describe_key(kind: Kind, key: str, paths: Iterable[str] = ()) -> str:
-    """A row's key for people, with the znode where ZooKeeper holds it: the one where it was seen (``paths``), if its name does not tell."""
+    """A row's key for people, with the znode where ZooKeeper holds it: the one where it was seen (``paths``), if its
+    name does not tell.
+    """
     parts = parse_key(key)
     seen = describe_paths(kind, paths)
     match kind:
@@ -300,14 +320,20 @@ def describe_key(kind: Kind, key: str, paths: Iterable[str] = ()) -> str:
         case Kind.TOPIC_CONFIG:
             return f"{parts[0]}: {parts[1]} (/config/topics/{parts[0]})"
         case Kind.BROKER_CONFIG:
-            return f"{f'broker {parts[0]}' if parts[0] else 'every broker'}: {parts[1]} (/config/brokers/{parts[0] or '<default>'})"
+            return (
+                f"{f'broker {parts[0]}' if parts[0] else 'every broker'}: {parts[1]}"
+                f" (/config/brokers/{parts[0] or '<default>'})"
+            )
         case Kind.CLIENT_QUOTA:
             entity = ", ".join(f"{each[0]} {'<default>' if each[1] is None else each[1]}" for each in parts[0])
             return f"{entity}: {parts[1]}" + (f" ({seen})" if seen else "")
         case Kind.SCRAM_CREDENTIAL:
             return f"user {parts[0]}, {parts[1]} ({seen or '/config/users'})"
         case Kind.ACL:
-            return f"{parts[6]} {parts[5]} on {parts[1]} {parts[0]} {parts[2]!r} to {parts[3]} from {parts[4]} ({seen or '/kafka-acl'})"
+            return (
+                f"{parts[6]} {parts[5]} on {parts[1]} {parts[0]} {parts[2]!r} to {parts[3]} from {parts[4]}"
+                f" ({seen or '/kafka-acl'})"
+            )
         case Kind.DELEGATION_TOKEN:
             return f"token with {parts[0]} (/delegation_token/tokens)"
         case Kind.PRODUCER_IDS:

@@ -19,7 +19,8 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A key whose value in ZooKeeper is none of those the log gave it. ``kraft``: the log's latest. Values are canonical; None: absent.
+    """A key whose value in ZooKeeper is none of those the log gave it. ``kraft``: the log's latest. Values are
+    canonical; None: absent.
 
     ``paths``: the znodes that said so; where they are several, that alone is the difference.
     """

@@ -38,7 +38,8 @@ LEVELS = {
 
 
 def required_level(ibp: str) -> int:
-    """The level of an inter.broker.protocol.version: the highest that its brokers take, so the least that covers it. Before 3.0: 0.
+    """The level of an inter.broker.protocol.version: the highest that its brokers take, so the least that covers it.
+    Before 3.0: 0.
 
     Without an IV it is the latest of its release. Raises RunbookError for one that no Kafka up to 4.2 knows.
     """

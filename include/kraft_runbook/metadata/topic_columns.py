@@ -1,7 +1,9 @@
-"""Whole topics as columns: what the canonical rows of a topic say, a million partitions at a time and without an object a row.
+"""Whole topics as columns: what the canonical rows of a topic say, a million partitions at a time and without an object
+a row.
 
-Both stores are brought into this form, and a topic's fingerprint (``topic_prints``) is taken from it. Whoever fills it promises that each value is
-exactly the one that the topic's canonical rows (``canonical_rows``) would show; a topic for which that can't be promised is left out, and is ``odd``.
+Both stores are brought into this form, and a topic's fingerprint (``topic_prints``) is taken from it. Whoever fills it
+promises that each value is exactly the one that the topic's canonical rows (``canonical_rows``) would show; a topic for
+which that can't be promised is left out, and is ``odd``.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ def within_each(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def bounds_of(topic: Ints, count: int) -> NDArray[np.int64]:
-    """Where each of ``count`` topics' entries begin in a column that names each entry's topic and does not fall, and one more: the end."""
+    """Where each of ``count`` topics' entries begin in a column that names each entry's topic and does not fall, and
+    one more: the end.
+    """
     return np.searchsorted(topic, np.arange(count + 1)).astype(np.int64)
 
 
@@ -78,10 +82,12 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumns:
-    """One entry a partition. ``topic``: its topic's place among the topics, not falling; in one topic no partition stands twice.
+    """One entry a partition. ``topic``: its topic's place among the topics, not falling; in one topic no partition
+    stands twice.
 
-    ``replicas`` in their order; ``isr``, ``adding`` and ``removing`` in any (they are sets). ``recovery``: LeaderRecoveryState.
-    ``epoch``: the log's partition epoch, or the state znode's version: no canonical row's value, so it is not in the fingerprint (``parity.partition_epochs``).
+    ``replicas`` in their order; ``isr``, ``adding`` and ``removing`` in any (they are sets). ``recovery``:
+    LeaderRecoveryState. ``epoch``: the log's partition epoch, or the state znode's version: no canonical row's value,
+    so it is not in the fingerprint (``parity.partition_epochs``).
     """
 
     topic: Ints
@@ -112,7 +118,9 @@ class PartitionColumns:
 
 @dataclass(frozen=True, slots=True)
 class ConfigColumns:
-    """One entry a topic config. ``topic``: its topic's place among the topics, not falling; in one topic no name stands twice."""
+    """One entry a topic config. ``topic``: its topic's place among the topics, not falling; in one topic no name stands
+    twice.
+    """
 
     topic: Ints
     name: Sequence[str]
@@ -121,7 +129,9 @@ class ConfigColumns:
 
 @dataclass(frozen=True, slots=True)
 class TopicColumns:
-    """Topics, their partitions (each with its state) and their configs. ``ids``: topic ids as Kafka writes them (``Uuid.toString``)."""
+    """Topics, their partitions (each with its state) and their configs. ``ids``: topic ids as Kafka writes them
+    (``Uuid.toString``).
+    """
 
     names: Sequence[str]
     ids: Sequence[str]

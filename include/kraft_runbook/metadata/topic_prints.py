@@ -1,7 +1,9 @@
-"""One fingerprint a topic, over everything that its canonical rows say: two topics with the same fingerprint are taken for equal.
+"""One fingerprint a topic, over everything that its canonical rows say: two topics with the same fingerprint are taken
+for equal.
 
-A fingerprint is two 64-bit sums, over the topic's rows, of a mix of each row's values that is keyed with the run's salt. That two topics that differ
-agree in both has a chance of about 2^-128. What the sums do not tell is which row differs: the topic's rows are then compared one by one.
+A fingerprint is two 64-bit sums, over the topic's rows, of a mix of each row's values that is keyed with the run's
+salt. That two topics that differ agree in both has a chance of about 2^-128. What the sums do not tell is which row
+differs: the topic's rows are then compared one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ BLOCK = 32_768
 _ABSENT = np.uint32(0xFFFFFFFF)
 """Stands where a list has ended; no broker's id."""
 _NEITHER = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""Both lists have ended: such a word is not mixed in, so that a fingerprint does not depend on the widest list nearby."""
+"""Both lists have ended: such a word is not mixed in, so that a fingerprint does not depend on the widest list nearby.
+"""
 
 
 class TopicPrint(NamedTuple):
@@ -63,7 +66,9 @@ def topic_prints(topics: TopicColumns, salt: bytes) -> Iterator[TopicPrint]:
 
 
 def _config_text(name: str, value: str) -> str:
-    """One text a config, and no two configs with one text, whatever is in their names. Baselines hold what this gives: it stays as it is."""
+    """One text a config, and no two configs with one text, whatever is in their names. Baselines hold what this gives:
+    it stays as it is.
+    """
     return f"{name}\0{value}" if name and "\0" not in name else f"\0{len(name)}\0{name}{value}"
 
 
@@ -147,7 +152,9 @@ def _column(rows: NDArray[np.uint32], at: int) -> NDArray[np.uint32]:
 
 
 def _words(texts: Sequence[str], what: bytes, salt: bytes) -> Words:
-    """Two words a text, by a hash keyed with the salt. ``what``: texts of different meaning never share a word. Few different configs are expected."""
+    """Two words a text, by a hash keyed with the salt. ``what``: texts of different meaning never share a word. Few
+    different configs are expected.
+    """
     known: dict[str, bytes] = {}
     for text in texts:
         if text not in known:

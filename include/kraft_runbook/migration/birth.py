@@ -1,8 +1,9 @@
 """Was this quorum formed without the migration flag, or this cluster born in KRaft mode? One gauge does not tell.
 
-A gauge of 0 (NONE) is also what a controller shows that has just found its quorum: the leader's own control batch is committed before the
-quorum's first records, and MetadataLoader then publishes the empty image, whose state is NONE (Kafka 3.9: MetadataBatchLoader.resetToImage,
-MetadataLoader.initializeNewPublishers, FeaturesImage.EMPTY). It lasts until those records are committed.
+A gauge of 0 (NONE) is also what a controller shows that has just found its quorum: the leader's own control batch is
+committed before the quorum's first records, and MetadataLoader then publishes the empty image, whose state is NONE
+(Kafka 3.9: MetadataBatchLoader.resetToImage, MetadataLoader.initializeNewPublishers, FeaturesImage.EMPTY). It lasts
+until those records are committed.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Zk
 def log_says_none(seen: ClusterObservation) -> bool:
     """Whether the metadata log itself has the state NONE: its quorum was formed without the migration flag.
 
-    The first records are committed together, ``metadata.version`` among them; so is the state, since metadata.version 3.6. Before, a log
-    that holds no state was formed without the flag too (ActivationRecordsGenerator).
+    The first records are committed together, ``metadata.version`` among them; so is the state, since metadata.version
+    3.6. Before, a log that holds no state was formed without the flag too (ActivationRecordsGenerator).
     """
     if not was_read(seen.quorum):
         return False
@@ -23,7 +24,9 @@ def log_says_none(seen: ClusterObservation) -> bool:
 
 
 def held_by_zookeeper(seen: ClusterObservation) -> tuple[str, ...]:
-    """What shows that this is a ZooKeeper cluster, whatever its controllers show: brokers in ZooKeeper or migration mode, or in /brokers/ids."""
+    """What shows that this is a ZooKeeper cluster, whatever its controllers show: brokers in ZooKeeper or migration
+    mode, or in /brokers/ids.
+    """
     running = [
         f"broker {b.id} is in {b.mode} mode"
         for b in seen.brokers.values()
@@ -36,5 +39,7 @@ def held_by_zookeeper(seen: ClusterObservation) -> tuple[str, ...]:
 
 
 def born_in_kraft(seen: ClusterObservation) -> bool:
-    """Whether the cluster never used ZooKeeper: the log says so, brokers are in KRaft mode, and ZooKeeper holds none."""
+    """Whether the cluster never used ZooKeeper: the log says so, brokers are in KRaft mode, and ZooKeeper
+    holds none.
+    """
     return log_says_none(seen) and bool(seen.brokers_in(BrokerMode.KRAFT)) and not held_by_zookeeper(seen)

@@ -1,7 +1,8 @@
-"""What each wait of the migration and its way back waits for. Pure: an observation in, progress out, with the name of who or what is missing.
+"""What each wait of the migration and its way back waits for. Pure: an observation in, progress out, with the name of
+who or what is missing.
 
-The caller looks again and again, counts the observations that hold in a row, and keeps the deadline. Every condition also holds
-where the cluster is already beyond it, so that a cleared task goes on from what is true.
+The caller looks again and again, counts the observations that hold in a row, and keeps the deadline. Every condition
+also holds where the cluster is already beyond it, so that a cleared task goes on from what is true.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ from kraft_runbook.runbook.health import (
 )
 from kraft_runbook.runbook.lag import topics_apart, unwritten
 
-# -- the quorum ---------------------------------------------------------------------------------------------------------
+# -- the quorum --------------------------------------------------------------------------------------------------------
 
 
 def quorum_ready(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:
-    """A leader, every voter caught up, every controller in migration mode and showing PRE_MIGRATION (or a later state)."""
+    """A leader, every voter caught up, every controller in migration mode and showing PRE_MIGRATION (or a
+    later state).
+    """
     lost = exited_controllers(seen, earlier)
     if lost:
         return lost
@@ -96,7 +99,9 @@ def _states(seen: ClusterObservation, spec: ClusterSpec, wanted: set[ZkMigration
                 else f"controller {i}'s metrics: {metrics.reason}"
             )
     if missing:
-        yield f"waiting for ZkMigrationState {names}: {there} of {len(spec.controller_ids)} show it; {'; '.join(missing)}"
+        yield (
+            f"waiting for ZkMigrationState {names}: {there} of {len(spec.controller_ids)} show it; {'; '.join(missing)}"
+        )
 
 
 def _state(metrics: ControllerMetrics) -> str:
@@ -104,13 +109,15 @@ def _state(metrics: ControllerMetrics) -> str:
     return "no ZkMigrationState" if state is None else f"{state.value} ({state.name})"
 
 
-# -- the brokers --------------------------------------------------------------------------------------------------------
+# -- the brokers -------------------------------------------------------------------------------------------------------
 
 
 def broker_back_in_migration_mode(
     seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None
 ) -> Progress:
-    """As ``broker_registered``, on the way back: KRaft mode does not count; further back does, and so does a cluster that shows no copy to come back from."""
+    """As ``broker_registered``, on the way back: KRaft mode does not count; further back does, and so does a cluster
+    that shows no copy to come back from.
+    """
     if (
         seen.brokers[node_id].mode == BrokerMode.ZOOKEEPER
         or detect_phase(seen).phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION)
@@ -123,13 +130,16 @@ def broker_back_in_migration_mode(
 def broker_in_sync(
     seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None
 ) -> Progress:
-    """The broker is in the ISR of each of its partitions, no partition is offline, and every broker knows the same topics, but for those that come and go.
+    """The broker is in the ISR of each of its partitions, no partition is offline, and every broker knows the same
+    topics, but for those that come and go.
 
-    Judged by the Metadata answers of all brokers, the worst of them counting: one that has just started may know of no topic
-    at all, which would look like being in sync.
+    Judged by the Metadata answers of all brokers, the worst of them counting: one that has just started may know of no
+    topic at all, which would look like being in sync.
     """
     if (no_copy_shown(seen) or _copy_under_way(seen)) and seen.brokers[node_id].mode != BrokerMode.KRAFT:
-        return DONE  # nobody could take a replica back now: waiting would keep a copy that hangs, or died, from being left; the copy's own wait asks again
+        # nobody could take a replica back now: waiting would keep a copy that hangs, or died, from being left; the
+        # copy's own wait asks again
+        return DONE
     lost = exited_broker(seen, earlier, node_id)
     if lost:
         return lost
@@ -137,7 +147,9 @@ def broker_in_sync(
 
 
 def _copy_under_way(seen: ClusterObservation) -> bool:
-    """Whether a KRaft controller has taken the office and not yet copied everything: no ISR changes meanwhile (docs/copy.md)."""
+    """Whether a KRaft controller has taken the office and not yet copied everything: no ISR changes meanwhile
+    (docs/copy.md).
+    """
     if (
         detect_phase(seen).phase is not Phase.PRE_MIGRATION
         or not was_read(seen.zookeeper)
@@ -147,15 +159,17 @@ def _copy_under_way(seen: ClusterObservation) -> bool:
     return seen.zookeeper.controller.kraft_controller_epoch >= 0
 
 
-# -- the copy and the end -----------------------------------------------------------------------------------------------
+# -- the copy and the end ----------------------------------------------------------------------------------------------
 
 
 def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec) -> Progress:
-    """The safe gate, never the metric alone: state 1 is committed before ZooKeeper and the brokers know (0.5-2.4 s, longer at scale).
+    """The safe gate, never the metric alone: state 1 is committed before ZooKeeper and the brokers know (0.5-2.4 s,
+    longer at scale).
 
-    State 1 on every controller, every broker counted as migrating, no topic that stays on one side alone, no partition out of sync,
-    one controller on both sides, and ZooKeeper written up to what was committed at the look before. Not ZkWriteBehindLag 0: it
-    never is for long where metadata changes all the time, and it always is where dual write has died.
+    State 1 on every controller, every broker counted as migrating, no topic that stays on one side alone, no partition
+    out of sync, one controller on both sides, and ZooKeeper written up to what was committed at the look before. Not
+    ZkWriteBehindLag 0: it never is for long where metadata changes all the time, and it always is where dual write has
+    died.
     """
     metrics = [c.metrics for c in seen.controllers.values() if was_read(c.metrics)]
     if (
@@ -179,8 +193,9 @@ def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None
 
 
 def ready_to_leave(seen: ClusterObservation, earlier: ClusterObservation | None) -> Progress:
-    """What leaving KRaft needs of the quorum, and no more: a leader, one controller on both sides, and ZooKeeper written up to what was committed at the
-    look before. Controllers that are down are fenced already, and replicas out of sync are no reason to stay.
+    """What leaving KRaft needs of the quorum, and no more: a leader, one controller on both sides, and ZooKeeper
+    written up to what was committed at the look before. Controllers that are down are fenced already, and replicas out
+    of sync are no reason to stay.
     """
     if not was_read(seen.quorum):
         return Progress(False, f"waiting for a quorum leader: {seen.quorum.reason}")
@@ -210,7 +225,10 @@ def _copy_unfinished(seen: ClusterObservation, earlier: ClusterObservation | Non
     if not was_read(seen.topics):
         yield f"waiting for the partitions' state: {seen.topics.reason}"
     elif seen.topics.under_replicated_count or seen.topics.offline_count:
-        yield f"waiting for {seen.topics.under_replicated_count} under-replicated and {seen.topics.offline_count} offline partitions"
+        yield (
+            f"waiting for {seen.topics.under_replicated_count} under-replicated and {seen.topics.offline_count} offline"
+            " partitions"
+        )
     yield from _unwritten(seen, seen.zookeeper, earlier)
 
 
@@ -224,7 +242,10 @@ def _active_unfinished(seen: ClusterObservation) -> Iterator[str]:
         return
     hybrid = len(seen.brokers_in(BrokerMode.HYBRID))
     if active.metrics.migrating_zk_broker_count != hybrid:
-        yield f"waiting for MigratingZkBrokerCount {hybrid}: active controller {active.id} shows {active.metrics.migrating_zk_broker_count}"
+        yield (
+            f"waiting for MigratingZkBrokerCount {hybrid}: active controller {active.id} shows"
+            f" {active.metrics.migrating_zk_broker_count}"
+        )
 
 
 def one_controller(zookeeper: ZookeeperState, quorum: QuorumState) -> Iterator[str]:
@@ -245,7 +266,9 @@ def one_controller(zookeeper: ZookeeperState, quorum: QuorumState) -> Iterator[s
 def _unwritten(
     seen: ClusterObservation, zookeeper: ZookeeperState, earlier: ClusterObservation | None
 ) -> Iterator[str]:
-    """ZooKeeper must have been written up to what was committed when the cluster was last looked at, and no topic may stay apart."""
+    """ZooKeeper must have been written up to what was committed when the cluster was last looked at, and no topic may
+    stay apart.
+    """
     yield from _offset_unproven(zookeeper, earlier)
     if earlier is None:
         return
@@ -270,7 +293,9 @@ def finalized(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterOb
 
 
 def copied(seen: ClusterObservation) -> dict[str, Any]:
-    """What the record of the wait for the copy keeps of it: its span by the metadata log's clock. Empty: it can't be read any more."""
+    """What the record of the wait for the copy keeps of it: its span by the metadata log's clock. Empty: it can't be
+    read any more.
+    """
     span = seen.quorum.copy if was_read(seen.quorum) else None
     if span is None:
         return {}
@@ -279,7 +304,7 @@ def copied(seen: ClusterObservation) -> dict[str, Any]:
     }
 
 
-# -- by name --------------------------------------------------------------------------------------------------------------
+# -- by name -----------------------------------------------------------------------------------------------------------
 
 QUORUM_READY = Condition(
     "quorum_ready",

@@ -12,12 +12,16 @@ from kraft_runbook.migration.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, 
 
 
 def controller_log4j(spec: ClusterSpec, mode: ControllerMode, size: Size = SMALL) -> dict[str, str]:
-    """The log4j properties of a controller that has a ``log4j_file``: as the cluster file has them; in MIGRATION without a line for each record copied."""
+    """The log4j properties of a controller that has a ``log4j_file``: as the cluster file has them; in MIGRATION
+    without a line for each record copied.
+    """
     return quieted(spec.controller_log4j, size) if mode is ControllerMode.MIGRATION else dict(spec.controller_log4j)
 
 
 def size_in_file(spec: ClusterSpec, controller: Controller, properties: Mapping[str, str]) -> Size | None:
-    """The size that a controller's file was rendered for. None: it is not in migration mode, or its tuning is from another hand."""
+    """The size that a controller's file was rendered for. None: it is not in migration mode, or its tuning is from
+    another hand.
+    """
     if lacking_migration_mode(properties):
         return None
     for size in SIZES:
@@ -28,7 +32,8 @@ def size_in_file(spec: ClusterSpec, controller: Controller, properties: Mapping[
 
 
 def settled_size(spec: ClusterSpec, files: Mapping[int, Mapping[str, str]], *, first: int | None = None) -> Size | None:
-    """The size that the controllers' files settle, so that a count that moved meanwhile changes no file: the ``first`` controller's, else any other's.
+    """The size that the controllers' files settle, so that a count that moved meanwhile changes no file: the ``first``
+    controller's, else any other's.
 
     ``files``: the configuration of each controller that has one, by id. None: no file settles it.
     """
@@ -40,7 +45,8 @@ def settled_size(spec: ClusterSpec, files: Mapping[int, Mapping[str, str]], *, f
 
 
 def lacking_migration_mode(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """What keeps a controller started with these properties from being in migration mode, one phrase a key; empty: it would be (KIP-866).
+    """What keeps a controller started with these properties from being in migration mode, one phrase a key; empty: it
+    would be (KIP-866).
 
     The hosts apply the same rule before each step (``playbooks/module_utils/migration_mode.py``).
     """

@@ -23,7 +23,10 @@ def copy_account(bodies: Sequence[Body]) -> str | None:
     said = (
         _real(spans[-1])
         if spans
-        else "How long the metadata's copy took is not known: a snapshot took the place of its records before they were read"
+        else (
+            "How long the metadata's copy took is not known: a snapshot took the place of its records before they were"
+            " read"
+        )
     )
     lasted = waits[0].seconds
     if lasted is not None:

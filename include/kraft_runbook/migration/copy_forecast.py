@@ -24,7 +24,9 @@ def copy_tuning(seen: ClusterObservation, spec: ClusterSpec) -> CopyTuning | Unr
 
 
 def _partitions(seen: ClusterObservation) -> int | Unread:
-    """In ZooKeeper, where its tree was read; else as the brokers know them (in ZooKeeper mode they have them from there)."""
+    """In ZooKeeper, where its tree was read; else as the brokers know them (in ZooKeeper mode they have them from
+    there).
+    """
     if was_read(seen.zookeeper) and was_read(seen.zookeeper.tree):
         return seen.zookeeper.tree.partitions
     return seen.topics.partition_count if was_read(seen.topics) else seen.topics

@@ -1,7 +1,8 @@
 """How long Kafka's own copy of the metadata takes on a cluster of a size, and what shortens it. Pure.
 
-While the copy runs the controller handles no metadata change (KIP-866), so its length is the migration's real outage for topics,
-ISRs and leaders. ``COPIES`` and ``HEAPS`` are what was measured; all that is said of a cluster is read off them.
+While the copy runs the controller handles no metadata change (KIP-866), so its length is the migration's real outage
+for topics, ISRs and leaders. ``COPIES`` and ``HEAPS`` are what was measured; all that is said of a cluster is read off
+them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from kraft_runbook.cluster.controller_settings import MAX_IN_FLIGHT, MIN_BATCH_S
 from kraft_runbook.cluster.spec import ClusterSpec
 
 COPY_LOGGERS = ("org.apache.kafka.controller", "org.apache.kafka.image")
-"""At INFO they write a line for each record copied, on every controller (117 MB at 200,000 partitions). The copy's own lines come from
-``org.apache.kafka.metadata.migration`` and stay."""
+"""At INFO they write a line for each record copied, on every controller (117 MB at 200,000 partitions). The copy's own
+lines come from ``org.apache.kafka.metadata.migration`` and stay.
+"""
 
 
-# -- what was measured --------------------------------------------------------------------------------------------------
+# -- what was measured -------------------------------------------------------------------------------------------------
 
 
 class Settings(StrEnum):
@@ -33,7 +35,9 @@ class Settings(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCopy:
-    """One row: ``seconds`` is the copy itself, as the controller logs it ("Completed migration of metadata …"); topics of ten partitions."""
+    """One row: ``seconds`` is the copy itself, as the controller logs it ("Completed migration of metadata …"); topics
+    of ten partitions.
+    """
 
     partitions: int
     settings: Settings
@@ -77,7 +81,9 @@ COPIES: tuple[MeasuredCopy, ...] = (
         "Kafka 3.9.2 on 2 busy cores, benchmarks.scale: one controller with 6 GiB; on quiet ones 260.1 s",
     ),
 )
-"""The published table, by settings and partitions. ``python -m benchmarks.copy`` measures a row anew; its figures replace these."""
+"""The published table, by settings and partitions. ``python -m benchmarks.copy`` measures a row anew; its figures
+replace these.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,9 @@ class MeasuredHeap:
 
     @property
     def pairs(self) -> int:
-        """Partitions × brokers: after the copy each broker is sent all partitions, and all those requests are in memory at once."""
+        """Partitions × brokers: after the copy each broker is sent all partitions, and all those requests are in memory
+        at once.
+        """
         return self.partitions * self.brokers
 
 
@@ -114,7 +122,8 @@ def render_measurements() -> str:
         "|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {row.partitions:,} | {row.settings} | {row.seconds:g} s | {row.records:,} | {row.records_a_second:,.0f} | {row.source} |"
+        f"| {row.partitions:,} | {row.settings} | {row.seconds:g} s | {row.records:,} | {row.records_a_second:,.0f} |"
+        f" {row.source} |"
         for row in sorted(COPIES, key=lambda row: (row.partitions, row.settings))
     ]
     lines += ["", "| partitions | brokers | heap of each controller | enough |", "|---|---|---|---|"]
@@ -129,12 +138,14 @@ def render_measurements() -> str:
     )
 
 
-# -- the sizes of clusters ----------------------------------------------------------------------------------------------
+# -- the sizes of clusters ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Clusters from so many partitions on, and what their controllers get during the migration. A few, so that a count that moves changes nothing."""
+    """Clusters from so many partitions on, and what their controllers get during the migration. A few, so that a count
+    that moves changes nothing.
+    """
 
     name: str
     from_partitions: int
@@ -161,7 +172,9 @@ def size_of(partitions: int) -> Size:
 
 
 def quieted(log4j: Mapping[str, str], size: Size) -> dict[str, str]:
-    """A log4j file's properties with the size's loggers at their level. A logger keeps its appenders, and its own level where that says less."""
+    """A log4j file's properties with the size's loggers at their level. A logger keeps its appenders, and its own level
+    where that says less.
+    """
     found = dict(log4j)
     for logger, level in size.loggers.items():
         key = f"log4j.logger.{logger}"
@@ -173,12 +186,14 @@ def quieted(log4j: Mapping[str, str], size: Size) -> dict[str, str]:
 _QUIET = frozenset({"WARN", "ERROR", "FATAL", "OFF"})
 
 
-# -- what is to be expected ---------------------------------------------------------------------------------------------
+# -- what is to be expected --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds of the copy itself. ``beyond``: more partitions than were ever measured with these settings, so it takes longer than ``seconds``."""
+    """Seconds of the copy itself. ``beyond``: more partitions than were ever measured with these settings, so it takes
+    longer than ``seconds``.
+    """
 
     seconds: float
     beyond: int | None = None
@@ -205,7 +220,9 @@ def estimate(partitions: int, settings: Settings) -> Estimate:
 
 
 def _read_off(rows: Sequence[tuple[int, float]], at: int) -> float | None:
-    """The value on the line between the two rows around ``at``; None beyond the last. The first row is that of nothing."""
+    """The value on the line between the two rows around ``at``; None beyond the last. The first row is that
+    of nothing.
+    """
     for (low, under), (high, over) in pairwise(rows):
         if at <= high:
             return under + (over - under) * (at - low) / (high - low)
@@ -214,7 +231,9 @@ def _read_off(rows: Sequence[tuple[int, float]], at: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class HeapNeed:
-    """The heap (-Xmx) that a controller should have, in MiB. ``measured``: a cluster at least as large ran in it; else it is an estimate, and ``why`` says from what."""
+    """The heap (-Xmx) that a controller should have, in MiB. ``measured``: a cluster at least as large ran in it; else
+    it is an estimate, and ``why`` says from what.
+    """
 
     mib: int
     measured: bool
@@ -225,7 +244,9 @@ class HeapNeed:
 
 
 def heap_needed(partitions: int, brokers: int) -> HeapNeed:
-    """By brokers × partitions: each broker's full update is in memory at once. Between two heaps that were enough, on the line between them; beyond, on from the largest."""
+    """By brokers × partitions: each broker's full update is in memory at once. Between two heaps that were enough, on
+    the line between them; beyond, on from the largest.
+    """
     pairs, metadata = partitions * brokers, partitions * KIB_A_PARTITION / 1024
     ran = sorted((row for row in HEAPS if row.enough), key=lambda row: row.pairs)
     by_pairs = _read_off([(0, ran[0].mib), *((row.pairs, row.mib) for row in ran)], pairs)
@@ -257,15 +278,16 @@ def _heap(mib: int) -> str:
     return f"{mib / 1024:g} GiB" if mib >= 1024 else f"{mib} MiB"
 
 
-# -- one cluster --------------------------------------------------------------------------------------------------------
+# -- one cluster -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class CopyTuning:
     """What the copy of one cluster will take, and what its controllers are given for it.
 
-    ``topics``: None where they were not counted. ``loggers_in``: the log4j files that are rendered; empty: the cluster file names none,
-    so that the loggers are left to a hand. ``declared_heap_mib``: None where the cluster file does not say.
+    ``topics``: None where they were not counted. ``loggers_in``: the log4j files that are rendered; empty: the cluster
+    file names none, so that the loggers are left to a hand. ``declared_heap_mib``: None where the cluster file does not
+    say.
     """
 
     partitions: int
@@ -327,7 +349,9 @@ _REASONS = {
 
 
 def tune(spec: ClusterSpec, partitions: int, topics: int | None = None, size: Size | None = None) -> CopyTuning:
-    """The tuning for this cluster with so many partitions. ``size``: the one that the controllers' files settled already, where they did."""
+    """The tuning for this cluster with so many partitions. ``size``: the one that the controllers' files settled
+    already, where they did.
+    """
     size = size or size_of(partitions)
     return CopyTuning(
         partitions=partitions,

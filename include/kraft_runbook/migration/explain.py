@@ -26,7 +26,8 @@ from kraft_runbook.runbook.way_back import RollbackPlan, render_estimate
 class Explanation:
     """An observation in words.
 
-    ``problems``: blocking checks that fail on what was read; ``unread``: what could not be; ``not_looked_at``: what was not asked for.
+    ``problems``: blocking checks that fail on what was read; ``unread``: what could not be; ``not_looked_at``: what was
+    not asked for.
     """
 
     cluster: str
@@ -66,7 +67,9 @@ TOLD_BY_THE_PHASE = frozenset({"KRB-PRE-001", "KRB-PRE-002", "KRB-PRE-080", "KRB
 
 
 def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Explanation:
-    """Put an observation into words. A LIVE one is enough. ``earlier``: one some seconds before; dual write and topics under change need it."""
+    """Put an observation into words. A LIVE one is enough. ``earlier``: one some seconds before; dual write and topics
+    under change need it.
+    """
     reading = detect_phase(seen)
     if not seen.has_zookeeper:
         return _without_zookeeper(seen, earlier, spec, reading)
@@ -158,15 +161,22 @@ def _not_looked_at(phase: Phase, seen: ClusterObservation) -> str:
 
 def _means(seen: ClusterObservation, phase: Phase) -> str:
     if may_have_died_in_the_copy(seen):
-        return "No quorum of controllers leads, and nothing shows that the copy of the metadata was completed: no topic, config, ACL or leader can change."
+        return (
+            "No quorum of controllers leads, and nothing shows that the copy of the metadata was completed: no topic,"
+            " config, ACL or leader can change."
+        )
     if _leaderless(seen, phase):
-        return "The metadata was copied, but no quorum of controllers leads: no topic, config, ACL or leader can change until one does."
+        return (
+            "The metadata was copied, but no quorum of controllers leads: no topic, config, ACL or leader can change"
+            " until one does."
+        )
     left = _left_behind(seen, phase)
     if not left:
         return TABLE.stage(phase).means
     return (
-        f"The migration was made final too early, by a controller without the migration flag: broker {left} is not in KRaft mode. It goes on serving, but what "
-        "is created from then on is not in ZooKeeper, and putting the flag back does not help."
+        f"The migration was made final too early, by a controller without the migration flag: broker {left} is not in"
+        " KRaft mode. It goes on serving, but what is created from then on is not in ZooKeeper, and putting the flag"
+        " back does not help."
     )
 
 
@@ -189,12 +199,15 @@ def _leaderless(seen: ClusterObservation, phase: Phase) -> str | None:
 
 
 def _may_be_cut_off(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
-    """After KRaft was left: what a broker leads that lost a thread to its controller stays out of sync (``kraft_runbook.migration.controller_threads``)."""
+    """After KRaft was left: what a broker leads that lost a thread to its controller stays out of sync
+    (``kraft_runbook.migration.controller_threads``).
+    """
     left = seen.brokers_in(BrokerMode.HYBRID) if phase is Phase.ZOOKEEPER else ()
     if left and was_read(seen.topics) and any(seen.topics.out_of_sync_by_broker.values()):
         yield (
-            f"replicas are out of sync, and broker {', '.join(map(str, left))} is in migration mode: if that lasts, Kafka may have cut it off from its controller. "
-            "What to do: kraft-runbook preflight looks at the hosts and names it (KRB-PRE-057); clear restart_cut_off_brokers (docs/rollback.md)"
+            f"replicas are out of sync, and broker {', '.join(map(str, left))} is in migration mode: if that lasts,"
+            " Kafka may have cut it off from its controller. What to do: kraft-runbook preflight looks at the hosts"
+            " and names it (KRB-PRE-057); clear restart_cut_off_brokers (docs/rollback.md)"
         )
 
 
@@ -209,7 +222,10 @@ def _unflagged(seen: ClusterObservation) -> str:
 def _waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
     if phase in (Phase.PRE_MIGRATION, Phase.HYBRID) and _unflagged(seen):
         return (
-            f"an operator: restart controller {_unflagged(seen)} with the migration flag before it is elected, or the migration is final",
+            (
+                f"an operator: restart controller {_unflagged(seen)} with the migration flag before it is elected, or"
+                " the migration is final"
+            ),
         )
     lost = _leaderless(seen, phase)
     if lost:
@@ -234,7 +250,9 @@ def _without_a_leader(seen: ClusterObservation, lost: str) -> str:
 def _waits_of(
     seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase
 ) -> tuple[str, ...]:
-    """What a phase waits for where every node that runs answers: the table's waits and gates, but for two that a hand may have brought about."""
+    """What a phase waits for where every node that runs answers: the table's waits and gates, but for two that a hand
+    may have brought about.
+    """
     if phase in (Phase.UNKNOWN, Phase.KRAFT):
         return ("an operator: what is named under Seen",)
     if phase is Phase.FINALIZED or (phase is Phase.DUAL_WRITE and _unflagged(seen)):
@@ -266,19 +284,28 @@ def _forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
     if _nothing_runs(seen):
         controllers, brokers = ", ".join(map(str, spec.controller_ids)), ", ".join(map(str, spec.broker_ids))
         return (
-            f"nothing of the cluster runs: start ZooKeeper first, then controller {controllers} where it was provisioned, then broker {brokers}, each with the "
-            "configuration that it has; after finalization leave ZooKeeper out. A broker that ends again with 'node already exists' came before its old session had ended "
-            "(zookeeper.session.timeout.ms, 18 s by default): start it once more. The phase lies on their disks, and shows once they run",
+            (
+                f"nothing of the cluster runs: start ZooKeeper first, then controller {controllers} where it was"
+                f" provisioned, then broker {brokers}, each with the configuration that it has; after finalization"
+                " leave ZooKeeper out. A broker that ends again with 'node already exists' came before its old session"
+                " had ended (zookeeper.session.timeout.ms, 18 s by default): start it once more. The phase lies on"
+                " their disks, and shows once they run"
+            ),
         )
     if phase in (Phase.PRE_MIGRATION, Phase.HYBRID) and _unflagged(seen):
         return (
-            f"restart controller {_unflagged(seen)} with the migration flag before it is elected, and no other controller before that: each restart may bring "
-            "an election (docs/finalization.md)",
+            (
+                f"restart controller {_unflagged(seen)} with the migration flag before it is elected, and no other"
+                " controller before that: each restart may bring an election (docs/finalization.md)"
+            ),
         )
     if may_have_died_in_the_copy(seen) and _down(seen):
         return (
-            "nothing shows that the copy was completed: the controllers may have died in it. Look for 'Aborting the metadata migration' in their logs, mend what it "
-            f"names, then start controller {_down(seen)}: it copies anew, and dies anew of what was not mended",
+            (
+                "nothing shows that the copy was completed: the controllers may have died in it. Look for 'Aborting"
+                f" the metadata migration' in their logs, mend what it names, then start controller {_down(seen)}: it"
+                " copies anew, and dies anew of what was not mended"
+            ),
         )
     if _leaderless(seen, phase):
         return (f"{_bring_back_a_leader(seen, spec)}. No step goes on before a quorum leads",)
@@ -286,7 +313,10 @@ def _forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
     left = _left_behind(seen, phase)
     if left:
         return (
-            f"restart broker {left} in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart in migration mode before that",
+            (
+                f"restart broker {left} in KRaft mode, one by one (docs/finalization.md): it is the only way left; no"
+                " restart in migration mode before that"
+            ),
         )
     if ended and phase is Phase.FINALIZED:
         return (f"start broker {ended} in KRaft mode, its log says why it ended",)
@@ -296,24 +326,36 @@ def _forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
         )
     if phase is Phase.PRE_MIGRATION and _down(seen):
         return (
-            f"provision_controllers: go on with controller {_down(seen)}; one whose disk is empty is formatted anew and catches up from the others",
+            (
+                f"provision_controllers: go on with controller {_down(seen)}; one whose disk is empty is formatted anew"
+                " and catches up from the others"
+            ),
         )
     if phase in DUAL_WRITING and _down(seen):
         return (
-            f"start controller {_down(seen)} first; where it lost its disk, clear its provision task (provision_controllers) in the run of the migration: it is "
-            "formatted anew and catches up from the others, once a majority of them hold all that is committed",
+            (
+                f"start controller {_down(seen)} first; where it lost its disk, clear its provision task"
+                " (provision_controllers) in the run of the migration: it is formatted anew and catches up from the"
+                " others, once a majority of them hold all that is committed"
+            ),
         )
     if phase is Phase.FINALIZED and _down(seen):
         return (f"start controller {_down(seen)} with the configuration that it has, its log says why it ended",)
     silent = name_silent(seen, earlier)
     if silent and phase is not Phase.UNKNOWN:
         return (
-            f"look at {silent} first: its process hangs or is starved. End it and start it again if it does not come back; no other node is restarted before",
+            (
+                f"look at {silent} first: its process hangs or is starved. End it and start it again if it does not"
+                " come back; no other node is restarted before"
+            ),
         )
     not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if phase is Phase.DUAL_WRITE and not_yet:
         return (
-            f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes after that",
+            (
+                f"roll_brokers_to_kraft: go on with broker {', '.join(map(str, not_yet))}; finalize_controllers comes"
+                " after that"
+            ),
         )
     return tuple(
         f"{edge.step}: {edge.does}" + ("" if edge.reversible else " (can not be undone)")
@@ -327,9 +369,15 @@ def _bring_back_a_leader(seen: ClusterObservation, spec: ClusterSpec) -> str:
         return f"start controller {_down(seen)} with the configuration that it has; its log says why it ended"
     silent = silent_controllers(seen)
     if silent:
-        return f"look at controller {', '.join(map(str, silent))}: its process hangs or is starved; end it and start it again if it does not come back"
+        return (
+            f"look at controller {', '.join(map(str, silent))}: its process hangs or is starved; end it and start it"
+            " again if it does not come back"
+        )
     addresses = ", ".join(each.address for each in spec.controllers)
-    return f"every controller runs: an election is over in seconds; if it lasts, they do not reach each other, so look at the network between {addresses}"
+    return (
+        "every controller runs: an election is over in seconds; if it lasts, they do not reach each other, so look at"
+        f" the network between {addresses}"
+    )
 
 
 def _nothing_runs(seen: ClusterObservation) -> bool:

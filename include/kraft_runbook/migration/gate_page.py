@@ -1,4 +1,6 @@
-"""What a person reads at a gate: what the decision hangs on. Markdown; Airflow's page shows no HTML, so it can fold nothing: the rest is elsewhere."""
+"""What a person reads at a gate: what the decision hangs on. Markdown; Airflow's page shows no HTML, so it can fold
+nothing: the rest is elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,15 @@ from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.way_back import render_estimate
 
 LOST_BY_A_ROLLBACK = (
-    "What is lost: nothing that ZooKeeper can hold. What only KRaft knows (configs of client metrics and of groups) stays behind in the controllers' "
-    "data, which is set aside."
+    "What is lost: nothing that ZooKeeper can hold. What only KRaft knows (configs of client metrics and of groups)"
+    " stays behind in the controllers' data, which is set aside."
 )
 
 
 def render_page(proof: Proof, *, in_full: str = "the log of this gate's `prove` task") -> str:
-    """What the decision hangs on. What passes is counted and named by code; ``in_full``: where the rest is to be read, as markdown."""
+    """What the decision hangs on. What passes is counted and named by code; ``in_full``: where the rest is to be read,
+    as markdown.
+    """
     fine = [c.code for c in proof.checks if c.verdict is Verdict.PASS]
     lines = [
         *_decision(proof),
@@ -59,7 +63,10 @@ def _decision(proof: Proof) -> list[str]:
         _parity(proof),
         f"- The way back: {_way_back(proof)}",
         f"- Signatures: {_text(proof.people)}",
-        f"- The proof was made {proof.made_at:%Y-%m-%d %H:%M:%S} UTC and holds until {_until(proof)} UTC; its digest is `{proof.digest}`",
+        (
+            f"- The proof was made {proof.made_at:%Y-%m-%d %H:%M:%S} UTC and holds until {_until(proof)} UTC; its"
+            f" digest is `{proof.digest}`"
+        ),
     ]
     if amiss or proof.objections:
         lines += ["", "### What does not pass", "", *_amiss(proof, amiss)]
@@ -85,7 +92,10 @@ def _warnings(amiss: Iterable[CheckResult]) -> str:
 def _parity(proof: Proof) -> str:
     if proof.parity is None:
         return "- Parity: nothing to compare yet"
-    return f"- Parity: **{proof.parity.verdict}** at metadata offset {proof.parity.offset}, measured until {proof.parity.finished_at[:19].replace('T', ' ')} UTC"
+    return (
+        f"- Parity: **{proof.parity.verdict}** at metadata offset {proof.parity.offset}, measured until"
+        f" {proof.parity.finished_at[:19].replace('T', ' ')} UTC"
+    )
 
 
 def _until(proof: Proof) -> str:
@@ -144,20 +154,24 @@ def _numbered(steps: Iterable[str]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Names come from the cluster: they must not become markup, nor break a line. An underscore inside a word is none."""
+    """Names come from the cluster: they must not become markup, nor break a line. An underscore inside a
+    word is none.
+    """
     return _MARKUP.sub(r"\\\g<0>", text).replace("\n", " ")
 
 
 _MARKUP = re.compile(r"[\\`*\[\]<>|#]|(?<![^\W_])_|_(?![^\W_])")
 
 
-# -- what approving lets happen --------------------------------------------------------------------------------------------
+# -- what approving lets happen ----------------------------------------------------------------------------------------
 
 
 def what_happens_next(
     gate: Gate, seen: ClusterObservation, spec: ClusterSpec, *, steps_back: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """The steps behind the gate as they lie ahead of this cluster: which nodes, and about how long. ``steps_back``: those of the way back."""
+    """The steps behind the gate as they lie ahead of this cluster: which nodes, and about how long. ``steps_back``:
+    those of the way back.
+    """
     match gate:
         case Gate.START:
             return tuple(_start(seen, spec))
@@ -172,7 +186,9 @@ def what_happens_next(
 def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
     fresh = [c.id for c in seen.controllers.values() if not (c.running is True and c.mode == ControllerMode.MIGRATION)]
     if fresh:
-        yield f"Provision controller {_ids(fresh)}: about {_time(len(fresh) * CONTROLLER_SECONDS)}. No broker is touched."
+        yield (
+            f"Provision controller {_ids(fresh)}: about {_time(len(fresh) * CONTROLLER_SECONDS)}. No broker is touched."
+        )
     yield from _restarts(seen, BrokerMode.HYBRID, "migration mode")
     tuning = copy_tuning(seen, spec) if detect_phase(seen).phase in COPY_AHEAD else None
     if tuning is None:
@@ -182,7 +198,10 @@ def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
         if was_read(tuning)
         else f"how long it takes is not known: {tuning.reason}"
     )
-    yield f"Metadata copy: {size}. While it runs, Kafka handles no topic, leader or ISR change. Producing and consuming go on."
+    yield (
+        f"Metadata copy: {size}. While it runs, Kafka handles no topic, leader or ISR change. Producing and consuming"
+        " go on."
+    )
 
 
 def _restarts(seen: ClusterObservation, mode: BrokerMode, named: str) -> Iterator[str]:
@@ -200,7 +219,10 @@ def _finalization(seen: ClusterObservation) -> Iterator[str]:
     last = f", the active one last (now {active.id})" if active else ", the active one last"
     yield "Parity is proven once more. Where it is no MATCH, nothing is changed."
     if ahead:
-        yield f"Restart controller {_ids(ahead)} without the migration flag, one by one{last}: about {_time(len(ahead) * CONTROLLER_SECONDS)}."
+        yield (
+            f"Restart controller {_ids(ahead)} without the migration flag, one by one{last}: about"
+            f" {_time(len(ahead) * CONTROLLER_SECONDS)}."
+        )
     yield "ZooKeeper is no longer written. No broker is restarted."
 
 

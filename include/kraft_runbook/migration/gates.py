@@ -1,8 +1,8 @@
 """Gates: what is proven before a person decides, and what that person signs.
 
 A proof is a record of what was observed, with a digest over all of it. The signature is a person's approval *of that
-digest*. Just before the step that the gate guards, both are looked at again (``kraft_runbook.migration.signatures``). What the
-person is shown is ``kraft_runbook.migration.gate_page``.
+digest*. Just before the step that the gate guards, both are looked at again (``kraft_runbook.migration.signatures``).
+What the person is shown is ``kraft_runbook.migration.gate_page``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from kraft_runbook.runbook.way_back import RollbackPlan
 def is_behind(gate: Gate, seen: ClusterObservation) -> bool:
     """Whether nothing that this gate guards is left to do, so that nobody need be asked.
 
-    A controller that is down after the copy is left to do: it is provisioned anew on the start gate's signature, whichever run found the copy made.
+    A controller that is down after the copy is left to do: it is provisioned anew on the start gate's signature,
+    whichever run found the copy made.
     """
     phase = detect_phase(seen).phase
     if (
@@ -45,7 +46,9 @@ UNREAD = "unread"
 
 @dataclass(frozen=True, slots=True)
 class ParitySummary:
-    """What a gate keeps of a parity report: its verdict, digest, offset, one line a record kind, and the task that made it."""
+    """What a gate keeps of a parity report: its verdict, digest, offset, one line a record kind, and the task that made
+    it.
+    """
 
     verdict: ParityVerdict
     digest: str
@@ -59,9 +62,10 @@ class ParitySummary:
 class Proof:
     """What was true when the gate was reached. ``digest`` covers every other field.
 
-    ``state``: the nodes, as ``state_of`` gives them. ``cluster_file``: the digest of what the cluster file said. ``needed``: how many different people
-    must sign. ``triggered_by``: who triggered the run, by Airflow's name; None where Airflow knows no one. ``ahead``: what approving lets happen, in
-    order. ``people``: who may sign, in words. ``valid_for``: seconds that it holds.
+    ``state``: the nodes, as ``state_of`` gives them. ``cluster_file``: the digest of what the cluster file said.
+    ``needed``: how many different people must sign. ``triggered_by``: who triggered the run, by Airflow's name; None
+    where Airflow knows no one. ``ahead``: what approving lets happen, in order. ``people``: who may sign, in words.
+    ``valid_for``: seconds that it holds.
     """
 
     gate: Gate
@@ -158,13 +162,15 @@ def make_proof(
 def digest_of_file(spec: ClusterSpec) -> str:
     """SHA-256 over what a cluster file says, its variables filled in. It holds no secret: the file only names them.
 
-    Comments and the order of keys don't count. Everything else does: which edit is harmless is for a person to say, by signing anew.
+    Comments and the order of keys don't count. Everything else does: which edit is harmless is for a person to say, by
+    signing anew.
     """
     return sha256_of(spec.model_dump(mode="json"))
 
 
 def state_of(seen: ClusterObservation) -> dict[str, Any]:
-    """What must not change between a proof and its step: phase, cluster id, which nodes run and in which mode. A leader change may happen.
+    """What must not change between a proof and its step: phase, cluster id, which nodes run and in which mode. A leader
+    change may happen.
 
     Plain JSON, a node as ``[running, mode]`` under its id as text; what was not read is ``"unread"``.
     """

@@ -1,9 +1,9 @@
 """How a cluster leaves KRaft without losing anything: who is stopped when, and when it may not be tried. Pure.
 
-Kafka's documented order stops the controllers and trusts their clean shutdown to write the rest to ZooKeeper. It often does not: 108 to 204
-of 300 acknowledged topics were lost in three of five runs on 3.9.2. Here the quorum is fenced first: with only the active controller left,
-nothing can be acknowledged any more, while that one goes on writing to ZooKeeper for about three seconds. It has written everything
-exactly when /migration's offset is the high watermark - 1.
+Kafka's documented order stops the controllers and trusts their clean shutdown to write the rest to ZooKeeper. It often
+does not: 108 to 204 of 300 acknowledged topics were lost in three of five runs on 3.9.2. Here the quorum is fenced
+first: with only the active controller left, nothing can be acknowledged any more, while that one goes on writing to
+ZooKeeper for about three seconds. It has written everything exactly when /migration's offset is the high watermark - 1.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from kraft_runbook.cluster.spec import ClusterSpec
 
 @dataclass(frozen=True, slots=True)
 class FencePlan:
-    """``active`` stays until everything is in ZooKeeper; ``fenced`` are stopped first. ``active`` None: no quorum stands, all are stopped at once.
+    """``active`` stays until everything is in ZooKeeper; ``fenced`` are stopped first. ``active`` None: no quorum
+    stands, all are stopped at once.
 
-    ``gone``: those that an operator says are gone for good with their hosts. Nobody can stop them; nothing else waits for them.
+    ``gone``: those that an operator says are gone for good with their hosts. Nobody can stop them; nothing else waits
+    for them.
     """
 
     active: int | None
@@ -35,7 +37,9 @@ class FencePlan:
 
 
 def fence_plan(seen: ClusterObservation, *, gone: Collection[int] = ()) -> FencePlan:
-    """Whom to stop first. Every declared controller is in it: one that is down already must not come back in the middle."""
+    """Whom to stop first. Every declared controller is in it: one that is down already must not come back in the
+    middle.
+    """
     leader = seen.quorum.leader_id if was_read(seen.quorum) else None
     return FencePlan(leader, tuple(i for i in seen.controllers if i != leader and i not in gone), tuple(sorted(gone)))
 
@@ -43,8 +47,8 @@ def fence_plan(seen: ClusterObservation, *, gone: Collection[int] = ()) -> Fence
 def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> str | None:
     """Why the quorum could not be fenced now; None when it can.
 
-    A controller that is down counts as fenced where its host says so: where ``seen.hosts`` has it, else by its port, which refuses. One of
-    ``gone`` counts as fenced on the operator's word, as long as nothing answers there.
+    A controller that is down counts as fenced where its host says so: where ``seen.hosts`` has it, else by its port,
+    which refuses. One of ``gone`` counts as fenced on the operator's word, as long as nothing answers there.
     """
     if len(spec.controllers) == 1 and was_read(seen.quorum):
         return f"a quorum of one can't be fenced: controller {spec.controllers[0].id} alone is a majority"
@@ -60,7 +64,10 @@ def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collectio
         if isinstance(c.running, Unread) and c.id not in gone
     ]
     if unread:
-        return f"it can't be seen whether {', '.join(unread)} runs: with the active one it could still be a majority. {SAY_GONE}"
+        return (
+            f"it can't be seen whether {', '.join(unread)} runs: with the active one it could still be a majority."
+            f" {SAY_GONE}"
+        )
     silent = [
         told
         for c in seen.controllers.values()
@@ -75,7 +82,10 @@ def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collectio
     return None
 
 
-SAY_GONE = "Make its host reachable; or, where the host is gone for good, name the controller under 'Controllers whose hosts are gone' when you trigger the rollback"
+SAY_GONE = (
+    "Make its host reachable; or, where the host is gone for good, name the controller under 'Controllers whose hosts"
+    " are gone' when you trigger the rollback"
+)
 
 
 def _not_shown_down(seen: ClusterObservation, controller_id: int) -> str | None:
@@ -84,12 +94,16 @@ def _not_shown_down(seen: ClusterObservation, controller_id: int) -> str | None:
     if host is None:
         return None
     if isinstance(host.service_state, Unread):
-        return f"controller {controller_id} does not run, but its host can't be asked to keep it so ({host.service_state.reason})"
+        return (
+            f"controller {controller_id} does not run, but its host can't be asked to keep it so"
+            f" ({host.service_state.reason})"
+        )
     return None
 
 
 def counted_as_down(controllers: Mapping[int, ControllerState], gone: Collection[int]) -> dict[int, ControllerState]:
-    """The controllers as they were seen, those of ``gone`` that did not answer as not running: a host that drops packets never refuses a connection.
+    """The controllers as they were seen, those of ``gone`` that did not answer as not running: a host that drops
+    packets never refuses a connection.
 
     One that answers stays as it is, so that ``why_no_fence`` can tell.
     """
@@ -103,9 +117,10 @@ def counted_as_down(controllers: Mapping[int, ControllerState], gone: Collection
 def gone_risk(gone: Collection[int]) -> str:
     """What a person signs who says that these hosts are gone."""
     return (
-        f"controller {_ids(gone)} counts as stopped on the operator's word alone. Its host must never come back with its data: while the quorum is fenced it could make "
-        "a majority with the active controller (the proof then fails, and the fence is lifted), and later it would bring the old quorum's votes and log into a "
-        "new migration. Wipe its data before that host is started again; the rollback can't set it aside"
+        f"controller {_ids(gone)} counts as stopped on the operator's word alone. Its host must never come back with"
+        " its data: while the quorum is fenced it could make a majority with the active controller (the proof then"
+        " fails, and the fence is lifted), and later it would bring the old quorum's votes and log into a new"
+        " migration. Wipe its data before that host is started again; the rollback can't set it aside"
     )
 
 
@@ -119,14 +134,16 @@ NAMED = 1000
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """How a cluster left KRaft, moment by moment. None: that moment did not come (no quorum stood; ZooKeeper's controller had never changed).
+    """How a cluster left KRaft, moment by moment. None: that moment did not come (no quorum stood; ZooKeeper's
+    controller had never changed).
 
-    Between ``ready_at`` and ``caught_up_at`` the brokers took in what the quorum had told them, metadata still changeable.
-    ``window_seconds``: from the fence until every broker knew its ZooKeeper controller: no metadata change could be made meanwhile.
-    ``migration_offset``: up to where ZooKeeper was written; ``touched_keys``: how many keys the final proof compared.
-    ``gone``: controllers that counted as stopped on the operator's word. ``logs_read``: what each controller's own log shows, where it was to be proven
-    from them that the copy was never committed.
-    ``raised``: the partitions whose state znode was written again since its version lay behind their epoch (``parity.partition_epochs``), in words.
+    Between ``ready_at`` and ``caught_up_at`` the brokers took in what the quorum had told them, metadata still
+    changeable. ``window_seconds``: from the fence until every broker knew its ZooKeeper controller: no metadata change
+    could be made meanwhile. ``migration_offset``: up to where ZooKeeper was written; ``touched_keys``: how many keys
+    the final proof compared. ``gone``: controllers that counted as stopped on the operator's word. ``logs_read``: what
+    each controller's own log shows, where it was to be proven from them that the copy was never committed. ``raised``:
+    the partitions whose state znode was written again since its version lay behind their epoch
+    (``parity.partition_epochs``), in words.
     """
 
     began_at: datetime

@@ -1,9 +1,10 @@
 """The threads through which a ZooKeeper-based broker hears of changes in ZooKeeper, and how a dead one is seen. Pure.
 
-Each is the thread of one ``ZkNodeChangeNotificationListener`` (Kafka 3.9.2), named after the znode that it watches. What ends it is an error that is no
-exception, an OutOfMemoryError above all; the broker's log then says ``[/config/changes-event-process-thread]: Error due to``, and nothing starts it again.
-The broker lives on with the configurations, quotas, credentials, ACLs or tokens that it had: the copy, which reads ZooKeeper, makes KRaft differ from what
-that broker enforces.
+Each is the thread of one ``ZkNodeChangeNotificationListener`` (Kafka 3.9.2), named after the znode that it watches.
+What ends it is an error that is no exception, an OutOfMemoryError above all; the broker's log then says
+``[/config/changes-event-process-thread]: Error due to``, and nothing starts it again. The broker lives on with the
+configurations, quotas, credentials, ACLs or tokens that it had: the copy, which reads ZooKeeper, makes KRaft differ
+from what that broker enforces.
 """
 
 from __future__ import annotations
@@ -26,14 +27,18 @@ TOKEN_SECRETS = ("delegation.token.secret.key", "delegation.token.master.key")
 
 
 def expected(config: Mapping[str, str]) -> tuple[str, ...]:
-    """The znodes that a broker with this configuration listens at: those of ACLs with AclAuthorizer, that of tokens with a secret for them."""
+    """The znodes that a broker with this configuration listens at: those of ACLs with AclAuthorizer, that of tokens
+    with a secret for them.
+    """
     acls = (ACLS, EXTENDED_ACLS) if config.get("authorizer.class.name", "").strip() == ZOOKEEPER_AUTHORIZER else ()
     tokens = (TOKENS,) if any(config.get(key) for key in TOKEN_SECRETS) else ()
     return (CONFIGS, *acls, *tokens)
 
 
 def deaf(seen: ClusterObservation, hosts: Mapping[int, HostState]) -> dict[int, tuple[str, ...] | Unread]:
-    """The running ZooKeeper-based brokers that do not hear of everything, with the znodes that nobody listens at; Unread where that could not be seen."""
+    """The running ZooKeeper-based brokers that do not hear of everything, with the znodes that nobody listens at;
+    Unread where that could not be seen.
+    """
     found: dict[int, tuple[str, ...] | Unread] = {}
     for broker in seen.brokers.values():
         if broker.running is not True or broker.mode == BrokerMode.KRAFT:
@@ -52,7 +57,9 @@ def deaf(seen: ClusterObservation, hosts: Mapping[int, HostState]) -> dict[int, 
 
 
 def _missing(host: HostState) -> tuple[str, ...] | Unread:
-    """A host that shows none of the broker's threads by name, neither these nor those that speak to its controller, does not show names."""
+    """A host that shows none of the broker's threads by name, neither these nor those that speak to its controller,
+    does not show names.
+    """
     for part in (host.config, host.listener_threads, host.controller_threads):
         if isinstance(part, Unread):
             return part

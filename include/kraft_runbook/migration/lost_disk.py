@@ -1,8 +1,9 @@
 """When a voter may come back with an empty log. Pure.
 
-A voter that is formatted anew has forgotten what it acknowledged and whom it voted for. Records that only it and one other held would be committed no
-more: its vote could elect a third, which never had them. So each committed record must be on a majority of the voters without it; then no
-log that lacks one can win an election with its vote (Raft's election restriction; Kafka 3.9 keeps the vote in ``quorum-state``, which is lost too).
+A voter that is formatted anew has forgotten what it acknowledged and whom it voted for. Records that only it and one
+other held would be committed no more: its vote could elect a third, which never had them. So each committed record must
+be on a majority of the voters without it; then no log that lacks one can win an election with its vote (Raft's election
+restriction; Kafka 3.9 keeps the vote in ``quorum-state``, which is lost too).
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ def why_not_anew(seen: ClusterObservation, node_id: int) -> str | None:
         return None
     listed = ", ".join(map(str, sorted(holding))) or "none"
     return (
-        f"of the controllers beside {node_id}, {len(holding)} ({listed}) run and hold all that is committed, and {needed} must: with an empty log controller {node_id} "
-        "could help to elect one that lacks some of it, which would be lost"
+        f"of the controllers beside {node_id}, {len(holding)} ({listed}) run and hold all that is committed, and"
+        f" {needed} must: with an empty log controller {node_id} could help to elect one that lacks some of it, which"
+        " would be lost"
     )
 
 

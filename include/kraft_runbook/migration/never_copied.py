@@ -1,9 +1,11 @@
 """Every controller died in the copy: what proves that nothing was ever acknowledged by them. Pure.
 
-Whatever goes wrong in Kafka's copy from ZooKeeper ends the active controller, and then the next (``KRaftMigrationDriver``, the fatal fault handler): /controller
-stays KRaft's, and nobody elects leaders. Started again, they copy again, and die again. Until ZkMigrationState 1, the last record of the copy's transaction, is
-committed, the quorum refuses every change (``QuorumController``, pre-migration mode), so that ZooKeeper lacks nothing. /migration alone does not prove that:
-its offset is written after the commit, and a controller may die in between. The controllers' own logs do.
+Whatever goes wrong in Kafka's copy from ZooKeeper ends the active controller, and then the next
+(``KRaftMigrationDriver``, the fatal fault handler): /controller stays KRaft's, and nobody elects leaders. Started
+again, they copy again, and die again. Until ZkMigrationState 1, the last record of the copy's transaction, is
+committed, the quorum refuses every change (``QuorumController``, pre-migration mode), so that ZooKeeper lacks nothing.
+/migration alone does not prove that: its offset is written after the commit, and a controller may die in between. The
+controllers' own logs do.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ COPIED = frozenset({ZkMigrationState.MIGRATION.value, ZkMigrationState.POST_MIGR
 
 @dataclass(frozen=True, slots=True)
 class LogAccount:
-    """What a stopped controller's own log holds. ``states``: every migration state whose record stands outside a transaction that did not end,
-    committed or not, in segments and snapshots; None: the log was not read, for ``reason``. ``end``: the offset behind its last record.
-    ``open_since``: where a transaction begins that has no end.
+    """What a stopped controller's own log holds. ``states``: every migration state whose record stands outside a
+    transaction that did not end, committed or not, in segments and snapshots; None: the log was not read, for
+    ``reason``. ``end``: the offset behind its last record. ``open_since``: where a transaction begins that has no end.
     """
 
     controller_id: int
@@ -43,10 +45,12 @@ class LogAccount:
 
 
 def why_not_proven(logs: Sequence[LogAccount], controller_ids: Sequence[int]) -> str | None:
-    """Why these logs do not prove that the copy was never committed; None when they do. The controllers must be stopped.
+    """Why these logs do not prove that the copy was never committed; None when they do. The controllers must be
+    stopped.
 
-    A committed record is in the logs of a majority, so it is in at least one of any majority of logs. One that holds the end of the copy counts against
-    it even if it was never committed: started again, that controller may yet commit it.
+    A committed record is in the logs of a majority, so it is in at least one of any majority of logs. One that holds
+    the end of the copy counts against it even if it was never committed: started again, that controller may yet commit
+    it.
     """
     ended = [log.controller_id for log in logs if log.states is not None and log.states & COPIED]
     if ended:
@@ -57,12 +61,17 @@ def why_not_proven(logs: Sequence[LogAccount], controller_ids: Sequence[int]) ->
         silent = [log for log in logs if not log.tells]
         missing = sorted(set(controller_ids) - {log.controller_id for log in logs})
         reasons = [*(str(log) for log in silent), *(f"controller {each}: said to be gone" for each in missing)]
-        return f"the logs of {len(told)} of {len(controller_ids)} controllers tell, and {needed} are needed: {'; '.join(reasons)}"
+        return (
+            f"the logs of {len(told)} of {len(controller_ids)} controllers tell, and {needed} are needed:"
+            f" {'; '.join(reasons)}"
+        )
     return None
 
 
 def may_have_died_in_the_copy(seen: ClusterObservation) -> bool:
-    """Whether KRaft holds the office, no quorum leads, and nothing seen says that the copy was completed. The logs decide (``why_not_proven``)."""
+    """Whether KRaft holds the office, no quorum leads, and nothing seen says that the copy was completed. The logs
+    decide (``why_not_proven``).
+    """
     if was_read(seen.quorum) or not was_read(seen.zookeeper) or seen.zookeeper.controller is None:
         return False
     if seen.brokers_in(BrokerMode.KRAFT) or seen.zookeeper.controller.kraft_controller_epoch < 0:

@@ -1,6 +1,7 @@
 """The phases of the migration, and how one is observed.
 
-No variable, XCom or file remembers a phase: ``detect_phase`` derives it from an observation (KIP-866; metrics as measured on Kafka 3.9.2).
+No variable, XCom or file remembers a phase: ``detect_phase`` derives it from an observation (KIP-866; metrics as
+measured on Kafka 3.9.2).
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class Phase(StrEnum):
     FINALIZED = "FINALIZED"
     """A controller without the migration flag has led; ZooKeeper is no longer written. There is no way back."""
     KRAFT = "KRAFT"
-    """A cluster in KRaft mode whose file names no ZooKeeper and whose log tells of no migration: there is nothing to migrate."""
+    """A cluster in KRaft mode whose file names no ZooKeeper and whose log tells of no migration: there is nothing to
+    migrate.
+    """
     UNKNOWN = "UNKNOWN"
     """The observation does not prove any phase. Every step is refused."""
 
@@ -43,8 +46,9 @@ class Phase(StrEnum):
 class PhaseReading:
     """The observed phase and why. For UNKNOWN, ``reasons`` says what could not be read or what contradicts.
 
-    ``transient``: a controller or broker that has just started shows the same for some moments (docs/interruptions.md), or the look itself
-    ended too early, so that only time tells; ``procedures.settled`` looks again before anything is refused for it.
+    ``transient``: a controller or broker that has just started shows the same for some moments (docs/interruptions.md),
+    or the look itself ended too early, so that only time tells; ``procedures.settled`` looks again before anything is
+    refused for it.
     """
 
     phase: Phase
@@ -61,10 +65,11 @@ MIGRATING = (ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION)
 
 
 def detect_phase(seen: ClusterObservation) -> PhaseReading:
-    """Derive the phase. Nothing unread is guessed: where the rest does not prove a phase, it is UNKNOWN with the reasons.
+    """Derive the phase. Nothing unread is guessed: where the rest does not prove a phase, it is UNKNOWN with the
+    reasons.
 
-    The metadata log's own record counts beside the controllers' gauges: it is committed, while a gauge can be behind. A gauge of 0 (NONE)
-    by itself says nothing: see ``birth``.
+    The metadata log's own record counts beside the controllers' gauges: it is committed, while a gauge can be behind. A
+    gauge of 0 (NONE) by itself says nothing: see ``birth``.
     """
     states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
     recorded = seen.quorum.migration_state_record if was_read(seen.quorum) else None
@@ -92,7 +97,10 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
     if log_says_none(seen):
         return _formed_without_the_flag(seen, states)
     if ZkMigrationState.NONE in shown and not was_read(seen.quorum) and not held_by_zookeeper(seen):
-        told = f"{_say(states, ZkMigrationState.NONE)}, as on a cluster that was born in KRaft mode and on a controller that has published nothing yet"
+        told = (
+            f"{_say(states, ZkMigrationState.NONE)}, as on a cluster that was born in KRaft mode and on a controller"
+            " that has published nothing yet"
+        )
         return PhaseReading(
             Phase.UNKNOWN,
             (told, f"the metadata log, which tells them apart, could not be read: {seen.quorum.reason}"),
@@ -104,14 +112,22 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
 def _without_zookeeper(
     seen: ClusterObservation, states: dict[int, ZkMigrationState | None], recorded: ZkMigrationState | None
 ) -> PhaseReading:
-    """A cluster whose file names no ZooKeeper, and which shows no final state. Only the metadata log tells: Kafka 4 has no gauge of the state."""
+    """A cluster whose file names no ZooKeeper, and which shows no final state. Only the metadata log tells: Kafka 4 has
+    no gauge of the state.
+    """
     shown = set(states.values()) | {recorded}
     used = [*(_say(states, state) for state in MIGRATING if state in shown), *held_by_zookeeper(seen)]
     if used:
-        told = f"the cluster file names no ZooKeeper, but {'; '.join(used)}: name the ensemble under 'zookeeper' in the cluster file"
+        told = (
+            f"the cluster file names no ZooKeeper, but {'; '.join(used)}: name the ensemble under 'zookeeper' in the"
+            " cluster file"
+        )
         return PhaseReading(Phase.UNKNOWN, (told,))
     if not was_read(seen.quorum):
-        told = f"the metadata log, which alone tells of a migration where there is no ZooKeeper, could not be read: {seen.quorum.reason}"
+        told = (
+            "the metadata log, which alone tells of a migration where there is no ZooKeeper, could not be read:"
+            f" {seen.quorum.reason}"
+        )
         running = sum(c.running is True for c in seen.controllers.values())
         return PhaseReading(Phase.UNKNOWN, (told,), transient=2 * running > len(seen.controllers))
     if not log_says_none(seen):
@@ -122,7 +138,10 @@ def _without_zookeeper(
         return PhaseReading(
             Phase.KRAFT, (f"{_say(states, ZkMigrationState.NONE)}: this cluster was born in KRaft mode",)
         )
-    told = "the metadata log holds no migration state: this cluster was born in KRaft mode, or runs Kafka 4, whose snapshots leave out what a migration left"
+    told = (
+        "the metadata log holds no migration state: this cluster was born in KRaft mode, or runs Kafka 4, whose"
+        " snapshots leave out what a migration left"
+    )
     return PhaseReading(Phase.KRAFT, (told,))
 
 

@@ -1,4 +1,6 @@
-"""The exact ordered steps from where a cluster stands to FINALIZED, with what changes in each node's configuration, and the way back."""
+"""The exact ordered steps from where a cluster stands to FINALIZED, with what changes in each node's configuration, and
+the way back.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from kraft_runbook.runbook.way_back import RollbackPlan
 
 @dataclass(frozen=True, slots=True)
 class PropertyChange:
-    """One property of a configuration file. ``before`` or ``after`` is None where it is not there; sensitive values are ``<set>``."""
+    """One property of a configuration file. ``before`` or ``after`` is None where it is not there; sensitive values are
+    ``<set>``.
+    """
 
     key: str
     before: str | None
@@ -102,7 +106,9 @@ def _way_back(plan: RollbackPlan) -> str:
 
 
 def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
-    """The plan from here. Nodes that are where a step takes them are left out. Raises Refused where the phase is unknown."""
+    """The plan from here. Nodes that are where a step takes them are left out. Raises Refused where the phase is
+    unknown.
+    """
     reading = detect_phase(seen)
     if reading.phase is Phase.UNKNOWN:
         raise Refused(
@@ -125,7 +131,9 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
 def _steps(
     seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: Iterator[int], size: Size
 ) -> Iterator[PlannedStep]:
-    """The step that led here comes first while it still has something to do (a roll that was interrupted), then the rest."""
+    """The step that led here comes first while it still has something to do (a roll that was interrupted), then the
+    rest.
+    """
     if phase in (Phase.FINALIZED, Phase.KRAFT):
         return
     forward, ahead = TABLE.forward(), TABLE.forward_from(phase)
@@ -158,7 +166,10 @@ def _node_actions(step: Step, seen: ClusterObservation, spec: ClusterSpec, size:
                         None, controller_properties(spec, controller, ControllerMode.MIGRATION, also=size.properties)
                     )
                     yield (
-                        f"controller {controller.id} on {controller.host}: write {controller.config_file}, format {controller.log_dir}, start {controller.service}",
+                        (
+                            f"controller {controller.id} on {controller.host}: write {controller.config_file}, format"
+                            f" {controller.log_dir}, start {controller.service}"
+                        ),
                         controller.id,
                         controller.config_file,
                         changes,
@@ -179,7 +190,10 @@ def _node_actions(step: Step, seen: ClusterObservation, spec: ClusterSpec, size:
                         controller_properties(spec, controller, ControllerMode.KRAFT),
                     )
                     yield (
-                        f"controller {controller.id} on {controller.host}: restart without the migration flag, wait until it has caught up",
+                        (
+                            f"controller {controller.id} on {controller.host}: restart without the migration flag, wait"
+                            " until it has caught up"
+                        ),
                         controller.id,
                         controller.config_file,
                         changes,
@@ -188,7 +202,10 @@ def _node_actions(step: Step, seen: ClusterObservation, spec: ClusterSpec, size:
 
 def _restart(spec: ClusterSpec, broker: Broker, now: BrokerMode, then: BrokerMode) -> _Action:
     changes = _changes(broker_properties(spec, broker, now), broker_properties(spec, broker, then))
-    does = f"broker {broker.id} on {broker.host}: restart in {'migration' if then is BrokerMode.HYBRID else 'KRaft'} mode, wait until it is registered and in every ISR"
+    does = (
+        f"broker {broker.id} on {broker.host}: restart in {'migration' if then is BrokerMode.HYBRID else 'KRaft'} mode,"
+        " wait until it is registered and in every ISR"
+    )
     return does, broker.id, broker.config_file, changes
 
 

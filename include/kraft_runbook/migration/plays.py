@@ -1,4 +1,6 @@
-"""What the migration and its way back play on one node: each function gives the play, and every variable follows from the cluster file. Pure."""
+"""What the migration and its way back play on one node: each function gives the play, and every variable follows from
+the cluster file. Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from kraft_runbook.runbook.plays import Guard, Play
 
 
 def provision_controller(spec: ClusterSpec, node_id: int, cluster_id: str, *, size: Size = SMALL) -> Play:
-    """Render a migration controller's files, format its directory with the cluster's id, start it. A formatted directory is left alone.
+    """Render a migration controller's files, format its directory with the cluster's id, start it. A formatted
+    directory is left alone.
 
-    ``size``: what the metadata's copy is tuned for (``procedures.copy_size``). Refused, before anything is touched, where another
-    controller is not proven to be in migration mode.
+    ``size``: what the metadata's copy is tuned for (``procedures.copy_size``). Refused, before anything is touched,
+    where another controller is not proven to be in migration mode.
     """
     given = {**_controller_files(spec, node_id, ControllerMode.MIGRATION, size), "cluster_id": cluster_id}
     return Play("provision_controller", node_id, given, Guard.PROVISIONING)
@@ -33,12 +36,14 @@ def restart_broker(
     way_back: bool = False,
     gone: Collection[int] = (),
 ) -> Play:
-    """Bring a broker to run in a mode: render its files; restart it where its process is older than them; wait for its port.
+    """Bring a broker to run in a mode: render its files; restart it where its process is older than them; wait for its
+    port.
 
-    Refused, before anything is touched, where a controller is not proven to be in migration mode. That is not asked for ZooKeeper
-    mode, and not where the migration is ``finalized``: then KRaft mode is the only way left for a broker.
-    ``way_back``: a controller that does not run and has lost its file or its data is let be, as at the fence: it can't start, so it
-    can't lead. ``gone``: controllers whose hosts are gone for good, on the operator's word, so that nothing can be proven of them.
+    Refused, before anything is touched, where a controller is not proven to be in migration mode. That is not asked for
+    ZooKeeper mode, and not where the migration is ``finalized``: then KRaft mode is the only way left for a broker.
+    ``way_back``: a controller that does not run and has lost its file or its data is let be, as at the fence: it can't
+    start, so it can't lead. ``gone``: controllers whose hosts are gone for good, on the operator's word, so that
+    nothing can be proven of them.
     """
     given = {
         "properties": broker_properties(spec, spec.broker(node_id), mode),
@@ -51,7 +56,9 @@ def restart_broker(
 
 
 def finalize_controller(spec: ClusterSpec, node_id: int) -> Play:
-    """Take a controller out of migration mode: render it without the flag, ZooKeeper and the copy's tuning, restart it where needed."""
+    """Take a controller out of migration mode: render it without the flag, ZooKeeper and the copy's tuning, restart it
+    where needed.
+    """
     return Play("finalize_controller", node_id, _controller_files(spec, node_id, ControllerMode.KRAFT))
 
 
@@ -61,7 +68,9 @@ def set_controller_aside(node_id: int) -> Play:
 
 
 def _controller_files(spec: ClusterSpec, node_id: int, mode: ControllerMode, size: Size = SMALL) -> dict[str, Any]:
-    """What a controller's files are to hold: its configuration, and its loggers where the cluster file names their file."""
+    """What a controller's files are to hold: its configuration, and its loggers where the cluster file names their
+    file.
+    """
     controller = spec.controller(node_id)
     log4j = {"log4j_properties": controller_log4j(spec, mode, size)} if controller.log4j_file else {}
     return {
@@ -72,5 +81,7 @@ def _controller_files(spec: ClusterSpec, node_id: int, mode: ControllerMode, siz
 
 
 def _unread_secrets(mode: BrokerMode | ControllerMode) -> dict[str, Any]:
-    """What a process in this mode does not read of the host's secrets file: it is left there until finalization, and not brought back after it."""
+    """What a process in this mode does not read of the host's secrets file: it is left there until finalization, and
+    not brought back after it.
+    """
     return {"unread_secrets": list(ZOOKEEPER_KEYS)} if mode in (BrokerMode.KRAFT, ControllerMode.KRAFT) else {}

@@ -1,7 +1,7 @@
 """Who signed which proof, by the evidence of a run, and why that does not let a step run. Pure.
 
-The evidence is a chain that only tasks append to. A task's state and its XCom count for nothing here: whoever may edit a DAG's runs in Airflow
-can set both by hand.
+The evidence is a chain that only tasks append to. A task's state and its XCom count for nothing here: whoever may edit
+a DAG's runs in Airflow can set both by hand.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ class Signature:
 class Standing:
     """Where a gate of a run stands.
 
-    ``digest``: of its latest proof, empty where nothing was proven. ``provings``: how often it was proven. ``passed``: nothing was left to sign for.
-    ``confirmed``: the digest that was confirmed after the last signature. ``read_back``: the task instances whose answers Airflow itself repeated then.
-    ``begun``: a step behind it has begun to act since it was last confirmed. Whether that changed anything, only the cluster tells (``refusal``).
+    ``digest``: of its latest proof, empty where nothing was proven. ``provings``: how often it was proven. ``passed``:
+    nothing was left to sign for. ``confirmed``: the digest that was confirmed after the last signature. ``read_back``:
+    the task instances whose answers Airflow itself repeated then. ``begun``: a step behind it has begun to act since it
+    was last confirmed. Whether that changed anything, only the cluster tells (``refusal``).
     """
 
     gate: Gate
@@ -74,7 +75,9 @@ class Standing:
 
 
 def standing(records: Sequence[EvidenceRecord], gate: Gate) -> Standing:
-    """Read the gate's records. An approval counts where the same try of the same task had asked for it, and did not ask again since."""
+    """Read the gate's records. An approval counts where the same try of the same task had asked for it, and did not ask
+    again since.
+    """
     now = Standing(gate)
     asked: dict[str, tuple[str, str]] = {}
     for record, told in of_kind(records, OfGate):
@@ -145,7 +148,9 @@ def proven_again(records: Sequence[EvidenceRecord], task: str, signatures: Seque
 
 
 def concluded(records: Sequence[EvidenceRecord], task: str, digest: str) -> Compared | None:
-    """The comparison that this task ended with; None where it has another digest, or the task made another one since, or has not ended."""
+    """The comparison that this task ended with; None where it has another digest, or the task made another one since,
+    or has not ended.
+    """
     compared = _comparisons(records, task)
     latest = compared[-1][1] if compared else None
     return latest if latest and latest.final and latest.digest == digest else None
@@ -176,9 +181,10 @@ def refusal(
 ) -> Refusal | None:
     """Why the guarded step may not run on this proof and these signatures; None when it may.
 
-    ``asked``: how many signatures the trigger form asks for. ``confirming``: nothing may differ from the proof, but that controllers start and stop before
-    the way back, and the age counts in full. Else what the guarded steps themselves change is excused. Where there is such a change, and one of them has
-    begun to act, as the evidence has it, the age is excused too: stopping half-way for that would be worse than going on. ``node``: the one whose turn it
+    ``asked``: how many signatures the trigger form asks for. ``confirming``: nothing may differ from the proof, but
+    that controllers start and stop before the way back, and the age counts in full. Else what the guarded steps
+    themselves change is excused. Where there is such a change, and one of them has begun to act, as the evidence has
+    it, the age is excused too: stopping half-way for that would be worse than going on. ``node``: the one whose turn it
     is; a killed try may have left it down.
     """
     prove = f"clear gate_{proof.gate.value}.prove with its downstream tasks: the gate is proven anew and asks again"
@@ -207,7 +213,10 @@ def too_old(proof: Proof, valid_for: float, now: datetime) -> Refusal | None:
     if age <= valid_for:
         return None
     if proof.parity and made <= proof.made_at:
-        way_out = f"clear {proof.parity.task} with its downstream tasks: parity is measured anew, then the gate is proven and asks again"
+        way_out = (
+            f"clear {proof.parity.task} with its downstream tasks: parity is measured anew, then the gate is proven and"
+            " asks again"
+        )
         return Refusal(f"the parity report that was signed is {age:.0f} s old and holds for {valid_for:.0f} s", way_out)
     way_out = f"clear gate_{proof.gate.value}.prove with its downstream tasks: the gate is proven anew and asks again"
     return Refusal(f"the proof is {age:.0f} s old and holds for {valid_for:.0f} s", way_out)
@@ -223,14 +232,20 @@ def _why_not_signed(proof: Proof, gate: Standing, spec: ClusterSpec, asked: int)
     if gate.rejected_by:
         return f"{gate.rejected_by} rejected it"
     if gate.digest != proof.digest or (gate.signatures and not gate.on_this_proof):
-        return "an approval was given for another proof than the one at hand (the gate was proven again after it was approved)"
+        return (
+            "an approval was given for another proof than the one at hand (the gate was proven again after it was"
+            " approved)"
+        )
     refused = [
         why for s in gate.on_this_proof if (why := spec.approvals.why_not(s.name, s.user_id, proof.triggered_by))
     ]
     if refused:
         return f"an approval does not count: {'; '.join(refused)}"
     if spec.approvals.exclude_trigger and not proof.triggered_by:
-        return "Airflow does not know who triggered this run, so approvals.exclude_trigger can't be kept: trigger it in the UI or by its API"
+        return (
+            "Airflow does not know who triggered this run, so approvals.exclude_trigger can't be kept: trigger it in"
+            " the UI or by its API"
+        )
     people = {s.user_id for s in gate.on_this_proof}
     needed = spec.approvals.needed_for(proof.gate.value, asked)
     return f"{len(people)} of {needed} approvals by different people are on record" if len(people) < needed else None
@@ -253,11 +268,15 @@ _BROKER_CHANGES: Mapping[Gate, frozenset[tuple[str, str]]] = {
 _BEHIND_THE_NEXT_GATE = frozenset(
     {(BrokerMode.ZOOKEEPER.value, BrokerMode.KRAFT.value), (BrokerMode.HYBRID.value, BrokerMode.KRAFT.value)}
 )
-"""What a broker may have become besides, when a controller that lost its disk is provisioned anew, which the start gate guards."""
+"""What a broker may have become besides, when a controller that lost its disk is provisioned anew, which the start gate
+guards.
+"""
 
 
 class By(StrEnum):
-    """Whose a change is: of the steps that the gate guards, of somebody else, or none that can be told, since a part was not read."""
+    """Whose a change is: of the steps that the gate guards, of somebody else, or none that can be told, since a part
+    was not read.
+    """
 
     THE_STEPS = "the steps"
     OTHERS = "others"
@@ -274,7 +293,9 @@ class Change:
 
 
 def changes_since(proof: Proof, seen: ClusterObservation, node: int | None = None) -> Iterator[Change]:
-    """How the cluster differs from the proof, part by part. ``node``: whose turn it is; that it is down, or half-way, is its own step's affair."""
+    """How the cluster differs from the proof, part by part. ``node``: whose turn it is; that it is down, or half-way,
+    is its own step's affair.
+    """
     was, now = proof.state, state_of(seen)
     if now["cluster_id"] != was["cluster_id"]:
         yield Change(
@@ -303,14 +324,17 @@ def changes_since(proof: Proof, seen: ClusterObservation, node: int | None = Non
                 f"{kind.removesuffix('s')} {node_id} {_say(before)}, now {_say(after)}", whose, kind == "controllers"
             )
     if now["phase"] != was["phase"]:
-        # never OTHERS: the table of transitions refuses a phase in which a step may not run, and what made the phase stands in the parts above, but where
-        # every controller was down already when the way back was proven: then it alone shows that ZooKeeper holds the office again
+        # never OTHERS: the table of transitions refuses a phase in which a step may not run, and what made the phase
+        # stands in the parts above, but where every controller was down already when the way back was proven: then it
+        # alone shows that ZooKeeper holds the office again
         left = proof.gate is Gate.ROLLBACK and now["phase"] == Phase.ZOOKEEPER.value
         yield Change(f"the phase was {was['phase']}, now {now['phase']}", By.THE_STEPS if left else By.UNREAD)
 
 
 def _by_the_steps_if_read(before: Any, after: Any) -> By:
-    """UNREAD where one of the two looks did not see the node well enough to tell that it changed: one that is down has no mode."""
+    """UNREAD where one of the two looks did not see the node well enough to tell that it changed: one that is down has
+    no mode.
+    """
     seen_then = before[0] is False or UNREAD not in before
     seen_now = after[0] is False or UNREAD not in after
     return By.THE_STEPS if seen_then and seen_now else By.UNREAD

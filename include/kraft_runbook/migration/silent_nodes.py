@@ -1,6 +1,7 @@
 """Which nodes accept connections and answer nothing: their process hangs, is stopped, or is starved. Pure.
 
-The kernel accepts for a process that does not, so an open port is no sign of life. Whoever refuses, or answers with an error, does not hang.
+The kernel accepts for a process that does not, so an open port is no sign of life. Whoever refuses, or answers with an
+error, does not hang.
 """
 
 from __future__ import annotations

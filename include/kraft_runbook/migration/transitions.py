@@ -1,4 +1,6 @@
-"""The one table of the migration: every way in which the cluster may be changed, from phase to phase, and the gates between (KIP-866)."""
+"""The one table of the migration: every way in which the cluster may be changed, from phase to phase, and the gates
+between (KIP-866).
+"""
 
 from __future__ import annotations
 
@@ -53,11 +55,13 @@ TABLE = Transitions(
         ),
         Stage(
             Phase.PRE_MIGRATION,
-            "Migration controllers run and wait until every broker has registered; then the metadata is copied. ZooKeeper is still the only truth.",
+            "Migration controllers run and wait until every broker has registered; then the metadata is copied."
+            " ZooKeeper is still the only truth.",
         ),
         Stage(
             Phase.HYBRID,
-            "The metadata was copied. A KRaft controller leads and writes every change to ZooKeeper too; every broker still reads from ZooKeeper.",
+            "The metadata was copied. A KRaft controller leads and writes every change to ZooKeeper too; every broker"
+            " still reads from ZooKeeper.",
             end=back_in_hybrid,
             also_reached_in=frozenset({Phase.PRE_MIGRATION, Phase.ZOOKEEPER}),
         ),
@@ -67,7 +71,8 @@ TABLE = Transitions(
         ),
         Stage(
             Phase.FINALIZED,
-            "The migration is final. ZooKeeper is no longer written and may be decommissioned once nothing else uses it.",
+            "The migration is final. ZooKeeper is no longer written and may be decommissioned once nothing else"
+            " uses it.",
             end=finished,
             refuses="nothing is left to migrate; rollback is impossible after finalization (KIP-866)",
         ),
@@ -81,7 +86,10 @@ TABLE = Transitions(
         Stage(
             Phase.UNKNOWN,
             "What was seen proves no phase. Every step is refused until it does.",
-            refuses="make readable what is named above (kraft-runbook explain says what is missing), then run the step again",
+            refuses=(
+                "make readable what is named above (kraft-runbook explain says what is missing), then run the step"
+                " again"
+            ),
         ),
     ),
     at_rest="ZooKeeper holds the metadata",
@@ -95,7 +103,9 @@ TABLE = Transitions(
         GateTerms(
             Gate.DUAL_WRITE,
             asks="restart the brokers in KRaft mode?",
-            means="Approving restarts the brokers in KRaft mode. ZooKeeper is still written, and the way back stays open.",
+            means=(
+                "Approving restarts the brokers in KRaft mode. ZooKeeper is still written, and the way back stays open."
+            ),
             next="the dual_write gate, then the brokers' roll into KRaft mode",
             needs_parity=True,
         ),
@@ -111,7 +121,10 @@ TABLE = Transitions(
         GateTerms(
             Gate.ROLLBACK,
             asks="go back to ZooKeeper?",
-            means="Approving takes the cluster back towards ZooKeeper. Where it can't be proven that nothing acknowledged is lost, the run stops.",
+            means=(
+                "Approving takes the cluster back towards ZooKeeper. Where it can't be proven that nothing acknowledged"
+                " is lost, the run stops."
+            ),
             checked=False,
         ),
     ),
@@ -131,7 +144,10 @@ TABLE = Transitions(
             Phase.PRE_MIGRATION,
             Phase.HYBRID,
             Gate.START,
-            does="restart each broker in migration mode, one by one; the last registration starts the copy of the metadata",
+            does=(
+                "restart each broker in migration mode, one by one; the last registration starts the copy of the"
+                " metadata"
+            ),
             waits=(BROKER_REGISTERED_AS_MIGRATING, BROKER_IN_SYNC, METADATA_COPIED),
             after=(
                 "wait: metadata copied, ZkMigrationState 1 on all, dual writes flow",
@@ -153,7 +169,10 @@ TABLE = Transitions(
             Phase.DUAL_WRITE,
             Phase.FINALIZED,
             Gate.FINALIZE,
-            does="restart each controller without the migration flag, the active one last; ZooKeeper is no longer written",
+            does=(
+                "restart each controller without the migration flag, the active one last; ZooKeeper is no longer"
+                " written"
+            ),
             waits=(CONTROLLER_CAUGHT_UP, FINALIZED),
             before=("gate finalize: a person approves; the proof is taken anew just before",),
             after=("wait: ZkMigrationState 3 on all", "closing report"),
@@ -164,7 +183,10 @@ TABLE = Transitions(
             Phase.PRE_MIGRATION,
             Phase.ZOOKEEPER,
             Gate.ROLLBACK,
-            does="fence the quorum, see that the copy was not completed, stop it, delete /migration, and /controller where KRaft holds it",
+            does=(
+                "fence the quorum, see that the copy was not completed, stop it, delete /migration, and /controller"
+                " where KRaft holds it"
+            ),
         ),
         Edge(
             Step.ROLL_BROKERS_BACK_TO_HYBRID,
@@ -179,15 +201,21 @@ TABLE = Transitions(
             Phase.HYBRID,
             Phase.ZOOKEEPER,
             Gate.ROLLBACK,
-            does="write state znodes whose version lies behind their partition's epoch again until it has caught up, fence the quorum, drain and prove its "
-            "writes to ZooKeeper, stop it, delete /controller and /migration, see every broker follow ZooKeeper's controller",
+            does=(
+                "write state znodes whose version lies behind their partition's epoch again until it has caught up,"
+                " fence the quorum, drain and prove its writes to ZooKeeper, stop it, delete /controller and"
+                " /migration, see every broker follow ZooKeeper's controller"
+            ),
         ),
         Edge(
             Step.ROLL_BROKERS_TO_ZOOKEEPER,
             Phase.ZOOKEEPER,
             Phase.ZOOKEEPER,
             Gate.ROLLBACK,
-            does="restart each broker that still has the migration keys without them, one by one, each once it knows its ZooKeeper controller",
+            does=(
+                "restart each broker that still has the migration keys without them, one by one, each once it knows its"
+                " ZooKeeper controller"
+            ),
             waits=(BROKER_IN_ZOOKEEPER_MODE, BROKER_IN_SYNC),
         ),
         Edge(
@@ -195,7 +223,10 @@ TABLE = Transitions(
             Phase.ZOOKEEPER,
             Phase.ZOOKEEPER,
             Gate.ROLLBACK,
-            does="give the controllers' data and configuration a name with the time, so that the migration can begin anew; nothing is deleted",
+            does=(
+                "give the controllers' data and configuration a name with the time, so that the migration can begin"
+                " anew; nothing is deleted"
+            ),
         ),
     ),
 )

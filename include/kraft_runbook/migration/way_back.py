@@ -1,7 +1,7 @@
 """Can this cluster still go back to ZooKeeper? Yes or no, why, by which steps, in about what time. Pure.
 
-``rollback_plan`` answers for a phase; this answers for a cluster as it was seen. It turns to no when something would be lost, which is
-before anyone needs the way back.
+``rollback_plan`` answers for a phase; this answers for a cluster as it was seen. It turns to no when something would be
+lost, which is before anyone needs the way back.
 """
 
 from __future__ import annotations
@@ -19,33 +19,54 @@ from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.runbook.way_back import RollbackPlan
 
 BROKER_SECONDS = 20.0
-"""About what one broker's restart takes until it is in every ISR (measured on a lab of 501 partitions; grows with the partitions)."""
+"""About what one broker's restart takes until it is in every ISR (measured on a lab of 501 partitions; grows with the
+partitions).
+"""
 PARITY_SECONDS = 40.0
 LEAVING_SECONDS = 50.0
 """15 for leaving itself, and 35 until every thread of the brokers has noticed its controller and could be looked at."""
 CONTROLLER_SECONDS = 5.0
 WINDOW_SECONDS = 3.0
-"""About the window of a cluster of 501 partitions on two cores (measured 1.3 to 3.3), also right after 300 topics were created: brokers catch up first."""
+"""About the window of a cluster of 501 partitions on two cores (measured 1.3 to 3.3), also right after 300 topics were
+created: brokers catch up first.
+"""
 
 
 RESTORE = (
-    "restore_quorum: start the controllers as they are configured, all of them proven to be in migration mode, so that a leader writes the rest to ZooKeeper",
+    (
+        "restore_quorum: start the controllers as they are configured, all of them proven to be in migration mode, so"
+        " that a leader writes the rest to ZooKeeper"
+    ),
     "then the way back from the phase that shows",
 )
 """The steps where no quorum leads: not yet a way back, but the way to one."""
-KRAFT_ONLY_RISK = "configs that ZooKeeper can't hold; the next election of a controller ends dual write and closes the way back: delete them first (KRB-PRE-067)"
-DIED_IN_THE_COPY = (
-    "restore_quorum: end every controller and read its own log; where the logs prove that the copy was never committed, nothing was ever acknowledged by "
-    "the quorum, and it stays down; else it is started as it is configured, so that a leader writes the rest to ZooKeeper",
-    "leave_kraft: read the logs once more, delete /controller and /migration, see every broker follow ZooKeeper's controller",
-    "then roll_brokers_to_zookeeper and set_controllers_aside; or, where the copy was committed, the way back from the phase that shows",
+KRAFT_ONLY_RISK = (
+    "configs that ZooKeeper can't hold; the next election of a controller ends dual write and closes the way back:"
+    " delete them first (KRB-PRE-067)"
 )
-"""The steps where nothing shows that the copy was completed: started again, the controllers would copy again, and die of what they died of."""
+DIED_IN_THE_COPY = (
+    (
+        "restore_quorum: end every controller and read its own log; where the logs prove that the copy was never"
+        " committed, nothing was ever acknowledged by the quorum, and it stays down; else it is started as it is"
+        " configured, so that a leader writes the rest to ZooKeeper"
+    ),
+    (
+        "leave_kraft: read the logs once more, delete /controller and /migration, see every broker follow ZooKeeper's"
+        " controller"
+    ),
+    (
+        "then roll_brokers_to_zookeeper and set_controllers_aside; or, where the copy was committed, the way back from"
+        " the phase that shows"
+    ),
+)
+"""The steps where nothing shows that the copy was completed: started again, the controllers would copy again, and die
+of what they died of.
+"""
 
 
 REMAINS = (
-    "what remains: go forward (brokers that are not in KRaft mode are restarted in it), mirror into a new cluster, or restore from a backup; "
-    "ZooKeeper's tree is a frozen copy of the last moment before"
+    "what remains: go forward (brokers that are not in KRaft mode are restarted in it), mirror into a new cluster, or"
+    " restore from a backup; ZooKeeper's tree is a frozen copy of the last moment before"
 )
 
 
@@ -56,7 +77,8 @@ def rollback_plan(phase: Phase) -> RollbackPlan:
     if phase is Phase.FINALIZED:
         return RollbackPlan(
             False,
-            f"a controller without the migration flag has led: ZooKeeper is no longer written and falls behind; {REMAINS}",
+            "a controller without the migration flag has led: ZooKeeper is no longer written and falls behind;"
+            f" {REMAINS}",
             (),
         )
     if phase is Phase.KRAFT:
@@ -68,7 +90,10 @@ def rollback_plan(phase: Phase) -> RollbackPlan:
 
 
 RISKS = (
-    "while the controllers are fenced no topic, config, ACL or quota can be changed and no partition gets a new leader; producing and consuming go on",
+    (
+        "while the controllers are fenced no topic, config, ACL or quota can be changed and no partition gets a new"
+        " leader; producing and consuming go on"
+    ),
     "requests that time out in that window may still be carried out: look before you send one again",
 )
 
@@ -82,9 +107,10 @@ def way_back(
     not_deletable: str | None = None,
     lies_behind: str | None = None,
 ) -> RollbackPlan:
-    """The way back from where the cluster was seen. ``dual_write_stopped``: what shows that ZooKeeper is not written any more, where two looks showed it.
-    ``gone``: controllers whose hosts are gone for good, as an operator says. ``not_deletable``: why this tool may not delete what KRaft holds in
-    ZooKeeper, where it was asked. ``lies_behind``: which state znodes' versions lie behind their partitions' epochs, where that was looked at.
+    """The way back from where the cluster was seen. ``dual_write_stopped``: what shows that ZooKeeper is not written
+    any more, where two looks showed it. ``gone``: controllers whose hosts are gone for good, as an operator says.
+    ``not_deletable``: why this tool may not delete what KRaft holds in ZooKeeper, where it was asked. ``lies_behind``:
+    which state znodes' versions lie behind their partitions' epochs, where that was looked at.
 
     Not possible, but with steps: the quorum has to be brought back first, which the rollback does.
     """
@@ -108,7 +134,10 @@ def way_back(
     if lost and not_deletable:
         return RollbackPlan(False, f"{lost}, and {not_deletable}", (), plan.risks)
     if lost and may_have_died_in_the_copy(seen):
-        why = f"{lost}, and nothing shows that the copy was completed: the controllers' own logs must tell first; the rollback reads them"
+        why = (
+            f"{lost}, and nothing shows that the copy was completed: the controllers' own logs must tell first; the"
+            " rollback reads them"
+        )
         return RollbackPlan(False, why, DIED_IN_THE_COPY, plan.risks)
     if lost:
         return RollbackPlan(False, f"{lost}: a majority of the controllers must run first", RESTORE, plan.risks)
@@ -129,13 +158,18 @@ def way_back(
 
 
 def quorum_is_lost(seen: ClusterObservation) -> str | None:
-    """What shows that controllers of a migration should run and none leads: the office is KRaft's, or brokers are. None where nothing does."""
+    """What shows that controllers of a migration should run and none leads: the office is KRaft's, or brokers are. None
+    where nothing does.
+    """
     running = sum(c.running is True for c in seen.controllers.values())
     unseen = sum(not was_read(c.running) for c in seen.controllers.values())
     if was_read(seen.quorum):
         if (running + unseen) * 2 > len(seen.controllers):
             return None
-        return f"only {running} of {len(seen.controllers)} controllers runs, which is no majority: it leads for a few seconds more"
+        return (
+            f"only {running} of {len(seen.controllers)} controllers runs, which is no majority: it leads for a few"
+            " seconds more"
+        )
     if (
         was_read(seen.zookeeper)
         and seen.zookeeper.controller is not None
@@ -160,8 +194,8 @@ def _obstacles(
     unflagged = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
     if unflagged:
         yield (
-            f"controller {_ids(unflagged)} runs without the migration flag: the first time it leads, the migration is final; "
-            "restart it with zookeeper.metadata.migration.enable=true"
+            f"controller {_ids(unflagged)} runs without the migration flag: the first time it leads, the migration is"
+            " final; restart it with zookeeper.metadata.migration.enable=true"
         )
     if phase is not Phase.PRE_MIGRATION and dual_write_stopped:
         yield f"ZooKeeper is not written any more, so what was acknowledged since would be lost: {dual_write_stopped}"
@@ -171,7 +205,10 @@ def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:
     """What a rollback that was interrupted has left to do once ZooKeeper holds the office."""
     left = [b.id for b in seen.brokers.values() if b.mode == BrokerMode.HYBRID]
     if left:
-        yield f"{Step.ROLL_BROKERS_TO_ZOOKEEPER.value}: broker {_ids(left)}: {TABLE.edge(Step.ROLL_BROKERS_TO_ZOOKEEPER).does}"
+        yield (
+            f"{Step.ROLL_BROKERS_TO_ZOOKEEPER.value}: broker {_ids(left)}:"
+            f" {TABLE.edge(Step.ROLL_BROKERS_TO_ZOOKEEPER).does}"
+        )
         yield f"{Step.SET_CONTROLLERS_ASIDE.value}: {TABLE.edge(Step.SET_CONTROLLERS_ASIDE).does}"
 
 

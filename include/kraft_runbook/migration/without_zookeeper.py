@@ -18,7 +18,9 @@ from kraft_runbook.runbook.lag import voters_behind
 
 LEADERLESS = "No quorum of controllers leads: no topic, config, ACL or leader can change until one does."
 MEANS = {
-    Phase.FINALIZED: "The migration is final, and the cluster file names no ZooKeeper any more. There is nothing to migrate.",
+    Phase.FINALIZED: (
+        "The migration is final, and the cluster file names no ZooKeeper any more. There is nothing to migrate."
+    ),
     Phase.KRAFT: "The cluster runs in KRaft mode, without ZooKeeper. There is nothing to migrate.",
     Phase.UNKNOWN: "What was seen does not prove that this cluster does without ZooKeeper, as its file says.",
 }
@@ -46,7 +48,8 @@ def health(seen: ClusterObservation, spec: ClusterSpec) -> tuple[str, ...]:
     if was_read(seen.topics):
         found = seen.topics
         lines.append(
-            f"{found.partition_count} partitions: {found.offline_count} offline, {found.under_replicated_count} under-replicated"
+            f"{found.partition_count} partitions: {found.offline_count} offline, {found.under_replicated_count}"
+            " under-replicated"
         )
     return tuple(lines)
 
@@ -65,7 +68,9 @@ def waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSp
 
 
 def forward(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
-    """What an operator can do now: first what mends the cluster; where nothing is to be mended, that nothing is to be migrated."""
+    """What an operator can do now: first what mends the cluster; where nothing is to be mended, that nothing is to be
+    migrated.
+    """
     if phase is not Phase.FINALIZED and (held_by_zookeeper(seen) or _is_migrating(seen)):
         return (
             "name the ensemble under 'zookeeper' in the cluster file, and look again: every step is refused until then",
@@ -73,7 +78,10 @@ def forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluster
     left = [b.id for b in seen.brokers.values() if was_read(b.mode) and b.mode is not BrokerMode.KRAFT]
     if left and phase is Phase.FINALIZED:
         return (
-            f"restart broker {name_ids(left)} in KRaft mode, one by one (docs/finalization.md): it is the only way left",
+            (
+                f"restart broker {name_ids(left)} in KRaft mode, one by one (docs/finalization.md): it is the only way"
+                " left"
+            ),
         )
     return tuple(_mending(seen, earlier, spec)) or ("nothing is to be migrated",)
 
@@ -85,16 +93,24 @@ def _mending(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
     if controllers:
         yield f"start controller {name_ids(controllers)} with the configuration that it has, its log says why it ended"
     if brokers:
-        yield f"{'then start' if controllers else 'start'} broker {name_ids(brokers)} in KRaft mode, its log says why it ended"
+        yield (
+            f"{'then start' if controllers else 'start'} broker {name_ids(brokers)} in KRaft mode, its log says why it"
+            " ended"
+        )
     if silent := name_silent(seen, earlier):
         yield f"look at {silent}: its process hangs or is starved. End it and start it again if it does not come back"
     if not _is_led(seen) and not controllers and not silent:
         addresses = ", ".join(each.address for each in spec.controllers)
-        yield f"no controller is down: an election is over in seconds; if this lasts, look at the network between {addresses}"
+        yield (
+            "no controller is down: an election is over in seconds; if this lasts, look at the network between"
+            f" {addresses}"
+        )
 
 
 def _is_led(seen: ClusterObservation) -> bool:
-    """Whether a controller leads, as the quorum or that controller's own gauge says: the log may only have been read too slowly."""
+    """Whether a controller leads, as the quorum or that controller's own gauge says: the log may only have been read
+    too slowly.
+    """
     return was_read(seen.quorum) or any(was_read(c.metrics) and c.metrics.active for c in seen.controllers.values())
 
 

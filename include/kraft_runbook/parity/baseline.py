@@ -1,8 +1,9 @@
-"""The last proven dual-write state, kept in a file, so that a finalized cluster can still be compared with what ZooKeeper held.
+"""The last proven dual-write state, kept in a file, so that a finalized cluster can still be compared with what
+ZooKeeper held.
 
-A gzipped file of JSON lines: a head (cluster, salt, offsets, digest of the report that proved it), then one row a line: most topics as one
-fingerprint, those that needed a closer look row by row. It holds fingerprints of secrets
-together with their salt: keep it as you keep the metadata itself. It is written with mode 0600.
+A gzipped file of JSON lines: a head (cluster, salt, offsets, digest of the report that proved it), then one row a line:
+most topics as one fingerprint, those that needed a closer look row by row. It holds fingerprints of secrets together
+with their salt: keep it as you keep the metadata itself. It is written with mode 0600.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ READABLE = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class BaselineHead:
-    """What a baseline is about. ``migration_offset`` and ``end_offset``: the M and E of the comparison that proved it; ``digest``: its report's.
+    """What a baseline is about. ``migration_offset`` and ``end_offset``: the M and E of the comparison that proved it;
+    ``digest``: its report's.
 
     ``last_offset``: the E of its last look at what first did not fit.
     """
@@ -41,7 +43,9 @@ class BaselineHead:
 
 
 def outlives_zookeeper(kind: Kind) -> bool:
-    """Whether rows of this kind still mean something once ZooKeeper is gone: hybrid brokers, the znodes of controllers and versions of znodes don't."""
+    """Whether rows of this kind still mean something once ZooKeeper is gone: hybrid brokers, the znodes of controllers
+    and versions of znodes don't.
+    """
     return kind not in (Kind.BROKER, Kind.CONTROLLER, Kind.UNREADABLE, Kind.PARTITION_EPOCH)
 
 

@@ -1,9 +1,9 @@
 """Whether ZooKeeper and the metadata log hold the same, under any churn.
 
-ZooKeeper is written before /migration is: it holds everything up to offset M, which /migration names, and maybe part of what follows; it
-is never behind. So: read M, read the tree, read the log to its end E. Then each znode's value must be one that the log gave its key
-at M, or at some later offset up to E. What is not is a suspect and is read again; what persists is a mismatch (KIP-866; measured without
-a single difference at M on up to 1,000,000 partitions).
+ZooKeeper is written before /migration is: it holds everything up to offset M, which /migration names, and maybe part of
+what follows; it is never behind. So: read M, read the tree, read the log to its end E. Then each znode's value must be
+one that the log gave its key at M, or at some later offset up to E. What is not is a suspect and is read again; what
+persists is a mismatch (KIP-866; measured without a single difference at M on up to 1,000,000 partitions).
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class Comparison:
 
 @dataclass(slots=True)
 class _Candidates:
-    """A key's values: ZooKeeper's, and the log's from M to E with the latest first known. ``more``: what else says the same key."""
+    """A key's values: ZooKeeper's, and the log's from M to E with the latest first known. ``more``: what else says the
+    same key.
+    """
 
     zookeeper: Row | None = None
     more: list[Row] | None = None
@@ -56,7 +58,8 @@ class _Candidates:
 def compare(rows: Iterable[Row], versions: Iterable[Version]) -> Comparison:
     """Compare ZooKeeper's rows with the log's versions of the same keys. A key that neither mentions is not looked at.
 
-    A key of which ZooKeeper has two rows differs, whatever they say: Kafka reads the one or the other, and writes one of them.
+    A key of which ZooKeeper has two rows differs, whatever they say: Kafka reads the one or the other, and writes one
+    of them.
     """
     keys: dict[Key, _Candidates] = {}
     for row in rows:
@@ -118,9 +121,11 @@ def verdict_of(
     *,
     may_be_empty: bool = False,
 ) -> Verdict:
-    """A difference is proof; an obstacle withholds it; nothing compared is no match, unless it ``may_be_empty``: a look at what changed, where nothing did.
+    """A difference is proof; an obstacle withholds it; nothing compared is no match, unless it ``may_be_empty``: a look
+    at what changed, where nothing did.
 
-    A partition epoch that the znode's version lies behind is no difference of metadata: it forbids leaving KRaft, which ``ParityReport.behind`` says.
+    A partition epoch that the znode's version lies behind is no difference of metadata: it forbids leaving KRaft, which
+    ``ParityReport.behind`` says.
     """
     if any(each.kind is not Kind.PARTITION_EPOCH for each in differences):
         return Verdict.MISMATCH
@@ -130,7 +135,8 @@ def verdict_of(
 
 
 NOTHING_COMPARED = Obstacle(
-    "neither ZooKeeper nor the metadata log holds any topic, config, quota, credential, ACL or token: nothing was compared",
+    "neither ZooKeeper nor the metadata log holds any topic, config, quota, credential, ACL or token: nothing was"
+    " compared",
     "check that zookeeper.servers and zookeeper.chroot in the cluster file name this cluster's tree",
 )
 
@@ -159,7 +165,8 @@ def make_report(
     reasons += [
         Obstacle(
             str(each),
-            "let this tool resolve password.encoder.secret (cluster file: secrets), as the brokers have it, and run again",
+            "let this tool resolve password.encoder.secret (cluster file: secrets), as the brokers have it, and run"
+            " again",
         )
         for each in undecoded[:SAMPLES_A_KIND]
     ]

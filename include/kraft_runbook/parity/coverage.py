@@ -1,6 +1,8 @@
-"""What a comparison covers: every field of every record of Kafka 3.9's metadata log, and every znode that Kafka knows, compared or not, and why not.
+"""What a comparison covers: every field of every record of Kafka 3.9's metadata log, and every znode that Kafka knows,
+compared or not, and why not.
 
-``NOT_COMPARED`` stands whole in each report. A test holds both tables against the jars of Kafka: what is in neither fails it.
+``NOT_COMPARED`` stands whole in each report. A test holds both tables against the jars of Kafka: what is in neither
+fails it.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ class Omission:
         return f"not compared: {self.what}: {self.why}"
 
 
-# -- what is not compared -----------------------------------------------------------------------------------------------
+# -- what is not compared ----------------------------------------------------------------------------------------------
 
 ELR = Omission("eligible leader replicas (EligibleLeaderReplicas, LastKnownElr)", "ZooKeeper has no place for them")
 DIRECTORIES = Omission("log directories (Directories and LogDirs, ids of JBOD)", "ZooKeeper has no place for them")
 REGISTRATIONS = Omission(
     "registrations of KRaft-mode brokers and of controllers, and of hybrid brokers all but endpoints, rack and fencing",
-    "ZooKeeper holds hybrid brokers alone, and Kafka writes the rest (epochs, incarnations, features, ports of JMX) for each store by itself",
+    "ZooKeeper holds hybrid brokers alone, and Kafka writes the rest (epochs, incarnations, features, ports of JMX) for"
+    " each store by itself",
 )
 FEATURES = Omission(
     "feature levels other than metadata.version, and /feature",
@@ -58,7 +61,8 @@ OFFSET = Omission(
 )
 CONSUMERS = Omission("/consumers", "offsets and owners of the old consumers are not migrated")
 NOTIFICATIONS = Omission(
-    "/config/changes, /isr_change_notification, /log_dir_event_notification, /kafka-acl-changes, /kafka-acl-extended-changes, /delegation_token/token_changes",
+    "/config/changes, /isr_change_notification, /log_dir_event_notification, /kafka-acl-changes,"
+    " /kafka-acl-extended-changes, /delegation_token/token_changes",
     "notifications to brokers in ZooKeeper mode, not metadata",
 )
 ADMIN = Omission(
@@ -73,14 +77,30 @@ UNKNOWN_ZNODES = Omission(
 )
 
 OMISSIONS = (
-    ELR, DIRECTORIES, REGISTRATIONS, FEATURES, OTHER_CONFIGS, PRODUCERS, TRANSACTIONS, MIGRATION_STATE, IDS_OF_ACLS, CONTROLLER_EPOCH,
-    OFFSET, CONSUMERS, NOTIFICATIONS, ADMIN, SEQUENCE, ZNODE_ACLS, OWN_CLAIM, UNKNOWN_ZNODES,
-)  # fmt: skip
+    ELR,
+    DIRECTORIES,
+    REGISTRATIONS,
+    FEATURES,
+    OTHER_CONFIGS,
+    PRODUCERS,
+    TRANSACTIONS,
+    MIGRATION_STATE,
+    IDS_OF_ACLS,
+    CONTROLLER_EPOCH,
+    OFFSET,
+    CONSUMERS,
+    NOTIFICATIONS,
+    ADMIN,
+    SEQUENCE,
+    ZNODE_ACLS,
+    OWN_CLAIM,
+    UNKNOWN_ZNODES,
+)
 
 NOT_COMPARED = tuple(map(str, OMISSIONS))
 """One line each, for every report."""
 
-# -- the log ------------------------------------------------------------------------------------------------------------
+# -- the log -----------------------------------------------------------------------------------------------------------
 
 Covered = tuple[Kind, ...] | Omission
 """The kinds by which something is compared, or why it is not."""
@@ -102,29 +122,70 @@ _BROKER, _SCRAM, _TOKEN, _ACL = (Kind.BROKER,), (Kind.SCRAM_CREDENTIAL,), (Kind.
 
 RECORDS: Mapping[str, Mapping[str, Covered]] = {
     "RegisterBrokerRecord": {
-        "BrokerId": _BROKER, "IsMigratingZkBroker": _BROKER, "EndPoints": _BROKER, "Rack": _BROKER, "Fenced": _BROKER, "IncarnationId": REGISTRATIONS,
-        "BrokerEpoch": REGISTRATIONS, "Features": REGISTRATIONS, "InControlledShutdown": REGISTRATIONS, "LogDirs": DIRECTORIES,
+        "BrokerId": _BROKER,
+        "IsMigratingZkBroker": _BROKER,
+        "EndPoints": _BROKER,
+        "Rack": _BROKER,
+        "Fenced": _BROKER,
+        "IncarnationId": REGISTRATIONS,
+        "BrokerEpoch": REGISTRATIONS,
+        "Features": REGISTRATIONS,
+        "InControlledShutdown": REGISTRATIONS,
+        "LogDirs": DIRECTORIES,
     },
     "UnregisterBrokerRecord": {"BrokerId": _BROKER, "BrokerEpoch": REGISTRATIONS},
     "TopicRecord": {"Name": (Kind.TOPIC,), "TopicId": (Kind.TOPIC,)},
-    "PartitionRecord": {**_PARTITION, "LeaderEpoch": (Kind.PARTITION_STATE,), "PartitionEpoch": (Kind.PARTITION_EPOCH,)},
-    "ConfigRecord": {name: (Kind.TOPIC_CONFIG, Kind.BROKER_CONFIG) for name in ("ResourceType", "ResourceName", "Name", "Value")},
+    "PartitionRecord": {
+        **_PARTITION,
+        "LeaderEpoch": (Kind.PARTITION_STATE,),
+        "PartitionEpoch": (Kind.PARTITION_EPOCH,),
+    },
+    "ConfigRecord": {
+        name: (Kind.TOPIC_CONFIG, Kind.BROKER_CONFIG) for name in ("ResourceType", "ResourceName", "Name", "Value")
+    },
     "PartitionChangeRecord": _PARTITION,
     "FenceBrokerRecord": {"Id": _BROKER, "Epoch": REGISTRATIONS},
     "UnfenceBrokerRecord": {"Id": _BROKER, "Epoch": REGISTRATIONS},
     "RemoveTopicRecord": {"TopicId": (Kind.TOPIC,)},
     "DelegationTokenRecord": {
-        name: _TOKEN for name in ("Owner", "Requester", "Renewers", "IssueTimestamp", "MaxTimestamp", "ExpirationTimestamp", "TokenId")
+        name: _TOKEN
+        for name in (
+            "Owner",
+            "Requester",
+            "Renewers",
+            "IssueTimestamp",
+            "MaxTimestamp",
+            "ExpirationTimestamp",
+            "TokenId",
+        )
     },
-    "UserScramCredentialRecord": {name: _SCRAM for name in ("Name", "Mechanism", "Salt", "StoredKey", "ServerKey", "Iterations")},
+    "UserScramCredentialRecord": {
+        name: _SCRAM for name in ("Name", "Mechanism", "Salt", "StoredKey", "ServerKey", "Iterations")
+    },
     "FeatureLevelRecord": {"Name": (Kind.METADATA_VERSION,), "FeatureLevel": (Kind.METADATA_VERSION,)},
     "ClientQuotaRecord": {name: (Kind.CLIENT_QUOTA,) for name in ("Entity", "Key", "Value", "Remove")},
     "ProducerIdsRecord": {"BrokerId": PRODUCERS, "BrokerEpoch": PRODUCERS, "NextProducerId": (Kind.PRODUCER_IDS,)},
     "BrokerRegistrationChangeRecord": {
-        "BrokerId": _BROKER, "Fenced": _BROKER, "BrokerEpoch": REGISTRATIONS, "InControlledShutdown": REGISTRATIONS, "LogDirs": DIRECTORIES
+        "BrokerId": _BROKER,
+        "Fenced": _BROKER,
+        "BrokerEpoch": REGISTRATIONS,
+        "InControlledShutdown": REGISTRATIONS,
+        "LogDirs": DIRECTORIES,
     },
     "AccessControlEntryRecord": {
-        "Id": IDS_OF_ACLS, **{name: _ACL for name in ("ResourceType", "ResourceName", "PatternType", "Principal", "Host", "Operation", "PermissionType")}
+        "Id": IDS_OF_ACLS,
+        **{
+            name: _ACL
+            for name in (
+                "ResourceType",
+                "ResourceName",
+                "PatternType",
+                "Principal",
+                "Host",
+                "Operation",
+                "PermissionType",
+            )
+        },
     },
     "RemoveAccessControlEntryRecord": {"Id": _ACL},
     "NoOpRecord": {},
@@ -137,10 +198,10 @@ RECORDS: Mapping[str, Mapping[str, Covered]] = {
     "RegisterControllerRecord": {
         name: REGISTRATIONS for name in ("ControllerId", "IncarnationId", "ZkMigrationReady", "EndPoints", "Features")
     },
-}  # fmt: skip
+}
 """By record and field, named as in Kafka's schemas (``common/metadata/*.json``)."""
 
-# -- ZooKeeper ----------------------------------------------------------------------------------------------------------
+# -- ZooKeeper ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ PASSWORD_ENCODER_OLD_SECRET = "password.encoder.old.secret"  # noqa: S105 - the 
 def encoder_secret(spec: ClusterSpec, secrets: Secrets) -> tuple[str | None, str]:
     """The value of password.encoder.secret, or None and why there is none: only encoded configs need it.
 
-    Without the blanks around it, as Kafka takes it (``ConfigDef.parseType``): a secret from a file often ends with a line's end.
+    Without the blanks around it, as Kafka takes it (``ConfigDef.parseType``): a secret from a file often ends with a
+    line's end.
     """
     ref = spec.secrets.get(PASSWORD_ENCODER_SECRET)
     if ref is None:
@@ -36,7 +37,9 @@ def decoding_of(spec: ClusterSpec, *, secrets: Secrets) -> Decoding:
 
 
 def password_secrets(spec: ClusterSpec, secrets: Secrets) -> PasswordSecrets:
-    """Both secrets of the encoder, for judging stored passwords. A missing old one only makes a problem's text less helpful."""
+    """Both secrets of the encoder, for judging stored passwords. A missing old one only makes a problem's text less
+    helpful.
+    """
     current, why_not = encoder_secret(spec, secrets)
     ref = spec.secrets.get(PASSWORD_ENCODER_OLD_SECRET)
     try:

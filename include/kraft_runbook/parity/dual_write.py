@@ -29,7 +29,10 @@ def read_migration(reader: ZookeeperReader) -> MigrationZnode:
     if znode is None:
         raise NoProof(
             "/migration is missing, so nothing says up to where ZooKeeper was written",
-            way_out="if the controllers run in migration mode, look for errors of KRaftMigrationDriver in their logs; after a rollback there is nothing to compare",
+            way_out=(
+                "if the controllers run in migration mode, look for errors of KRaftMigrationDriver in their logs; after"
+                " a rollback there is nothing to compare"
+            ),
         )
     try:
         migration = parse_migration(znode.data)
@@ -46,9 +49,11 @@ def read_migration(reader: ZookeeperReader) -> MigrationZnode:
 
 
 def await_movement(spec: ClusterSpec, earlier: ClusterObservation, *, secrets: Secrets, within: float) -> None:
-    """Wait until /migration has moved since ``earlier``, up to what was committed then, at most ``within`` seconds: another look can tell now.
+    """Wait until /migration has moved since ``earlier``, up to what was committed then, at most ``within`` seconds:
+    another look can tell now.
 
-    Judges nothing and raises nothing: where /migration can't be read, or stands still, ``within`` seconds have passed, and that look says so.
+    Judges nothing and raises nothing: where /migration can't be read, or stands still, ``within`` seconds have passed,
+    and that look says so.
     """
     ends = time.monotonic() + within
     with contextlib.suppress(RunbookError), ZookeeperReader(spec.ensemble, secrets=secrets, timeout=within) as reader:
@@ -66,13 +71,16 @@ def _has_moved(earlier: ClusterObservation, now: MigrationZnode) -> bool:
 
 
 def require_movement(reader: ZookeeperReader, spec: ClusterSpec, *, since: int, secrets: Secrets) -> None:
-    """Raises NoProof where /migration stays at offset ``since``: equal at M is no proof of now when what follows M never reaches ZooKeeper."""
+    """Raises NoProof where /migration stays at offset ``since``: equal at M is no proof of now when what follows M
+    never reaches ZooKeeper.
+    """
     deadline = time.monotonic() + STANDSTILL
     while read_migration(reader).kraft_metadata_offset == since:
         if time.monotonic() > deadline:
             written = describe_quorum(spec, secrets=secrets).high_watermark - 1
             raise NoProof(
-                f"dual write stands still: /migration stays at offset {since} while the metadata log has reached {written}",
+                f"dual write stands still: /migration stays at offset {since} while the metadata log has reached"
+                f" {written}",
                 way_out=CURE,
             )
         time.sleep(1 / LOOKS_A_SECOND)

@@ -1,4 +1,6 @@
-"""The last proof before a cluster leaves KRaft: every key that was touched since the full parity, compared where nobody can write any more."""
+"""The last proof before a cluster leaves KRaft: every key that was touched since the full parity, compared where nobody
+can write any more.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,17 @@ from kraft_runbook.parity.state_versions import Behind, Epochs, look, raise_all,
 
 SHOWN = 10
 NEWEST = 100
-"""How many topics the brokers are asked about before the fence. They are told of changes in order, so the newest speak for all."""
+"""How many topics the brokers are asked about before the fence. They are told of changes in order, so the newest speak
+for all.
+"""
 
 
 class FinalProof:
-    """A context manager around one connection to the active controller. ``since``: the offset that the full parity proved ZooKeeper to hold.
+    """A context manager around one connection to the active controller. ``since``: the offset that the full parity
+    proved ZooKeeper to hold.
 
-    Entering reads the log up to now, however long that takes, so that only its last records are left to read while the quorum is
-    fenced. Raises LogTruncated where the log does not reach back to ``since`` any more, Unreachable.
+    Entering reads the log up to now, however long that takes, so that only its last records are left to read while the
+    quorum is fenced. Raises LogTruncated where the log does not reach back to ``since`` any more, Unreachable.
     """
 
     def __init__(
@@ -67,12 +72,16 @@ class FinalProof:
         return self._replay.newest_topics(NEWEST)
 
     def look_at_epochs(self) -> Epochs:
-        """Whether a state znode's version lies behind its partition's epoch, of every partition. Raises Unreachable, NoProof."""
+        """Whether a state znode's version lies behind its partition's epoch, of every partition. Raises Unreachable,
+        NoProof.
+        """
         with self._paced_reader() as zookeeper:
             return look(zookeeper, self._replay, self._decoding)
 
     def raise_epochs(self, tell: Callable[[str], None]) -> None:
-        """Mend every state znode whose version lies behind. What is touched after this, ``compare`` looks at and mends. Raises StepFailed, Unreachable, NoProof."""
+        """Mend every state znode whose version lies behind. What is touched after this, ``compare`` looks at and mends.
+        Raises StepFailed, Unreachable, NoProof.
+        """
         with self._paced_reader() as zookeeper:
             self.raised += raise_all(zookeeper, self._replay, self._decoding, read_on=self._log.read_on, tell=tell)
 
@@ -94,8 +103,12 @@ class FinalProof:
         if wrong:
             listed = "\n".join(f"- {text}" for text in wrong[:SHOWN])
             raise StepFailed(
-                f"ZooKeeper does not hold what the metadata log says of {len(wrong)} of the {len(keys)} keys touched since the full parity:\n{listed}",
-                way_out="the fence is lifted and nothing was deleted: run parity (kraft-runbook parity), mend what it names, then clear the parity task",
+                f"ZooKeeper does not hold what the metadata log says of {len(wrong)} of the {len(keys)} keys touched"
+                f" since the full parity:\n{listed}",
+                way_out=(
+                    "the fence is lifted and nothing was deleted: run parity (kraft-runbook parity), mend what it"
+                    " names, then clear the parity task"
+                ),
             )
         return len(keys)
 
@@ -104,7 +117,9 @@ class FinalProof:
 
 
 def what_lies_behind(spec: ClusterSpec, *, secrets: Secrets) -> str | None:
-    """Which state znodes' versions lie behind their partitions' epochs now, in words, with names; None where none does. A look that fails is told as such."""
+    """Which state znodes' versions lie behind their partitions' epochs now, in words, with names; None where none does.
+    A look that fails is told as such.
+    """
     try:
         with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
             since = read_migration(zookeeper).kraft_metadata_offset

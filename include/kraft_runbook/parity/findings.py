@@ -20,7 +20,9 @@ AGAINST_ZOOKEEPER = "ZooKeeper"
 
 @dataclass(slots=True)
 class Findings:
-    """Mutable. ``start`` and ``end``: M and E of the first look at everything; ``last``: the E of the last look. ``both``: agreeing keys of each kind."""
+    """Mutable. ``start`` and ``end``: M and E of the first look at everything; ``last``: the E of the last look.
+    ``both``: agreeing keys of each kind.
+    """
 
     started_at: datetime
     against: str = AGAINST_ZOOKEEPER
@@ -43,7 +45,9 @@ class Findings:
         self.undecoded += compared.undecoded
 
     def add_epochs(self, packed: Sequence[Row], replay: LogReplay, *, but: Iterable[str]) -> None:
-        """Add what the versions of state znodes say, as workers packed them, against the log's epochs at M; ``but``: of topics that are looked at more closely."""
+        """Add what the versions of state znodes say, as workers packed them, against the log's epochs at M; ``but``: of
+        topics that are looked at more closely.
+        """
         assert replay.image.frozen is not None
         both, behind = compare_packed(packed, replay.image.frozen.frozen, but=frozenset(but))
         self.both += both

@@ -1,4 +1,6 @@
-"""The metadata log followed from the active controller: one connection and one replay, read on as often as somebody asks."""
+"""The metadata log followed from the active controller: one connection and one replay, read on as often as somebody
+asks.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ from kraft_runbook.metadata.image.log_replay import LogReplay
 
 
 class LogFollower:
-    """A context manager; entering connects. ``replay`` takes the records; ``position``: where it has come to, None where it has read nothing yet.
+    """A context manager; entering connects. ``replay`` takes the records; ``position``: where it has come to, None
+    where it has read nothing yet.
 
-    ``progress`` hears of the offset and the number of records reached. ``quorum``: as it was described last. Raises Unreachable.
+    ``progress`` hears of the offset and the number of records reached. ``quorum``: as it was described last. Raises
+    Unreachable.
     """
 
     quorum: QuorumDescription
@@ -64,8 +68,8 @@ class LogFollower:
     def read_to(self, end: int) -> int:
         """Read up to ``end``, which must be committed; at once where that was read before.
 
-        Raises LogTruncated when the state at the replay's start can't be had any more, Unreachable when the controller does not answer, Garbled where the
-        log is not what Kafka writes.
+        Raises LogTruncated when the state at the replay's start can't be had any more, Unreachable when the controller
+        does not answer, Garbled where the log is not what Kafka writes.
         """
         chunks = self._reader.chunks(end=end, start=self._position, reach=self.replay.start)
         with ThreadPoolExecutor(1, "metadata-log") as beside:  # the next chunk is fetched while this one is replayed

@@ -1,4 +1,6 @@
-"""What a comparison proved, for a person, a gate and a file: counts, capped samples, the offsets it holds for, and a digest of it all."""
+"""What a comparison proved, for a person, a gate and a file: counts, capped samples, the offsets it holds for, and a
+digest of it all.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ SAMPLES_A_KIND = 20
 
 
 class Verdict(StrEnum):
-    """MATCH: proven the same. MISMATCH: proven different. INCONCLUSIVE: not proven, and the report says what to do about it."""
+    """MATCH: proven the same. MISMATCH: proven different. INCONCLUSIVE: not proven, and the report says what to do
+    about it.
+    """
 
     MATCH = "MATCH"
     MISMATCH = "MISMATCH"
@@ -59,7 +63,8 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class ParityReport:
-    """The answer. ``migration_offset`` M and ``end_offset`` E: the offsets between which it holds, -1 where they were not read.
+    """The answer. ``migration_offset`` M and ``end_offset`` E: the offsets between which it holds, -1 where they were
+    not read.
 
     ``against``: "ZooKeeper", or the digest of the baseline that stood in its place after finalization. Times are UTC.
     """
@@ -114,7 +119,9 @@ class ParityReport:
 
     @property
     def behind(self) -> int:
-        """How many partitions have a state znode whose version lies behind their epoch: no difference, but KRaft can't be left so (``partition_epochs``)."""
+        """How many partitions have a state znode whose version lies behind their epoch: no difference, but KRaft can't
+        be left so (``partition_epochs``).
+        """
         return sum(each.differ for each in self.counts if each.kind == Kind.PARTITION_EPOCH)
 
     @property
@@ -123,8 +130,11 @@ class ParityReport:
         if not self.behind:
             return ()
         return (
-            f"{self.behind} partitions have a state znode whose version lies behind their partition epoch: no difference of metadata, but a ZooKeeper controller "
-            f"could not lead them, so KRaft must not be left before it is mended. What to do: {WAY_OUT}",
+            (
+                f"{self.behind} partitions have a state znode whose version lies behind their partition epoch: no"
+                " difference of metadata, but a ZooKeeper controller could not lead them, so KRaft must not be left"
+                f" before it is mended. What to do: {WAY_OUT}"
+            ),
         )
 
     @property
@@ -142,7 +152,10 @@ class ParityReport:
                     f"MATCH: {self.compared} facts are the same in {self.against} and the metadata log ({span}){behind}"
                 )
             case Verdict.MISMATCH:
-                return f"MISMATCH: {self.differing} facts differ, {self.compared} are the same in {self.against} and the metadata log ({span})"
+                return (
+                    f"MISMATCH: {self.differing} facts differ, {self.compared} are the same in {self.against} and the"
+                    f" metadata log ({span})"
+                )
             case _:
                 return f"INCONCLUSIVE: {'; '.join(each.problem for each in self.obstacles)}"
 

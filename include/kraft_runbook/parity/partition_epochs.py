@@ -1,9 +1,9 @@
 """Partition epochs and the versions of state znodes: the way back needs that no version lies behind.
 
-Each change of a partition raises its epoch in the metadata log by one (Kafka 3.9, ``PartitionRegistration.merge``),
-and each write of its state znode raises that znode's version by one. The controller writes a znode once for several
-changes (``KRaftMigrationZkWriter``: one write a delta, and after an election only the last state), and a znode that was
-made anew begins at 0: then the version is behind. Nothing in dual write minds, for KRaft writes at any version. But a
+Each change of a partition raises its epoch in the metadata log by one (Kafka 3.9, ``PartitionRegistration.merge``), and
+each write of its state znode raises that znode's version by one. The controller writes a znode once for several changes
+(``KRaftMigrationZkWriter``: one write a delta, and after an election only the last state), and a znode that was made
+anew begins at 0: then the version is behind. Nothing in dual write minds, for KRaft writes at any version. But a
 ZooKeeper controller tells the brokers the version as the partition's epoch, and a replica that knows a higher epoch
 skips what it is told (``Partition.makeLeader``, ``makeFollower``): the leader keeps its old leader epoch, its followers
 fetch with the new one, and no acks=all record is acknowledged until it restarts.
@@ -12,8 +12,8 @@ A version that is ahead does no harm: brokers take any epoch that is not lower, 
 the epoch. It is usual: once brokers in KRaft mode have assigned their directories, each newly elected controller writes
 every state once more (``PartitionRegistration.equals`` compares directories; measured on 3.9.2).
 
-An epoch never falls while its topic lives. So a version that is not behind one of the epochs that the log gave from M on
-is right at M, under any churn.
+An epoch never falls while its topic lives. So a version that is not behind one of the epochs that the log gave from M
+on is right at M, under any churn.
 """
 
 from __future__ import annotations

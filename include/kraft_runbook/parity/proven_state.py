@@ -1,7 +1,8 @@
-"""The metadata at the offset that a full comparison proved, as bytes: from here on only what the log says later has to be read (``parity.recheck``).
+"""The metadata at the offset that a full comparison proved, as bytes: from here on only what the log says later has to
+be read (``parity.recheck``).
 
-It holds topics, partitions, topic configs, ACLs and broker registrations. Credentials, tokens and quotas are not in it: whatever touches one of
-those says the whole of it anew.
+It holds topics, partitions, topic configs, ACLs and broker registrations. Credentials, tokens and quotas are not in it:
+whatever touches one of those says the whole of it anew.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ FORMAT = 2
 
 @dataclass(frozen=True, slots=True)
 class ProvenHead:
-    """What was proven: by the report with ``digest``, at ``proven_at``. ``offset``: M; ``epoch``: the leader epoch of the log there."""
+    """What was proven: by the report with ``digest``, at ``proven_at``. ``offset``: M; ``epoch``: the leader epoch of
+    the log there.
+    """
 
     cluster: str
     offset: int

@@ -25,5 +25,7 @@ def quorum_versions(
 
 
 def declared_rows(spec: ClusterSpec) -> Iterator[Row]:
-    """The side of ZooKeeper that no znode holds: metadata.version must cover the declared inter.broker.protocol.version."""
+    """The side of ZooKeeper that no znode holds: metadata.version must cover the declared
+    inter.broker.protocol.version.
+    """
     yield canonical_rows.metadata_version(spec.kafka.ibp, covered=True)

@@ -52,7 +52,8 @@ def save_proven(path: Path, spec: ClusterSpec, report: ParityReport, *, secrets:
 def recheck(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityReport:
     """Compare what the log touched since the state in ``path`` was proven. Its counts are of these keys alone.
 
-    INCONCLUSIVE, with the way out, where that state is too old, or the log does not reach back to it. Raises RunbookError for a file that is none.
+    INCONCLUSIVE, with the way out, where that state is too old, or the log does not reach back to it. Raises
+    RunbookError for a file that is none.
     """
     started_at = datetime.now(UTC)
     check = _Recheck(spec, secrets, path)
@@ -63,7 +64,10 @@ def recheck(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityReport:
         obstacles.append(Obstacle(error.problem, error.way_out))
     return make_report(
         cluster=spec.name,
-        against=f"ZooKeeper, as far as it was touched since the proof {check.head.digest[:16]} at offset {check.head.offset}",
+        against=(
+            f"ZooKeeper, as far as it was touched since the proof {check.head.digest[:16]} at offset"
+            f" {check.head.offset}"
+        ),
         both=check.found.both,
         differences=check.found.differences,
         undecoded=check.found.undecoded,
@@ -77,7 +81,10 @@ def recheck(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityReport:
         started_at=started_at,
         finished_at=datetime.now(UTC),
         notes=(
-            "only keys that the metadata log touched since then were compared; a change made in ZooKeeper by hand is found by a full comparison",
+            (
+                "only keys that the metadata log touched since then were compared; a change made in ZooKeeper by hand"
+                " is found by a full comparison"
+            ),
         ),
         may_be_empty=True,
     )
@@ -111,7 +118,8 @@ class _Recheck:
     def run(self) -> None:
         if datetime.now(UTC) - self.head.proven_at > FULL_AFTER:
             raise NoProof(
-                f"the last full comparison ended at {self.head.proven_at:%Y-%m-%d %H:%M} UTC, more than {FULL_AFTER} ago",
+                f"the last full comparison ended at {self.head.proven_at:%Y-%m-%d %H:%M} UTC, more than"
+                f" {FULL_AFTER} ago",
                 way_out=_FULL,
             )
         position = Position(self.head.offset + 1, self.head.epoch)
@@ -130,7 +138,9 @@ class _Recheck:
             require_movement(zookeeper, self._spec, since=before, secrets=self._secrets)
 
     def _round(self, zookeeper: ZookeeperReader, log: LogFollower) -> None:
-        """M, then the touched znodes as they are, then E; what is touched in between comes with the next round, or is no suspect of this one."""
+        """M, then the touched znodes as they are, then E; what is touched in between comes with the next round, or is
+        no suspect of this one.
+        """
         self._read_on(log)
         self.start = read_migration(zookeeper).kraft_metadata_offset
         keys = {key for key in self._replay.touched if key[0].follows_the_log}

@@ -1,4 +1,6 @@
-"""What a later look makes of suspects: they agree, they persist, or what was there is gone without the log having removed it."""
+"""What a later look makes of suspects: they agree, they persist, or what was there is gone without the log having
+removed it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _OF_SESSIONS = ("/brokers/ids/", "/controller", "/migration")
 
 @dataclass(frozen=True, slots=True)
 class SecondLook:
-    """``suspects``: what still does not fit. ``agreed``: the keys of those that do now, with ZooKeeper's ``rows`` of them.
+    """``suspects``: what still does not fit. ``agreed``: the keys of those that do now, with ZooKeeper's ``rows`` of
+    them.
 
     ``vanished``: what was seen and is gone, unexplained. ``undecoded``: what can't be judged now.
     """
@@ -31,7 +34,8 @@ class SecondLook:
     def obstacles(self) -> tuple[Obstacle, ...]:
         return tuple(
             Obstacle(
-                f"{each}. A moment later it was gone from {describe_paths(each.kind, each.paths) or 'ZooKeeper'}, and the metadata log removed nothing there",
+                f"{each}. A moment later it was gone from {describe_paths(each.kind, each.paths) or 'ZooKeeper'}, and"
+                " the metadata log removed nothing there",
                 "find who writes to ZooKeeper beside the controllers, let nobody do so, and run the comparison again",
             )
             for each in self.vanished
@@ -39,7 +43,9 @@ class SecondLook:
 
 
 def keys_in_question(suspects: Iterable[Difference], rows: Iterable[Row]) -> set[Key]:
-    """The suspects' own keys, and those of every row that their znodes have now: what could not be read then says something now."""
+    """The suspects' own keys, and those of every row that their znodes have now: what could not be read then says
+    something now.
+    """
     wanted = list(suspects)
     paths = {path for each in wanted for path in each.paths}
     return {each.identity for each in wanted} | {
@@ -52,8 +58,9 @@ def look_again(
 ) -> SecondLook:
     """``rows``: of ``keys_in_question`` as they are now, ``versions`` those keys' values from the M of this look on.
 
-    ``touched``: every key that the log changed since the M of the first look. A suspect that agrees once is cleared for good, unless a znode that said
-    it says it no more: what ZooKeeper had there, and the log neither had nor removed, somebody took away, and what was true of it is not known.
+    ``touched``: every key that the log changed since the M of the first look. A suspect that agrees once is cleared for
+    good, unless a znode that said it says it no more: what ZooKeeper had there, and the log neither had nor removed,
+    somebody took away, and what was true of it is not known.
     """
     asked = {each.identity: each for each in suspects}
     again = compare(rows, versions)

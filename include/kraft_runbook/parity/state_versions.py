@@ -75,7 +75,10 @@ class Epochs:
         """In words, with names."""
         if not self.behind:
             return f"no state znode's version lies behind its partition epoch ({self.compared} partitions)"
-        return f"{len(self.behind)} of {self.compared} state znodes have a version behind their partition epoch: {named(self.behind)}"
+        return (
+            f"{len(self.behind)} of {self.compared} state znodes have a version behind their partition epoch:"
+            f" {named(self.behind)}"
+        )
 
 
 def named(behind: Sequence[Behind]) -> str:
@@ -160,7 +163,10 @@ def raise_all(
         raised += raise_versions(reader, found.behind)
     raise StepFailed(
         f"after {ROUNDS} rounds {found.summary}",
-        way_out="nothing was stopped. Partitions change faster than their znodes can follow: wait until the controllers have less to do, then clear this task",
+        way_out=(
+            "nothing was stopped. Partitions change faster than their znodes can follow: wait until the controllers"
+            " have less to do, then clear this task"
+        ),
     )
 
 
@@ -190,7 +196,10 @@ def raise_versions(reader: ZookeeperReader, behind: Sequence[Behind]) -> tuple[B
             raise StepFailed(
                 f"ZooKeeper does not let this tool write {batch[0][0].path} (NoAuth), "
                 "or another znode in the same transaction, and their versions lie behind the partitions' epochs",
-                way_out="give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file), then clear this task",
+                way_out=(
+                    "give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file), then"
+                    " clear this task"
+                ),
             )
         if not any(isinstance(answer, Exception) for answer in answers):
             mended += [each for each, znode, times in batch if znode.version + times == each.epoch]

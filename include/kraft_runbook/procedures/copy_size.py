@@ -1,4 +1,6 @@
-"""Which size a controller is provisioned for: what the controllers' files settled, else what is counted in ZooKeeper now."""
+"""Which size a controller is provisioned for: what the controllers' files settled, else what is counted in ZooKeeper
+now.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ def provisioning_size(
 ) -> Size:
     """The size whose tuning this controller's file gets.
 
-    Its own file settles it, then another controller's; the partitions are counted (a deep read of ZooKeeper) only where there is none. So the
-    step renders the same file whenever it is run again, and one for all controllers. Raises Refused where a file or the
-    count that decides can't be read.
+    Its own file settles it, then another controller's; the partitions are counted (a deep read of ZooKeeper) only where
+    there is none. So the step renders the same file whenever it is run again, and one for all controllers. Raises
+    Refused where a file or the count that decides can't be read.
     """
     hosts = gather_host_facts(spec, spec.controller_ids, state_dir=state_dir)
     found = settled_size(spec, files_of(hosts), first=node_id)
@@ -49,7 +51,8 @@ def provisioning_size(
         )
     size = size_of(tree.partitions)
     tell(
-        f"{tree.partitions:,} partitions in ZooKeeper: the copy's settings are those of a {size.name} cluster ({_settings(size)})"
+        f"{tree.partitions:,} partitions in ZooKeeper: the copy's settings are those of a {size.name} cluster"
+        f" ({_settings(size)})"
     )
     return size
 

@@ -1,7 +1,9 @@
-"""Does a broker know its ZooKeeper controller? One that does not hangs for five minutes when it is stopped: it tells the vanished quorum.
+"""Does a broker know its ZooKeeper controller? One that does not hangs for five minutes when it is stopped: it tells
+the vanished quorum.
 
-While KRaft is the controller a migrating broker names a random live broker in each Metadata answer; once UpdateMetadata of the ZooKeeper
-controller has reached it (usually within a second, once 47), always that one. So only a row of equal answers tells (measured on 3.9.2).
+While KRaft is the controller a migrating broker names a random live broker in each Metadata answer; once UpdateMetadata
+of the ZooKeeper controller has reached it (usually within a second, once 47), always that one. So only a row of equal
+answers tells (measured on 3.9.2).
 """
 
 from __future__ import annotations
@@ -30,13 +32,18 @@ ENDED = "ended"
 def knows_controller(
     spec: ClusterSpec, broker: Broker, controller_id: int, *, secrets: Secrets, within: float
 ) -> str | None:
-    """None once ``IN_A_ROW`` answers named this controller; else, after ``within`` seconds, what was seen instead. ``within`` 0: one row is tried."""
+    """None once ``IN_A_ROW`` answers named this controller; else, after ``within`` seconds, what was seen instead.
+    ``within`` 0: one row is tried.
+    """
 
     def names_another(connection: KafkaConnection) -> str | None:
         for _ in range(IN_A_ROW):
             named = named_controller(connection)
             if named != controller_id:
-                return f"broker {broker.id} names {named} as controller in one of its answers, ZooKeeper names {controller_id}"
+                return (
+                    f"broker {broker.id} names {named} as controller in one of its answers, ZooKeeper names"
+                    f" {controller_id}"
+                )
             time.sleep(APART)
         return None
 
@@ -46,8 +53,8 @@ def knows_controller(
 def await_known(spec: ClusterSpec, controller_id: int, *, secrets: Secrets, within: float) -> tuple[int, ...]:
     """Wait until every broker knows this controller; returns those whose process has ended: nothing of them could hang.
 
-    Such a broker may have died of the very znode that killed the controllers in their copy. Raises StepFailed, naming those that run
-    and do not know it.
+    Such a broker may have died of the very znode that killed the controllers in their copy. Raises StepFailed, naming
+    those that run and do not know it.
     """
     until = time.monotonic() + within
 
@@ -65,7 +72,9 @@ def await_known(spec: ClusterSpec, controller_id: int, *, secrets: Secrets, with
     if missing:
         raise StepFailed(
             f"not every broker knows its ZooKeeper controller after {within:.0f} s: {'; '.join(missing)}",
-            way_out="stop no broker yet: it would hang for five minutes. Clear this task to wait on; if it persists, delete nothing, "
-            "look at the elected broker's controller.log",
+            way_out=(
+                "stop no broker yet: it would hang for five minutes. Clear this task to wait on; if it persists, delete"
+                " nothing, look at the elected broker's controller.log"
+            ),
         )
     return tuple(broker for broker, answer in answers.items() if answer == ENDED)

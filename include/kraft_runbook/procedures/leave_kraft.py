@@ -1,8 +1,8 @@
-"""Leaving KRaft, as one act: see that it may delete, let the brokers catch up, fence, drain, prove, stop, delete, and see every broker follow its
-ZooKeeper controller.
+"""Leaving KRaft, as one act: see that it may delete, let the brokers catch up, fence, drain, prove, stop, delete, and
+see every broker follow its ZooKeeper controller.
 
-Interrupted anywhere, it is begun again from what is true: before the znodes are deleted, started controllers resume the dual write;
-after that, only the waits are left.
+Interrupted anywhere, it is begun again from what is true: before the znodes are deleted, started controllers resume the
+dual write; after that, only the waits are left.
 """
 
 from __future__ import annotations
@@ -38,9 +38,13 @@ from kraft_runbook.procedures.quorum_fence import QuorumFence
 from kraft_runbook.procedures.quorum_logs import read_logs
 
 DRAIN_SECONDS = 2.5
-"""How long the active controller may take to write the rest to ZooKeeper: it leads on for about 3.2 s without a majority (its check-quorum time-out)."""
+"""How long the active controller may take to write the rest to ZooKeeper: it leads on for about 3.2 s without a
+majority (its check-quorum time-out).
+"""
 TAKEN_IN_SECONDS = 60.0
-"""How long the fence waits for brokers that still take in what the quorum told them: the window would be that much longer."""
+"""How long the fence waits for brokers that still take in what the quorum told them: the window would be that much
+longer.
+"""
 PROMPT_SECONDS = 1.0
 """A broker that knows of the newest change within this time has nothing left to take in."""
 POLL = 0.01
@@ -48,7 +52,10 @@ LOOK = 0.05
 """Seconds between two looks at the active controller while the proof goes on."""
 ELECTIONS = 3
 """How often the leave is begun again around another controller."""
-LIFTED = "the fence is lifted: the controllers start again, dual write goes on, nothing is lost. Clear this task to try again"
+LIFTED = (
+    "the fence is lifted: the controllers start again, dual write goes on, nothing is lost. Clear this task to try"
+    " again"
+)
 
 T = TypeVar("T")
 Tell = Callable[[str], None]
@@ -74,12 +81,12 @@ def leave_kraft(
 ) -> Departure:
     """Take the office from the quorum and see every broker follow its ZooKeeper controller.
 
-    ``proven_since``: the offset of the last full parity; None where the copy was never made, so that ZooKeeper is still the only truth.
-    ``just_before``: called when all is ready; what it changes, the brokers take in before the fence. ``still_mine``: called right before the fence is
-    raised, after all that may take long; where it raises, nothing was stopped.
-    Where another controller is elected before the fence, it is begun again around that one. Raises Refused, with nothing stopped, where this
-    tool may not delete what it has to; StepFailed with the fence lifted where the rest was not written in time or is not what the log says;
-    nothing was deleted then.
+    ``proven_since``: the offset of the last full parity; None where the copy was never made, so that ZooKeeper is still
+    the only truth. ``just_before``: called when all is ready; what it changes, the brokers take in before the fence.
+    ``still_mine``: called right before the fence is raised, after all that may take long; where it raises, nothing was
+    stopped. Where another controller is elected before the fence, it is begun again around that one. Raises Refused,
+    with nothing stopped, where this tool may not delete what it has to; StepFailed with the fence lifted where the rest
+    was not written in time or is not what the log says; nothing was deleted then.
     """
     raised: list[Behind] = []
     for _ in range(ELECTIONS):
@@ -172,7 +179,9 @@ def _leave(
 
 
 def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, known_within: float) -> Departure:
-    """Where ZooKeeper holds the office already and no controller runs: remove a /migration that is left, and see every broker follow."""
+    """Where ZooKeeper holds the office already and no controller runs: remove a /migration that is left, and see every
+    broker follow.
+    """
     with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
         office = read_office(zookeeper)
         deleted = () if office.held_by_kraft else leave_office(zookeeper, office)
@@ -203,7 +212,8 @@ def see_brokers_follow(
     tell(f"every broker that runs knows controller {elected}" if ended else f"every broker knows controller {elected}")
     if ended:
         tell(
-            f"broker {', '.join(map(str, ended))} does not run: nothing of it could hang; it is started in ZooKeeper mode before another is stopped"
+            f"broker {', '.join(map(str, ended))} does not run: nothing of it could hang; it is started in ZooKeeper"
+            " mode before another is stopped"
         )
     return replace(moments, known_at=_now())
 
@@ -221,7 +231,10 @@ def _without_a_quorum(
     if office.written_to is not None:
         raise StepFailed(
             "the quorum has no leader, and ZooKeeper may lack what it last acknowledged",
-            way_out="start a majority of the controllers (the rollback's restore_quorum does), so that they write the rest; then clear this task",
+            way_out=(
+                "start a majority of the controllers (the rollback's restore_quorum does), so that they write the rest;"
+                " then clear this task"
+            ),
         )
     fence.ready()
     still_mine()
@@ -239,7 +252,9 @@ def _see_no_copy(
     secrets: Secrets,
     tell: Tell,
 ) -> Departure:
-    """See in the log of the active controller that the copy was not completed; where that one dies of its copy meanwhile, in the logs on the hosts."""
+    """See in the log of the active controller that the copy was not completed; where that one dies of its copy
+    meanwhile, in the logs on the hosts.
+    """
     try:
         if read_cluster_records(spec, secrets=secrets).migration_state_record is ZkMigrationState.MIGRATION:
             raise StepFailed(
@@ -267,18 +282,23 @@ def _prove_from_the_logs(spec: ClusterSpec, moments: Departure, tell: Tell) -> D
 
 
 def _await_brokers(spec: ClusterSpec, proof: FinalProof, secrets: Secrets, tell: Tell) -> None:
-    """Let the brokers take in what the quorum told them while metadata can still be changed, rather than while nobody can change any."""
+    """Let the brokers take in what the quorum told them while metadata can still be changed, rather than while nobody
+    can change any.
+    """
     behind = await_taken_in(spec, proof.newest_topics, secrets=secrets, within=TAKEN_IN_SECONDS, prompt=PROMPT_SECONDS)
     if behind:
         tell(
-            f"broker {', '.join(map(str, behind))} does not know the newest topics after {TAKEN_IN_SECONDS:.0f} s; the window will be longer for it"
+            f"broker {', '.join(map(str, behind))} does not know the newest topics after {TAKEN_IN_SECONDS:.0f} s; the"
+            " window will be longer for it"
         )
 
 
 def _drain_and_prove(
     quorum: QuorumConnection, proof: FinalProof, zookeeper: ZookeeperReader, moments: Departure
 ) -> Departure:
-    """Wait until ZooKeeper holds everything that was committed, and prove it of what was touched. Raises StepFailed when that does not come about."""
+    """Wait until ZooKeeper holds everything that was committed, and prove it of what was touched. Raises StepFailed
+    when that does not come about.
+    """
     deadline = time.monotonic() + DRAIN_SECONDS
     try:
         while True:
@@ -288,7 +308,8 @@ def _drain_and_prove(
                 break
             if time.monotonic() > deadline:
                 raise StepFailed(
-                    f"ZooKeeper was not written up to offset {high_watermark - 1} within {DRAIN_SECONDS:g} s of the fence: /migration is at {offset}",
+                    f"ZooKeeper was not written up to offset {high_watermark - 1} within {DRAIN_SECONDS:g} s of the"
+                    f" fence: /migration is at {offset}",
                     way_out=f"{LIFTED}; if it persists, wait for a quiet hour, or see KRB-DW-001",
                 )
             time.sleep(POLL)
@@ -307,8 +328,8 @@ def _drain_and_prove(
 def _while_it_leads(quorum: QuorumConnection, high_watermark: int, prove: Callable[[], T]) -> T:
     """The proof's result, as long as the active controller leads and commits nothing, to the end of it.
 
-    Raises Unreachable as soon as it does not lead any more, without waiting for the proof, which would run into its time-outs while nobody leads;
-    StepFailed as soon as something was committed.
+    Raises Unreachable as soon as it does not lead any more, without waiting for the proof, which would run into its
+    time-outs while nobody leads; StepFailed as soon as something was committed.
     """
     beside = ThreadPoolExecutor(1, "final-proof")
     try:

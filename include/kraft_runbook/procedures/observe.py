@@ -1,6 +1,7 @@
 """Observe one cluster: ZooKeeper, brokers, controllers, quorum, metrics and hosts at once, in one pass of bounded time.
 
-Each source has a few seconds. What could not be read is ``Unread`` with its reason, for that part alone; nothing is left out.
+Each source has a few seconds. What could not be read is ``Unread`` with its reason, for that part alone; nothing is
+left out.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ SOURCE_SECONDS = 4.0
 LIVE_SECONDS = 6.0
 """When what has not answered counts as unread, but for ``SECONDS_A_PARTITION``."""
 SECONDS_A_PARTITION = 1e-5
-"""What this tool itself may take for one partition in one broker's answer, added for all of them: 40 answers of 200,000 partitions each took
-11 s, one thread after the other (3.5e-6 s on a machine with other work)."""
+"""What this tool itself may take for one partition in one broker's answer, added for all of them: 40 answers of 200,000
+partitions each took 11 s, one thread after the other (3.5e-6 s on a machine with other work).
+"""
 DEEP_SECONDS = 300.0
 HOSTS_SECONDS = 120.0
 RECORDS_KEPT_SECONDS = 30.0
@@ -81,7 +83,8 @@ def observe(
     with_hosts: bool = False,
     gone: Collection[int] = (),
 ) -> ClusterObservation:
-    """Read everything at once. Never raises for what can't be reached; raises SecretMissing where a secret can't be resolved.
+    """Read everything at once. Never raises for what can't be reached; raises SecretMissing where a secret can't be
+    resolved.
 
     ``gone``: controllers whose hosts are gone for good, as an operator says: where nothing answers, they do not run.
     Where the cluster file names no ZooKeeper, none is asked: it is ``NO_ZOOKEEPER``.
@@ -189,7 +192,7 @@ def _get(future: Future[T], deadline: _Deadline, what: str) -> T | Unread:
             return _unread(error)
 
 
-# -- one node -----------------------------------------------------------------------------------------------------------
+# -- one node ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,14 +230,18 @@ def _unread(error: RunbookError) -> Unread:
 
 
 def _is_silent(running: bool | Unread, mode: object, gauges: object) -> bool:
-    """Whether a node hangs: the kernel accepts for a process that does not, and both of what it was asked took all their time."""
+    """Whether a node hangs: the kernel accepts for a process that does not, and both of what it was asked took all
+    their time.
+    """
     return running is True and all(isinstance(part, Unread) and part.timed_out for part in (mode, gauges))
 
 
 def _look_at_broker(
     spec: ClusterSpec, broker: Broker, secrets: Secrets, deadline: _Deadline, so_far: dict[int, _Look]
 ) -> _Look:
-    """``so_far`` gets what is known before Metadata is asked: a broker that hangs takes all the time of a look, and on a busy machine more."""
+    """``so_far`` gets what is known before Metadata is asked: a broker that hangs takes all the time of a look, and on
+    a busy machine more.
+    """
     running = accepts(*split_address(spec.broker_address(broker)))
     if running is not True:
         why = (
@@ -253,7 +260,8 @@ def _look_at_broker(
     def answered(partitions: int) -> None:
         deadline.grow(partitions * len(spec.brokers) * SECONDS_A_PARTITION)
 
-    # A broker that hangs has had its time above, and is to be told from one that was not asked. Where answers are large, the deadline moves.
+    # A broker that hangs has had its time above, and is to be told from one that was not asked. Where answers are
+    # large, the deadline moves.
     left = SOURCE_SECONDS if deadline.own else max(0.5, min(SOURCE_SECONDS, deadline.at - time.monotonic() - 0.5))
     return _Look(
         running, mode, _try(lambda: topics_seen_by(spec, broker, secrets=secrets, timeout=left, answered=answered))
@@ -303,7 +311,7 @@ def _controller_state(
     return ControllerState(controller_id, look.running, look.mode, metrics, _is_silent(look.running, look.mode, gauges))
 
 
-# -- the whole ------------------------------------------------------------------------------------------------------------
+# -- the whole ---------------------------------------------------------------------------------------------------------
 
 
 def _topics(looks: Mapping[int, _Look | Unread]) -> TopicsState | Unread:
@@ -315,7 +323,9 @@ def _topics(looks: Mapping[int, _Look | Unread]) -> TopicsState | Unread:
 
 
 _kept: dict[tuple[str, str], tuple[float, ClusterRecords]] = {}
-"""The last read of each cluster's log, so that a wait reads only what is new. Holds nothing that is not read again after half a minute."""
+"""The last read of each cluster's log, so that a wait reads only what is new. Holds nothing that is not read again
+after half a minute.
+"""
 
 
 def _apart(

@@ -1,4 +1,6 @@
-"""The fence around a controller quorum: one run of ansible that waits, connected to every controller's host, for the words of this process."""
+"""The fence around a controller quorum: one run of ansible that waits, connected to every controller's host, for the
+words of this process.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,22 @@ from kraft_runbook.runbook.plays import Guard
 PATIENCE = 120.0
 """Seconds that the run waits for each word."""
 GONE_WITHIN = 30.0
-"""Seconds within which a controller that is ended must be gone. While a majority is left nothing is lost by waiting, but nothing is won either."""
+"""Seconds within which a controller that is ended must be gone. While a majority is left nothing is lost by waiting,
+but nothing is won either.
+"""
 STOPPING = frozenset({"Fence the quorum", "Stop the active controller"})
 """The playbook's tasks after whose failure it goes on."""
 _END = 60.0
 
 
 class QuorumFence:
-    """A context manager. ``raise_it`` stops the others; then ``leave`` stops the active controller, or the fence is lifted when the context ends.
+    """A context manager. ``raise_it`` stops the others; then ``leave`` stops the active controller, or the fence is
+    lifted when the context ends.
 
-    However it ends while this process lives, it ends with one of the two. Lifted is: each controller that ran before is started again, and
-    those that can't be are named. After ``leave`` that is done only until ``nobody_may_return`` was called. When this process is killed,
-    the controllers stay as they are: nothing was deleted, and starting them again resumes the dual write.
+    However it ends while this process lives, it ends with one of the two. Lifted is: each controller that ran before is
+    started again, and those that can't be are named. After ``leave`` that is done only until ``nobody_may_return`` was
+    called. When this process is killed, the controllers stay as they are: nothing was deleted, and starting them again
+    resumes the dual write.
     """
 
     def __init__(self, spec: ClusterSpec, plan: FencePlan, *, secrets: Secrets, tell: Tell) -> None:
@@ -92,7 +98,9 @@ class QuorumFence:
         )
 
     def ready(self) -> None:
-        """Wait until ansible has reached every host, so that the words are acted on at once. Raises StepFailed where one can't be reached."""
+        """Wait until ansible has reached every host, so that the words are acted on at once. Raises StepFailed where
+        one can't be reached.
+        """
         while self._reached < {f"controller {c.id}" for c in self._stoppable}:
             if not self._run.is_alive():
                 self._raise_failure()
@@ -106,7 +114,9 @@ class QuorumFence:
             self._reached.add(who)  # its first line only says that it would be stopped
 
     def raise_it(self) -> None:
-        """Stop every controller but the active one, and see that they are gone. Raises StepFailed; then nothing was deleted."""
+        """Stop every controller but the active one, and see that they are gone. Raises StepFailed; then nothing was
+        deleted.
+        """
         self._raised = True
         self._say("fence", "fence")
         self._await_end(self._plan.fenced)
@@ -135,7 +145,9 @@ class QuorumFence:
             self._await_end([self._plan.active])
 
     def nobody_may_return(self, *, settled: bool = True) -> None:
-        """From here on no controller is started again: the deletion may be carried out. ``settled`` False: it is known that it was not."""
+        """From here on no controller is started again: the deletion may be carried out. ``settled`` False: it is known
+        that it was not.
+        """
         self._settled = settled
 
     def finish(self) -> None:

@@ -1,4 +1,6 @@
-"""The controllers' own metadata logs, read on their hosts while they are stopped: what is left to ask where no quorum leads any more."""
+"""The controllers' own metadata logs, read on their hosts while they are stopped: what is left to ask where no quorum
+leads any more.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _SECONDS = 900.0
 
 
 def read_logs(spec: ClusterSpec, *, stop: bool, gone: Collection[int] = (), tell: Tell) -> tuple[LogAccount, ...]:
-    """What the log of each controller holds that is not ``gone``. ``stop``: end those first that run; else one that runs is not read.
+    """What the log of each controller holds that is not ``gone``. ``stop``: end those first that run; else one that
+    runs is not read.
 
     A host or a log that can't be read is an account with its reason, never an exception.
     """

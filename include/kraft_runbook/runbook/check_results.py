@@ -107,7 +107,10 @@ class ChecksReport:
         return "\n".join(
             [
                 *lines,
-                f"{count[Verdict.PASS]} passed, {count[Verdict.FAIL]} failed, {count[Verdict.UNKNOWN]} unknown: {self.verdict}",
+                (
+                    f"{count[Verdict.PASS]} passed, {count[Verdict.FAIL]} failed, {count[Verdict.UNKNOWN]} unknown:"
+                    f" {self.verdict}"
+                ),
             ]
         )
 
@@ -138,7 +141,9 @@ def unknown(part: Unread | str, fix: str | None = None) -> Finding:
 
 
 def settle(wrong: Iterable[str], unread: Iterable[str], fine: str) -> Finding:
-    """FAIL with all that is wrong, else UNKNOWN with all that was not read, else PASS. A failure also names what was not read."""
+    """FAIL with all that is wrong, else UNKNOWN with all that was not read, else PASS. A failure also names what was
+    not read.
+    """
     bad, unseen = tuple(wrong), tuple(unread)
     if bad:
         return failed("; ".join(bad) + (f" (not read: {'; '.join(unseen)})" if unseen else ""))

@@ -1,7 +1,10 @@
-"""The checks of one operation, and how they are run. A check is a function of an observation; its docstring is its documentation."""
+"""The checks of one operation, and how they are run. A check is a function of an observation; its docstring is its
+documentation.
+"""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -47,7 +50,9 @@ class Check:
     def run(
         self, seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None
     ) -> CheckResult:
-        """The check's answer. Where it needs what the cluster file does not name, and so is Refused, that is UNKNOWN."""
+        """The check's answer. Where it needs what the cluster file does not name, and so is Refused, that
+        is UNKNOWN.
+        """
         try:
             finding = self.function(seen, spec, earlier) if self.twice else self.function(seen, spec)
         except Refused as refused:
@@ -60,8 +65,9 @@ class Check:
 class Checklist(Mapping[str, Check]):
     """Checks by their codes, in the order of the codes.
 
-    ``light``: gates at which only checks that any observation answers are run, every few seconds. ``only_named``: gates at which only the checks that
-    name them are run: what keeps a cluster from going on must not keep it from going back.
+    ``light``: gates at which only checks that any observation answers are run, every few seconds. ``only_named``: gates
+    at which only the checks that name them are run: what keeps a cluster from going on must not keep it from going
+    back.
     """
 
     def __init__(self, *, light: Collection[str] = (), only_named: Collection[str] = ()) -> None:
@@ -90,7 +96,9 @@ class Checklist(Mapping[str, Check]):
         needs: Needs = Needs.LIVE,
         twice: bool = False,
     ) -> Callable[[CheckFunction], CheckFunction]:
-        """Add a check. Its docstring's first line is its title, the rest says why. Codes are stable: never reuse one."""
+        """Add a check. Its docstring's first line is its title, the rest says why. Codes are stable: never
+        reuse one.
+        """
 
         def register(function: CheckFunction) -> CheckFunction:
             title, _, why = cleandoc(function.__doc__ or "").partition("\n")
@@ -151,13 +159,16 @@ class Checklist(Mapping[str, Check]):
     ) -> ChecksReport:
         """Run every check that applies in the stage, and at the gate where one is named.
 
-        Checks of topics' znodes need an observation of scope FULL, checks of hosts one made with hosts; without them they are UNKNOWN, and left out at a
-        light gate. ``earlier``: the look before, a second or more ago, for those that judge by two.
+        Checks of topics' znodes need an observation of scope FULL, checks of hosts one made with hosts; without them
+        they are UNKNOWN, and left out at a light gate. ``earlier``: the look before, a second or more ago, for those
+        that judge by two.
         """
         return ChecksReport(tuple(each.run(seen, spec, earlier) for each in self.applicable(stage, gate)))
 
     def render(self, stages: Iterable[str]) -> Iterator[str]:
-        """A section of Markdown for each check, line by line. ``stages``: in the order in which they are to be named."""
+        """A section of Markdown for each check, line by line. ``stages``: in the order in which they are to
+        be named.
+        """
         order = tuple(stages)
         for code, each in self.items():
             where = (
@@ -171,5 +182,10 @@ class Checklist(Mapping[str, Check]):
                 f"{each.severity} · {where}{gates} · needs {each.needs.value}",
                 "",
             )
-            yield from (each.why, "") if each.why else ()
-            yield from (f"**What to do:** {each.fix}", "")
+            yield from (_filled(each.why), "") if each.why else ()
+            yield from (_filled(f"**What to do:** {each.fix}"), "")
+
+
+def _filled(text: str) -> str:
+    """The text in lines of at most 120 characters."""
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)

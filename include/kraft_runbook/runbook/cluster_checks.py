@@ -1,4 +1,6 @@
-"""What must hold of any cluster, whatever is to be done to it. Each operation takes of these checks what it needs, for its own stages."""
+"""What must hold of any cluster, whatever is to be done to it. Each operation takes of these checks what it needs, for
+its own stages.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ check = CLUSTER_CHECKS.check
 CLOCK_SKEW_SECONDS = 1.0
 FREE_BYTES = 1024**3
 """Room for the metadata log, its snapshots (142 MB at a million partitions, measured) and logs."""
-AS_RENDERED = "bring the cluster file's properties in line with what lies on the host (kraft-runbook plan shows both), or correct the host's file and restart the broker"
+AS_RENDERED = (
+    "bring the cluster file's properties in line with what lies on the host (kraft-runbook plan shows both), or correct"
+    " the host's file and restart the broker"
+)
 JAVA_WANTED = 17
 """Kafka 4 brokers and controllers need it (KIP-1013)."""
 JAVA_NEEDED = 11
@@ -35,12 +40,16 @@ JAVA_NEEDED = 11
 @check(
     "KRB-PRE-004",
     severity=BLOCKING,
-    fix="start the broker, or take it out of the cluster file if it is gone for good (KRB-PRE-028 then tells of its replicas)",
+    fix=(
+        "start the broker, or take it out of the cluster file if it is gone for good (KRB-PRE-028 then tells of its"
+        " replicas)"
+    ),
 )
 def every_declared_broker_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker of the cluster file runs and answers.
 
-    The migration waits for every broker that is live or in an assignment; a roll with one broker down can make partitions unavailable.
+    The migration waits for every broker that is live or in an assignment; a roll with one broker down can make
+    partitions unavailable.
     """
     wrong = [
         f"broker {b.id} does not run ({spec.broker_address(spec.broker(b.id))} refuses connections)"
@@ -55,7 +64,10 @@ def every_declared_broker_runs(seen: ClusterObservation, spec: ClusterSpec) -> F
 @check(
     "KRB-PRE-009",
     severity=BLOCKING,
-    fix="make the endpoint answer (see 'metrics' and 'metrics_port' in the cluster file); every gate depends on these gauges",
+    fix=(
+        "make the endpoint answer (see 'metrics' and 'metrics_port' in the cluster file); every gate depends on these"
+        " gauges"
+    ),
 )
 def metrics_can_be_read(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The metrics of every running node can be read.
@@ -231,7 +243,8 @@ def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Fin
 def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker's configuration file is what the cluster file renders for its mode.
 
-    Files are written whole: a property that the cluster file does not know would be dropped at the next restart. Values of secrets are not compared.
+    Files are written whole: a property that the cluster file does not know would be dropped at the next restart. Values
+    of secrets are not compared.
     """
     wrong, unread = [], []
     bound: dict[tuple[str, str], None] = {}  # a set that keeps its order
@@ -245,7 +258,8 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
         elif config is None:
             wrong.append(f"broker {broker.id} has no file {broker.config_file}")
         elif isinstance(config, Mapping):
-            # What KRaft mode reads no more costs no restart: a broker rendered by an older version of this tool still has some of it.
+            # What KRaft mode reads no more costs no restart: a broker rendered by an older version of this tool still
+            # has some of it.
             held = {
                 key: value
                 for key, value in config.items()
@@ -262,11 +276,16 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
 
 def _bind(bound: Iterable[tuple[str, str]]) -> str:
     keys = ", ".join(f"bind_host: '{host}' at {name}" for name, host in bound)
-    return f"listeners: write under brokers[].listeners[] of the cluster file the address that the broker binds to, as its file has it ({keys}; empty: every address)"
+    return (
+        "listeners: write under brokers[].listeners[] of the cluster file the address that the broker binds to, as its"
+        f" file has it ({keys}; empty: every address)"
+    )
 
 
 def bound_elsewhere(on_disk: str, rendered: str) -> dict[str, str]:
-    """The host of each listener in the file, by its name, where another is rendered for it; none where the two differ in more than hosts."""
+    """The host of each listener in the file, by its name, where another is rendered for it; none where the two differ
+    in more than hosts.
+    """
     there, here = _listeners(on_disk), _listeners(rendered)
     if [(name, port) for name, _, port in there] != [(name, port) for name, _, port in here]:
         return {}
@@ -284,7 +303,9 @@ def _listeners(text: str) -> list[tuple[str, str, str]]:
 
 
 def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> tuple[str, ...]:
-    """What differs, by key, with values where they may be shown: ``a (file: 1, rendered: 2)``, ``b (only in the file)``."""
+    """What differs, by key, with values where they may be shown: ``a (file: 1, rendered: 2)``, ``b (only in the
+    file)``.
+    """
     found = []
     for key in sorted(on_disk.keys() | rendered.keys()):
         if key not in rendered:

@@ -1,7 +1,8 @@
-"""What a wait waits for: a condition of the cluster, by name. Pure: an observation in, progress out, with the name of who or what is missing.
+"""What a wait waits for: a condition of the cluster, by name. Pure: an observation in, progress out, with the name of
+who or what is missing.
 
-The caller looks again and again, counts the observations that hold in a row, and keeps the deadline. Every condition also holds
-where the cluster is already beyond it, so that a cleared task goes on from what is true.
+The caller looks again and again, counts the observations that hold in a row, and keeps the deadline. Every condition
+also holds where the cluster is already beyond it, so that a cleared task goes on from what is true.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Progress:
 DONE = Progress(True)
 
 Judge = Callable[[ClusterObservation, ClusterSpec, int, ClusterObservation | None], Progress]
-"""Of the observation, the cluster file, the node that it is about (any number where it is about none), and the observation before, where there is one."""
+"""Of the observation, the cluster file, the node that it is about (any number where it is about none), and the
+observation before, where there is one.
+"""
 
 
 def _nothing(_: ClusterObservation) -> Mapping[str, Any]:
@@ -35,7 +38,8 @@ def _nothing(_: ClusterObservation) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``name``: under which a sensor and the evidence know it. ``phrase``: what is waited for; one about a node has ``{id}`` in it.
+    """``name``: under which a sensor and the evidence know it. ``phrase``: what is waited for; one about a node has
+    ``{id}`` in it.
 
     ``keeps``: what the evidence keeps of the observation that completed it.
     """
@@ -61,7 +65,9 @@ class Condition:
         node_id: int | None = None,
         earlier: ClusterObservation | None = None,
     ) -> Progress:
-        """Whether it holds. ``node_id``: the node it is about; ``earlier``: the observation before, where there is one."""
+        """Whether it holds. ``node_id``: the node it is about; ``earlier``: the observation before, where
+        there is one.
+        """
         if node_id is None and self.of_a_node:
             raise ValueError(f"{self.name} is about one node: give its id")
         return self.judge(seen, spec, -1 if node_id is None else node_id, earlier)

@@ -1,4 +1,6 @@
-"""Whether a cluster is well: its quorum led and whole, a broker registered and in sync. What any operation waits for around a restart. Pure."""
+"""Whether a cluster is well: its quorum led and whole, a broker registered and in sync. What any operation waits for
+around a restart. Pure.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,10 @@ def unfinished_quorum(
     if behind:
         done = len(ids) - len(behind)
         lag = ", ".join(f"{i} at {at}" for i, at in behind.items())
-        yield f"waiting for voter {name_ids(behind)} to catch up with offset {seen.quorum.high_watermark} ({lag}): {done} of {len(ids)} caught up"
+        yield (
+            f"waiting for voter {name_ids(behind)} to catch up with offset {seen.quorum.high_watermark} ({lag}): {done}"
+            f" of {len(ids)} caught up"
+        )
 
 
 def broker_registered(
@@ -58,7 +63,9 @@ def broker_registered(
     earlier: ClusterObservation | None = None,
     kraft_counts: bool = True,
 ) -> Progress:
-    """The broker runs in the mode and the quorum knows it so, unfenced. ``kraft_counts``: on the way forward KRAFT is beyond HYBRID."""
+    """The broker runs in the mode and the quorum knows it so, unfenced. ``kraft_counts``: on the way forward KRAFT is
+    beyond HYBRID.
+    """
     lost = exited_broker(seen, earlier, node_id)
     if lost:
         return lost
@@ -107,7 +114,10 @@ def out_of_sync(
         yield f"waiting for the partitions' state: {topics.reason}"
         return
     if node_id not in topics.live_broker_ids:
-        yield f"waiting for broker {node_id} to be known to all brokers: {len(topics.live_broker_ids)} of {len(spec.brokers)} are"
+        yield (
+            f"waiting for broker {node_id} to be known to all brokers: {len(topics.live_broker_ids)} of"
+            f" {len(spec.brokers)} are"
+        )
     silent = [i for i in spec.broker_ids if i not in topics.topics_known_by_broker]
     if silent:
         yield f"waiting for broker {name_ids(silent)} to answer Metadata"
@@ -141,7 +151,9 @@ def _exited(
     seen: ClusterObservation,
     earlier: ClusterObservation | None,
 ) -> Progress | None:
-    """Refused twice in a row: its port was open when it was started, so the process has ended. Once may be a restart by hand."""
+    """Refused twice in a row: its port was open when it was started, so the process has ended. Once may be a restart by
+    hand.
+    """
     if running(seen) is not False:
         return None
     hopeless = earlier is not None and running(earlier) is False

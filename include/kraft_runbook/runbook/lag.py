@@ -1,7 +1,7 @@
 """What lags behind, judged by two looks at the cluster.
 
-Topics come and go, and no two parts of a cluster are read at the same moment, so nothing here is compared for equality: what was so at
-the earlier look must have arrived by now, and what was missing at both looks is missing.
+Topics come and go, and no two parts of a cluster are read at the same moment, so nothing here is compared for equality:
+what was so at the earlier look must have arrived by now, and what was missing at both looks is missing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from kraft_runbook.cluster.observation import ClusterObservation, TopicsState, Unread, ZookeeperState, was_read
 
 CAUGHT_UP_WITHIN = 10
-"""Records that a voter may lag and still count as caught up: NoOp records alone append two a second (measured on 3.9.2)."""
+"""Records that a voter may lag and still count as caught up: NoOp records alone append two a second (measured on
+3.9.2).
+"""
 NAMED = 5
 """How many topics are named as examples."""
 
@@ -19,7 +21,9 @@ NAMED = 5
 def voters_behind(
     seen: ClusterObservation, earlier: ClusterObservation | None, ids: Iterable[int]
 ) -> Mapping[int, int]:
-    """The offsets of those voters that are far from the high watermark, and have not even reached what it was at the earlier look."""
+    """The offsets of those voters that are far from the high watermark, and have not even reached what it was at the
+    earlier look.
+    """
     if not was_read(seen.quorum):
         return {}
     wanted = seen.quorum.high_watermark - CAUGHT_UP_WITHIN
@@ -30,7 +34,9 @@ def voters_behind(
 
 
 def unwritten(zookeeper: ZookeeperState, earlier: ClusterObservation) -> str | None:
-    """What is not in ZooKeeper though it was committed at the earlier look; None where nothing is. An earlier look without the quorum proves nothing."""
+    """What is not in ZooKeeper though it was committed at the earlier look; None where nothing is. An earlier look
+    without the quorum proves nothing.
+    """
     if not was_read(earlier.quorum):
         return f"what was committed at the look before is not known: {earlier.quorum.reason}"
     target = earlier.quorum.high_watermark - 1
@@ -39,7 +45,9 @@ def unwritten(zookeeper: ZookeeperState, earlier: ClusterObservation) -> str | N
 
 
 def topics_apart(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[str, ...] | Unread:
-    """The topics that the quorum has and ZooKeeper has not, or the other way round, at both looks. Unread where one look leaves it open."""
+    """The topics that the quorum has and ZooKeeper has not, or the other way round, at both looks. Unread where one
+    look leaves it open.
+    """
     now = seen.topics_apart
     if not was_read(now):
         return now
@@ -47,7 +55,8 @@ def topics_apart(seen: ClusterObservation, earlier: ClusterObservation | None) -
         return ()
     if earlier is None or not was_read(earlier.topics_apart):
         return Unread(
-            f"the quorum has {now.in_quorum} topics, ZooKeeper {now.in_zookeeper}; a second look tells whether one stays apart"
+            f"the quorum has {now.in_quorum} topics, ZooKeeper {now.in_zookeeper}; a second look tells whether one"
+            " stays apart"
         )
     lacks = (
         ("ZooKeeper", now.only_in_quorum & earlier.topics_apart.only_in_quorum),
@@ -61,7 +70,9 @@ def topics_apart(seen: ClusterObservation, earlier: ClusterObservation | None) -
 
 
 def unaware_brokers(topics: TopicsState, earlier: ClusterObservation | None) -> Iterator[str]:
-    """Each broker that knew nothing, at both looks, of a topic that another names: it has not heard of the topic, or the other not of its end."""
+    """Each broker that knew nothing, at both looks, of a topic that another names: it has not heard of the topic, or
+    the other not of its end.
+    """
     before = earlier.topics.topics_unknown_to if earlier is not None and was_read(earlier.topics) else {}
     for broker_id, names in sorted(topics.topics_unknown_to.items()):
         lasting = names & before.get(broker_id, names)

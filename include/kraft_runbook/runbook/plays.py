@@ -9,19 +9,26 @@ from typing import Any
 
 
 class Guard(Enum):
-    """What a step demands of the controllers' hosts first, so that no election can finalize the migration unasked (KAFKA-20960)."""
+    """What a step demands of the controllers' hosts first, so that no election can finalize the migration unasked
+    (KAFKA-20960).
+    """
 
     NONE = "nothing: there is no way back to protect, or the step is finalization itself"
     PROVISIONED = "every controller is in migration mode, on disk and running"
-    PROVISIONING = "the same, but for one that does not run and is not provisioned, yet or any more: it has no file, or no formatted data"
+    PROVISIONING = (
+        "the same, but for one that does not run and is not provisioned, yet or any more: it has no file, or no"
+        " formatted data"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """``playbook``: its name below ``playbooks/``. ``variables`` come on top of the node's own (``io.hosts.playbooks.node_variables``).
+    """``playbook``: its name below ``playbooks/``. ``variables`` come on top of the node's own
+    (``io.hosts.playbooks.node_variables``).
 
-    ``guard``: what must be true of the controllers' hosts, but for those of ``gone``. A node that the play itself writes is not asked
-    for that, unless ``guards_itself``. ``writes_secrets``: whether the host's secrets file is written.
+    ``guard``: what must be true of the controllers' hosts, but for those of ``gone``. A node that the play itself
+    writes is not asked for that, unless ``guards_itself``. ``writes_secrets``: whether the host's secrets file is
+    written.
     """
 
     playbook: str

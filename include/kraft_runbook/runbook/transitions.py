@@ -1,7 +1,7 @@
 """The one table of an operation: its stages, what leads from one to the next, and the gates between them.
 
-Whatever is said of a step, a stage or a gate is read here: by the DAGs, the plan, refusals, explain, the closing report and the docs. No variable, XCom or
-file remembers a stage: each operation derives it from an observation.
+Whatever is said of a step, a stage or a gate is read here: by the DAGs, the plan, refusals, explain, the closing report
+and the docs. No variable, XCom or file remembers a stage: each operation derives it from an observation.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from kraft_runbook.runbook.conditions import Condition
 class Stage:
     """Where a cluster stands. ``means``: to an operator.
 
-    ``end``: the last words of a run that ends here; None where no run does. ``also_reached_in``: the stages in which such a run has what it wanted, too.
-    ``refuses``: the way out of every step that is refused here; empty where the table tells it.
+    ``end``: the last words of a run that ends here; None where no run does. ``also_reached_in``: the stages in which
+    such a run has what it wanted, too. ``refuses``: the way out of every step that is refused here; empty where the
+    table tells it.
     """
 
     name: str
@@ -34,8 +35,9 @@ class Stage:
 class GateTerms:
     """The terms of a gate: what a person is asked, what approving does, and on what.
 
-    ``needs_parity``: a full comparison that was a MATCH. ``proven_again``: the task that compares once more after the last signature.
-    ``checked``: whether its proof must hold checks. ``next``: what the cluster waits for where only this signature is missing.
+    ``needs_parity``: a full comparison that was a MATCH. ``proven_again``: the task that compares once more after the
+    last signature. ``checked``: whether its proof must hold checks. ``next``: what the cluster waits for where only
+    this signature is missing.
     """
 
     name: str
@@ -52,8 +54,8 @@ class GateTerms:
 class Edge:
     """One way from stage to stage. A step may start in ``source``, and resume in ``source`` or ``target``.
 
-    ``gate``: whose signature it needs. ``waits``: what is waited for, of each node or of the cluster. ``before``, ``after``: what a plan has around the
-    nodes' actions.
+    ``gate``: whose signature it needs. ``waits``: what is waited for, of each node or of the cluster. ``before``,
+    ``after``: what a plan has around the nodes' actions.
     """
 
     step: str
@@ -83,8 +85,8 @@ class Reading(Protocol):
 
 @dataclass(frozen=True)
 class Transitions:
-    """``stages``: in the order of the way forward. ``outside``: those that lie on no way, such as the one of an observation that proves none.
-    ``at_rest``: why nothing has to be undone in the first stage.
+    """``stages``: in the order of the way forward. ``outside``: those that lie on no way, such as the one of an
+    observation that proves none. ``at_rest``: why nothing has to be undone in the first stage.
     """
 
     stages: tuple[Stage, ...]
@@ -126,7 +128,9 @@ class Transitions:
         )
 
     def way_back(self, stage: str) -> tuple[Edge, ...]:
-        """The steps from this stage to the first, and those that finish there without changing the stage; none from a stage outside the way."""
+        """The steps from this stage to the first, and those that finish there without changing the stage; none from a
+        stage outside the way.
+        """
         if not self._is_on_the_way(stage):
             return ()
         return (*self._down(stage), *(each for each in self.edges if each.source == each.target))
@@ -136,7 +140,9 @@ class Transitions:
         return (edges[0], *self._down(edges[0].target)) if edges else ()
 
     def already_past(self, step: str, stage: str) -> bool:
-        """Whether the cluster lies beyond the step's target, in the step's direction, so that nothing of it is left to do."""
+        """Whether the cluster lies beyond the step's target, in the step's direction, so that nothing of it is left to
+        do.
+        """
         if not self._is_on_the_way(stage):
             return False
         edge = self.edge(step)
@@ -144,7 +150,9 @@ class Transitions:
         return here > target if self.is_forward(edge) else here < target
 
     def leaves_out(self, step: str, goal: str) -> bool:
-        """Whether a run back to the goal leaves this step out: it would go beyond. Raises ValueError for a goal that is no stage of the way."""
+        """Whether a run back to the goal leaves this step out: it would go beyond. Raises ValueError for a goal that is
+        no stage of the way.
+        """
         edge = self.edge(step)
         return not self.is_forward(edge) and self._place(edge.target) < self._place(goal)
 
@@ -161,7 +169,9 @@ class Transitions:
         return self.gate(edge.gate) if self.guarded_by(edge.gate)[0] is edge else None
 
     def awaited(self, stage: str) -> Iterator[Condition | str]:
-        """What the way forward waits for in this stage: what led here must be complete, then the signature before what comes next, or what that waits for."""
+        """What the way forward waits for in this stage: what led here must be complete, then the signature before what
+        comes next, or what that waits for.
+        """
         for edge in (each for each in self.forward() if each.target == stage):
             yield from edge.waits
         for edge in self.forward_from(stage):
@@ -177,7 +187,8 @@ class Transitions:
         if reading.stage in edge.may_run_in:
             return edge
         raise Refused(
-            f"{step} runs from {edge.source} to {edge.target}; the cluster is in {reading.stage} ({'; '.join(reading.reasons)})",
+            f"{step} runs from {edge.source} to {edge.target}; the cluster is in {reading.stage}"
+            f" ({'; '.join(reading.reasons)})",
             way_out=self._way_out(edge, self.stage(reading.stage)),
         )
 
@@ -191,6 +202,9 @@ class Transitions:
                 f"; continue with {' or '.join(each.step for each in ahead)}" if ahead else ""
             )
         if not forward:
-            return f"from {stage.name} the way back begins with {', '.join(each.step for each in self.back_from(stage.name)) or f'nothing: {self.at_rest}'}"
+            return (
+                f"from {stage.name} the way back begins with"
+                f" {', '.join(each.step for each in self.back_from(stage.name)) or f'nothing: {self.at_rest}'}"
+            )
         before = [each.step for each in self.edges if each.target == edge.source and each.source != each.target]
         return f"first reach {edge.source}" + (f" ({' or '.join(before)})" if before else "")

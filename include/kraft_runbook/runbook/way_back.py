@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class RollbackPlan:
     """Whether the cluster can go back now, and the steps in order. ``risks`` says what a person must know first.
 
-    ``seconds``: about how long it takes; ``window_seconds``: about how long of it no metadata can be changed. Both 0 where nothing is estimated.
+    ``seconds``: about how long it takes; ``window_seconds``: about how long of it no metadata can be changed. Both 0
+    where nothing is estimated.
     """
 
     possible: bool

@@ -1,4 +1,6 @@
-"""The soak's watch on the scene: what runs is the scene's and healthy; what lies on the controllers' hosts is read there, by ansible."""
+"""The soak's watch on the scene: what runs is the scene's and healthy; what lies on the controllers' hosts is read
+there, by ansible.
+"""
 
 from __future__ import annotations
 

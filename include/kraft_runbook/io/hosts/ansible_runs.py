@@ -1,8 +1,9 @@
-"""One run of ansible-playbook through ansible-runner: what it is given, what it reports, and what it leaves behind (nothing).
+"""One run of ansible-playbook through ansible-runner: what it is given, what it reports, and what it leaves behind
+(nothing).
 
-ansible-runner writes its command, the whole environment and every event below its private directory (2.4.3). So each run has
-a directory of its own, mode 0700, removed afterwards, and an environment of the few variables that ansible needs. Secrets
-travel in memory only: an anonymous file (memfd_create) that ends with this process.
+ansible-runner writes its command, the whole environment and every event below its private directory (2.4.3). So each
+run has a directory of its own, mode 0700, removed afterwards, and an environment of the few variables that ansible
+needs. Secrets travel in memory only: an anonymous file (memfd_create) that ends with this process.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 if os.getppid() == int(sys.argv[1]):
     os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Becomes ansible-playbook, which the kernel then ends with this process, however this process ends: pexpect shields it from
-the terminal's hang-up, so it would go on to further tasks. The one task that runs at that moment ends by itself."""
+"""Becomes ansible-playbook, which the kernel then ends with this process, however this process ends: pexpect shields it
+from the terminal's hang-up, so it would go on to further tasks. The one task that runs at that moment ends by itself.
+"""
 
 
 AGAIN = "correct what is named above, then run this step again: it goes on from what it finds on the host"
@@ -52,9 +54,11 @@ AGAIN = "correct what is named above, then run this step again: it goes on from 
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """What one host reported: tasks that changed something, diffs as (path, before, after), how many tasks went well, what was read.
+    """What one host reported: tasks that changed something, diffs as (path, before, after), how many tasks went well,
+    what was read.
 
-    ``restarted``: a module said that it restarted the service. ``failure`` is (task, message, way out) of what ended it; ``clock`` is the host's time with the time here before and after reading it.
+    ``restarted``: a module said that it restarted the service. ``failure`` is (task, message, way out) of what ended
+    it; ``clock`` is the host's time with the time here before and after reading it.
     """
 
     changed: tuple[str, ...] = ()
@@ -68,7 +72,9 @@ class HostReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """``status`` is ansible-runner's word: successful, failed, timeout or canceled. ``output`` is the end of what ansible printed."""
+    """``status`` is ansible-runner's word: successful, failed, timeout or canceled. ``output`` is the end of what
+    ansible printed.
+    """
 
     status: str
     hosts: Mapping[str, HostReport]
@@ -91,10 +97,11 @@ def run_ansible(
 ) -> RunReport:
     """Run one playbook on the inventory's hosts (name → variables) and wait for its end, at most ``timeout`` seconds.
 
-    ``on_failure`` gets host and message as soon as a task fails on a host, also where the playbook goes on. ``groups`` names some of the hosts together, for playbooks whose plays differ in their hosts; ``labels`` may leave those out.
-    ``secret_text`` is what the playbooks read from ``secrets_channel``; ``secret_values`` are blanked in everything reported.
-    An exception in the calling thread (a task being killed, Ctrl-C) ends ansible before it goes on. Raises StepFailed when
-    the private directory can't be removed.
+    ``on_failure`` gets host and message as soon as a task fails on a host, also where the playbook goes on. ``groups``
+    names some of the hosts together, for playbooks whose plays differ in their hosts; ``labels`` may leave those out.
+    ``secret_text`` is what the playbooks read from ``secrets_channel``; ``secret_values`` are blanked in everything
+    reported. An exception in the calling thread (a task being killed, Ctrl-C) ends ansible before it goes on. Raises
+    StepFailed when the private directory can't be removed.
     """
     hide = _hider(secret_values)
     with private_directory(directory) as private, _in_memory(secret_text) as channel:
@@ -108,11 +115,13 @@ def run_ansible(
     return RunReport(status, fold.reports(), fold.output())
 
 
-# -- running ------------------------------------------------------------------------------------------------------------
+# -- running -----------------------------------------------------------------------------------------------------------
 
 
 def _run(playbook: Path, private: Path, *, check: bool, timeout: float, fold: _Fold) -> str:
-    """ansible-runner in a thread, its events handled here: in this thread it would replace the signal handlers of Airflow."""
+    """ansible-runner in a thread, its events handled here: in this thread it would replace the signal handlers of
+    Airflow.
+    """
     events: SimpleQueue[Mapping[str, Any] | None] = SimpleQueue()
     canceled = threading.Event()
     broken: list[BaseException] = []
@@ -171,7 +180,8 @@ def _ansible_settings(playbook: Path, private: Path) -> dict[str, str]:
         "ANSIBLE_CONFIG": str(playbook.parent / "ansible.cfg"),
         "ANSIBLE_HOME": str(private / "ansible"),
         "ANSIBLE_LOCAL_TEMP": str(private / "tmp"),
-        # The inventory is one YAML file, and no collection is used: looking for others is a sixth of what ansible's start costs.
+        # The inventory is one YAML file, and no collection is used: looking for others is a sixth of what ansible's
+        # start costs.
         "ANSIBLE_INVENTORY_ENABLED": "yaml",
         "ANSIBLE_COLLECTIONS_SCAN_SYS_PATH": "False",
         # ansible-runner turns host key checking off unless the environment says otherwise.
@@ -185,7 +195,7 @@ def _scrubbed(environment: Mapping[str, str], settings: Mapping[str, str]) -> di
     return {key: os.environ[key] for key in _INHERITED if key in os.environ} | added | dict(settings)
 
 
-# -- what a run is given ------------------------------------------------------------------------------------------------
+# -- what a run is given -----------------------------------------------------------------------------------------------
 
 
 class _Literal(str):
@@ -203,7 +213,9 @@ _Dumper.add_representer(_Literal, lambda dumper, text: dumper.represent_scalar("
 
 
 def _literal(value: Any) -> Any:
-    """The same value, with the texts that a template could be read into marked. Only those: ``!unsafe true`` would become a boolean, ``012`` a number."""
+    """The same value, with the texts that a template could be read into marked. Only those: ``!unsafe true`` would
+    become a boolean, ``012`` a number.
+    """
     if isinstance(value, str):
         return _Literal(value) if any(mark in value for mark in ("{{", "{%", "{#")) else value
     if isinstance(value, Mapping):
@@ -226,7 +238,9 @@ def _inventory_text(
 
 @contextlib.contextmanager
 def _in_memory(text: str | None) -> Iterator[str | None]:
-    """A path at which the processes of this user can read the text while this process lives, with no file behind it (Linux)."""
+    """A path at which the processes of this user can read the text while this process lives, with no file behind it
+    (Linux).
+    """
     if text is None:
         yield None
         return
@@ -258,7 +272,10 @@ def private_directory(parent: Path | None) -> Iterator[Path]:
             if private.exists():
                 raise StepFailed(
                     f"the run's directory {private} could not be removed: {error}",
-                    way_out="remove it by hand (it holds host names and configuration, no secrets), then run this step again: what was done stays done",
+                    way_out=(
+                        "remove it by hand (it holds host names and configuration, no secrets), then run this step"
+                        " again: what was done stays done"
+                    ),
                 ) from error
 
 
@@ -272,9 +289,11 @@ def _mark_alive(private: Path) -> int:
 
 
 def remove_what_killed_runs_left(parent: Path | None = None) -> None:
-    """Remove the directories of runs whose process is gone: nobody holds their ``.alive``. ``parent``: the system's temporary directory.
+    """Remove the directories of runs whose process is gone: nobody holds their ``.alive``. ``parent``: the system's
+    temporary directory.
 
-    One without it is being made, or was made again by an ended run's last task (ansible's cache of module code): it goes when it is old.
+    One without it is being made, or was made again by an ended run's last task (ansible's cache of module code): it
+    goes when it is old.
     """
     for left in (parent or Path(tempfile.gettempdir())).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # another user's, or gone meanwhile
@@ -289,11 +308,13 @@ def remove_what_killed_runs_left(parent: Path | None = None) -> None:
                 shutil.rmtree(left, ignore_errors=True)
 
 
-# -- what a run reports -------------------------------------------------------------------------------------------------
+# -- what a run reports ------------------------------------------------------------------------------------------------
 
 
 def _hider(values: Sequence[str]) -> Callable[[str], str]:
-    """Blanks the secrets, as they are and as a properties file or JSON would escape them. Playbooks never show one; this is the second wall."""
+    """Blanks the secrets, as they are and as a properties file or JSON would escape them. Playbooks never show one;
+    this is the second wall.
+    """
     known = {text for value in values if value for text in (value, escaped(value), json.dumps(value)[1:-1])}
 
     def hide(text: str) -> str:
@@ -360,9 +381,11 @@ class _Fold:
                 ok=report.ok + 1,
                 facts={**report.facts, **cast(Mapping[str, Any], result.get("host_state") or {})},
                 failure=report.failure,
-                clock=(float(result["clock"]), _seconds(data["start"]), _seconds(data["end"]))
-                if "clock" in result
-                else report.clock,
+                clock=(
+                    (float(result["clock"]), _seconds(data["start"]), _seconds(data["end"]))
+                    if "clock" in result
+                    else report.clock
+                ),
                 restarted=report.restarted or result.get("restarted") is True,
             )
             return
@@ -376,7 +399,8 @@ class _Fold:
             message = f"the host can't be reached: {message}"
             way_out = (
                 way_out
-                or "check 'reach' in the cluster file: user, port, private_key_file; the host's key must be in known_hosts (docs/hosts.md)"
+                or "check 'reach' in the cluster file: user, port, private_key_file;"
+                " the host's key must be in known_hosts (docs/hosts.md)"
             )
         self._hosts[host] = HostReport(
             report.changed,

@@ -28,10 +28,12 @@ def guarded_controllers(
     check: bool,
     gone: Collection[int] = (),
 ) -> dict[str, dict[str, Any]]:
-    """The hosts, by name, and their variables, that a playbook's import of ``prove_migration_mode.yml`` looks at: the group ``guarded``.
+    """The hosts, by name, and their variables, that a playbook's import of ``prove_migration_mode.yml`` looks at: the
+    group ``guarded``.
 
-    Every controller but ``but`` (the one that the step itself writes and starts) and those that are ``gone`` with their hosts, with the mode that
-    its process shows at this moment; those of one machine together, since a run costs by the machine.
+    Every controller but ``but`` (the one that the step itself writes and starts) and those that are ``gone`` with their
+    hosts, with the mode that its process shows at this moment; those of one machine together, since a run costs by the
+    machine.
     """
     if guard is Guard.NONE:
         return {}

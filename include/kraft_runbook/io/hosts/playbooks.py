@@ -1,7 +1,8 @@
 """Playing a playbook on one node, and the two that look at or tidy every host.
 
-Each function may be called again at any time, also while an earlier call's ansible still runs: the playbooks act on what
-they see on the host, under a lock there. Errors are StepFailed, with the task, the host, the message and the way out.
+Each function may be called again at any time, also while an earlier call's ansible still runs: the playbooks act on
+what they see on the host, under a lock there. Errors are StepFailed, with the task, the host, the message and the way
+out.
 """
 
 from __future__ import annotations
@@ -27,13 +28,16 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.runbook.plays import Play
 
 _MARGIN = 300.0
-"""Seconds beyond the stop and the start that a run may last: two waits for the node's lock, formatting, ansible itself."""
+"""Seconds beyond the stop and the start that a run may last: two waits for the node's lock, formatting, ansible itself.
+"""
 _FACTS_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigDiff:
-    """A file before and after, whole; the values of sensitive keys are ``<set>``. ``before`` is empty where there was no file."""
+    """A file before and after, whole; the values of sensitive keys are ``<set>``. ``before`` is empty where there was
+    no file.
+    """
 
     path: str
     before: str
@@ -49,9 +53,11 @@ class ConfigDiff:
 
 @dataclass(frozen=True, slots=True)
 class PlaybookResult:
-    """A playbook that went well on one node. ``changed``: the tasks that changed something (with ``check``: that would); ``ok``: tasks in all.
+    """A playbook that went well on one node. ``changed``: the tasks that changed something (with ``check``: that
+    would); ``ok``: tasks in all.
 
-    ``restarted``: a process that ran was stopped, and one runs again with the current files (with ``check``: would be, and would).
+    ``restarted``: a process that ran was stopped, and one runs again with the current files (with ``check``: would be,
+    and would).
     """
 
     playbook: str
@@ -68,7 +74,8 @@ class PlaybookResult:
 def forget_zookeeper_secrets(
     spec: ClusterSpec, *, check: bool = False, on_event: Tell | None = None, state_dir: Path | None = None
 ) -> tuple[str, ...]:
-    """Take ZooKeeper's secrets out of every host's secrets file, once the migration is final. Restarts nothing, and needs no secret itself.
+    """Take ZooKeeper's secrets out of every host's secrets file, once the migration is final. Restarts nothing, and
+    needs no secret itself.
 
     Returns the nodes whose host held some, by label. Raises StepFailed, naming each host where it failed.
     """
@@ -117,12 +124,13 @@ def play(
     on_event: Tell | None = None,
     state_dir: Path | None = None,
 ) -> PlaybookResult:
-    """Play ``playbooks/<what.playbook>.yml`` on its node and wait for its end; with ``check``, rehearse it: nothing is changed.
+    """Play ``playbooks/<what.playbook>.yml`` on its node and wait for its end; with ``check``, rehearse it: nothing is
+    changed.
 
-    ``secrets`` resolves the values of the host's secrets file, and speaks to the controllers that are guarded; ``on_event`` gets a
-    line whenever there is news; ``state_dir`` is where the run's private directory is made (default: the system's temporary
-    directory). Raises Refused where the guard does not hold, before anything is touched; StepFailed; SecretMissing before anything
-    is touched.
+    ``secrets`` resolves the values of the host's secrets file, and speaks to the controllers that are guarded;
+    ``on_event`` gets a line whenever there is news; ``state_dir`` is where the run's private directory is made
+    (default: the system's temporary directory). Raises Refused where the guard does not hold, before anything is
+    touched; StepFailed; SecretMissing before anything is touched.
     """
     node = node_of(spec, what.node_id)
     values = {key: secrets(ref) for key, ref in spec.secrets.items()} if what.writes_secrets else {}
@@ -156,8 +164,9 @@ def gather_host_facts(
 ) -> dict[int, HostState]:
     """What the hosts of these nodes (default: all) have, read in one run. Changes nothing.
 
-    A host or a part that can't be read is Unread with its reason, never an exception. ``clock_skew_seconds`` is how far the
-    host's clock lies outside the time that reading it took here: 0.0 when no skew can be proven (a run takes about a second).
+    A host or a part that can't be read is Unread with its reason, never an exception. ``clock_skew_seconds`` is how far
+    the host's clock lies outside the time that reading it took here: 0.0 when no skew can be proven (a run takes about
+    a second).
     """
     nodes = [
         node_of(spec, each) for each in (node_ids if node_ids is not None else (*spec.broker_ids, *spec.controller_ids))
@@ -201,7 +210,7 @@ def playbook_directory() -> Path:
     return Path(os.environ.get("KRAFT_RUNBOOK_PLAYBOOKS") or Path(__file__).resolve().parents[4] / "playbooks")
 
 
-# -- what came of it ----------------------------------------------------------------------------------------------------
+# -- what came of it ---------------------------------------------------------------------------------------------------
 
 
 def _silent(_: str) -> None:
@@ -214,8 +223,12 @@ def _raise_unless_successful(playbook: str, node: Broker | Controller, report: R
         return
     if report.status == "timeout":
         raise StepFailed(
-            f"{where} took longer than it may (service_manager.stop_timeout and deadlines.registration in the cluster file)",
-            way_out=f"look at {node.service} on the host; the step can be run again at any time and goes on from what it finds",
+            f"{where} took longer than it may (service_manager.stop_timeout and deadlines.registration in the cluster"
+            " file)",
+            way_out=(
+                f"look at {node.service} on the host; the step can be run again at any time and goes on from what it"
+                " finds"
+            ),
         )
     if report.status == "canceled":
         raise StepFailed(

@@ -27,7 +27,9 @@ def named_controller(connection: KafkaConnection) -> int:
 def ask_until(
     spec: ClusterSpec, broker: Broker, question: Question, *, secrets: Secrets, deadline: float, apart: float = POLL
 ) -> str | None:
-    """None once the answer was right; else, after ``deadline`` (of ``time.monotonic``), what was wrong last. It is asked once at least, ``apart`` seconds apart."""
+    """None once the answer was right; else, after ``deadline`` (of ``time.monotonic``), what was wrong last. It is
+    asked once at least, ``apart`` seconds apart.
+    """
     while True:
         try:
             with KafkaConnection(

@@ -1,8 +1,10 @@
-"""Have the brokers taken in what the quorum told them? What they have not, ZooKeeper's controller waits for: each broker is sent one request at a time.
+"""Have the brokers taken in what the quorum told them? What they have not, ZooKeeper's controller waits for: each
+broker is sent one request at a time.
 
-A migrating broker learns of a topic in two requests, LeaderAndIsr and then UpdateMetadata (3.9's ControllerChannelManager); its logs are made in the first.
-So one whose Metadata answer holds the newest leader epochs has no log left to make. Measured: right after 300 new topics of 3 partitions on two cores
-three brokers need about nine seconds for it; an election in the meantime is known to them only afterwards.
+A migrating broker learns of a topic in two requests, LeaderAndIsr and then UpdateMetadata (3.9's
+ControllerChannelManager); its logs are made in the first. So one whose Metadata answer holds the newest leader epochs
+has no log left to make. Measured: right after 300 new topics of 3 partitions on two cores three brokers need about nine
+seconds for it; an election in the meantime is known to them only afterwards.
 """
 
 from __future__ import annotations
@@ -37,9 +39,11 @@ def taken_in(told: LeaderEpochs, answer: LeaderEpochs) -> bool:
 def await_taken_in(
     spec: ClusterSpec, told: Callable[[], LeaderEpochs], *, secrets: Secrets, within: float, prompt: float
 ) -> tuple[int, ...]:
-    """Wait until every broker knows what ``told`` says within ``prompt`` seconds of its being asked. The ids of those that did not in ``within`` seconds.
+    """Wait until every broker knows what ``told`` says within ``prompt`` seconds of its being asked. The ids of those
+    that did not in ``within`` seconds.
 
-    ``told`` is asked again as long as they take longer: on a busy cluster there is always something that they do not know yet.
+    ``told`` is asked again as long as they take longer: on a busy cluster there is always something that they do not
+    know yet.
     """
     deadline = time.monotonic() + within
     with ThreadPoolExecutor(len(spec.brokers)) as pool:

@@ -1,6 +1,7 @@
 """One connection to one broker or controller, for the requests that no Kafka client library offers as calls.
 
-kafka-python's connection manager is used directly, and here only: its admin client can't bootstrap from a controller listener (it asks for Metadata).
+kafka-python's connection manager is used directly, and here only: its admin client can't bootstrap from a controller
+listener (it asks for Metadata).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ MAX_REPLY_BYTES = 128 * 1024 * 1024
 
 NODE = "bootstrap-0"
 
-# The library logs what it raises, and whole messages at DEBUG, which may hold credentials. Its errors are raised here, with their way out.
+# The library logs what it raises, and whole messages at DEBUG, which may hold credentials. Its errors are raised here,
+# with their way out.
 logging.getLogger("kafka.net").setLevel(logging.CRITICAL)
 logging.getLogger("kafka.protocol").setLevel(logging.CRITICAL)
 logging.getLogger("kafka.cluster").setLevel(logging.CRITICAL)
@@ -39,7 +41,9 @@ class FetchSnapshotResponse(ApiMessage, load_json="kraft_runbook.io.kafka.schema
 
 
 class KafkaConnection:
-    """A context manager. ``who`` names the node in errors ("controller 101 at 10.0.0.1:9093"); ``timeout``: seconds a request, connecting included."""
+    """A context manager. ``who`` names the node in errors ("controller 101 at 10.0.0.1:9093"); ``timeout``: seconds a
+    request, connecting included.
+    """
 
     def __init__(
         self, address: str, who: str, security: ClientSecurity, *, secrets: Secrets, timeout: float = 5.0
@@ -95,7 +99,10 @@ class KafkaConnection:
         return TimedOut(f"{self.who} did not answer: {why}", way_out=_WAY_OUT)
 
 
-_WAY_OUT = "check that it runs, that its address and listener in the cluster file are right, and that this tool's identity may use it"
+_WAY_OUT = (
+    "check that it runs, that its address and listener in the cluster file are right, and that this tool's identity may"
+    " use it"
+)
 
 
 def _reason(error: BaseException) -> str:

@@ -1,7 +1,8 @@
 """The metadata log over the network, from the active controller, as a plain client may read it (KIP-595, KIP-630).
 
-Fetch names the topic by its id, ``UUID(int=1)``, from version 13; without that, the epoch of DescribeQuorum and the epoch of the batch
-before, the controller answers INVALID_REQUEST. Where a snapshot exists, Fetch at offset 0 answers with its id and no records. Measured on 3.9.2.
+Fetch names the topic by its id, ``UUID(int=1)``, from version 13; without that, the epoch of DescribeQuorum and the
+epoch of the batch before, the controller answers INVALID_REQUEST. Where a snapshot exists, Fetch at offset 0 answers
+with its id and no records. Measured on 3.9.2.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class _Stale(Exception):
 class MetadataLogReader:
     """Reads committed records from the quorum's leader. A context manager.
 
-    ``leader_id`` and ``leader_epoch`` are those of DescribeQuorum. Raises Unreachable, naming the controller, when it answers no more or leads no more.
+    ``leader_id`` and ``leader_epoch`` are those of DescribeQuorum. Raises Unreachable, naming the controller, when it
+    answers no more or leads no more.
     """
 
     def __init__(
@@ -88,9 +90,11 @@ class MetadataLogReader:
         self._connection.__exit__(kind, error, trace)
 
     def chunks(self, *, end: int, start: Position | None = None, reach: int | None = None) -> Iterator[Chunk]:
-        """The log up to and with offset ``end`` (which must be committed), from ``start``, or from a snapshot or the log's beginning.
+        """The log up to and with offset ``end`` (which must be committed), from ``start``, or from a snapshot or the
+        log's beginning.
 
-        ``reach``: the state at this offset must be had, so a later snapshot won't do. Raises LogTruncated when none will. ``position`` follows.
+        ``reach``: the state at this offset must be had, so a later snapshot won't do. Raises LogTruncated when none
+        will. ``position`` follows.
         """
         if start is None:
             for chunk in self._beginning(reach):
@@ -115,7 +119,7 @@ class MetadataLogReader:
                 break
             self.position = Position(min(batch.last_offset, chunk.up_to) + 1, batch.epoch)
 
-    # -- where to begin ---------------------------------------------------------------------------------------------------
+    # -- where to begin ------------------------------------------------------------------------------------------------
 
     def _beginning(self, reach: int | None) -> Iterator[Chunk]:
         self.position = Position(0, 0)
@@ -134,7 +138,9 @@ class MetadataLogReader:
             raise _truncated(reach, first.log_start_offset)
 
     def _first_record(self, newest_epoch: int) -> Position:
-        """Offset 1 of a whole log: readable with the epoch of offset 0 (a control record), which has to be found by trying."""
+        """Offset 1 of a whole log: readable with the epoch of offset 0 (a control record), which has to be found by
+        trying.
+        """
         for epoch in range(newest_epoch + 1):
             partition = self._following(Position(1, epoch))
             if partition.records and not _not_there(partition):
@@ -154,7 +160,9 @@ class MetadataLogReader:
         raise _truncated(reach, end_offset)
 
     def _snapshot(self, wanted: SnapshotId) -> Iterator[Chunk]:
-        """A whole snapshot, in chunks of whole batches. Raises LogTruncated where the controller has none of this id (any more)."""
+        """A whole snapshot, in chunks of whole batches. Raises LogTruncated where the controller has none of this id
+        (any more).
+        """
         at, left, begins = 0, b"", True
         while True:
             size, piece = self._snapshot_piece(wanted, at)
@@ -187,7 +195,7 @@ class MetadataLogReader:
         piece = answer.topics[0].partitions[0]
         return int(piece.size), bytes(piece.unaligned_records or b"")
 
-    # -- Fetch ------------------------------------------------------------------------------------------------------------
+    # -- Fetch ---------------------------------------------------------------------------------------------------------
 
     def _following(self, position: Position) -> Any:
         """Fetch at a position, going on with the new leader when the old one has lost its place."""
@@ -223,7 +231,8 @@ class MetadataLogReader:
         answer = self._connection.send(request)
         if answer.error_code or not answer.responses:
             raise self._connection.unreachable(
-                f"Fetch of the metadata log failed with error {answer.error_code} (31: it needs ClusterAction on the cluster)"
+                f"Fetch of the metadata log failed with error {answer.error_code} (31: it needs ClusterAction on the"
+                " cluster)"
             )
         found = answer.responses[0].partitions[0]
         if found.error_code in (6, 74, 75):
@@ -254,5 +263,8 @@ def _not_there(partition: Any) -> bool:
 def _truncated(wanted: int, log_start: int) -> LogTruncated:
     return LogTruncated(
         f"the controllers' metadata log does not reach back to offset {wanted} any more: it starts at {log_start}",
-        way_out="run again; if it persists, wait until /migration has passed the newest snapshot, or raise metadata.max.retention.bytes and .ms on the controllers",
+        way_out=(
+            "run again; if it persists, wait until /migration has passed the newest snapshot, or raise"
+            " metadata.max.retention.bytes and .ms on the controllers"
+        ),
     )

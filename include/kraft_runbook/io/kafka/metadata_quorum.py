@@ -1,4 +1,6 @@
-"""The controller quorum, asked directly: who leads it, in which mode each controller runs, and which brokers the metadata log holds."""
+"""The controller quorum, asked directly: who leads it, in which mode each controller runs, and which brokers the
+metadata log holds.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.log.cluster_records import BrokersAndFeatures
 
 LEADER_AND_ISR = 4
-"""Offered by a broker that takes orders from a ZooKeeper-style controller: in ZooKeeper mode and in migration mode (ApiKeys, listener zkBroker)."""
+"""Offered by a broker that takes orders from a ZooKeeper-style controller: in ZooKeeper mode and in migration mode
+(ApiKeys, listener zkBroker).
+"""
 DESCRIBE_QUORUM = 55
 """Offered by a broker in KRaft mode, which forwards it to the quorum."""
 
@@ -44,7 +48,9 @@ class QuorumDescription:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecords:
-    """What the metadata log says of brokers, features, topics and the migration, up to ``position``; give it back to read on from there."""
+    """What the metadata log says of brokers, features, topics and the migration, up to ``position``; give it back to
+    read on from there.
+    """
 
     registrations: Mapping[int, BrokerRegistration]
     metadata_version: int | None
@@ -102,7 +108,9 @@ class QuorumConnection:
         self._connection.__exit__(kind, error, trace)
 
     def high_watermark(self) -> int:
-        """What is committed now, as this controller says while it leads. Raises Unreachable when it does not (any more)."""
+        """What is committed now, as this controller says while it leads. Raises Unreachable when it does not (any
+        more).
+        """
         found = _describe(self._connection)
         if found is None:
             raise self._connection.unreachable("it does not lead the quorum any more")
@@ -133,7 +141,8 @@ def _describe(connection: KafkaConnection) -> QuorumDescription | None:
 def controller_mode(
     spec: ClusterSpec, controller: Controller, *, secrets: Secrets, timeout: float = 5.0
 ) -> ControllerMode:
-    """Whether the migration flag is in force in a running controller: ``zk_migration_ready`` in its ApiVersions (KIP-866).
+    """Whether the migration flag is in force in a running controller: ``zk_migration_ready`` in its ApiVersions
+    (KIP-866).
 
     Raises Unreachable when it does not answer.
     """
@@ -145,7 +154,8 @@ def controller_mode(
 
 
 def broker_mode(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout: float = 5.0) -> BrokerMode:
-    """The mode that a running broker itself shows. A migrating one sets ``zk_migration_ready`` in its ApiVersions, whether or not a quorum runs (measured on 3.9.2).
+    """The mode that a running broker itself shows. A migrating one sets ``zk_migration_ready`` in its ApiVersions,
+    whether or not a quorum runs (measured on 3.9.2).
 
     Raises Unreachable when it does not answer.
     """
@@ -175,7 +185,8 @@ def quorum_cluster_id(spec: ClusterSpec, controller_id: int, *, secrets: Secrets
 def read_cluster_records(
     spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0, since: ClusterRecords | None = None
 ) -> ClusterRecords:
-    """Broker registrations, ``metadata.version``, the topics' names and the migration state, from the committed log; other records are skipped undecoded.
+    """Broker registrations, ``metadata.version``, the topics' names and the migration state, from the committed log;
+    other records are skipped undecoded.
 
     ``since``: an earlier answer of the same cluster; only what was written after it is read. Raises Unreachable.
     """

@@ -42,7 +42,8 @@ def topics_seen_by(
 ) -> BrokerView:
     """The cluster's topics as this broker knows them; one that has just started may know of none. Raises Unreachable.
 
-    ``timeout`` is the broker's, in seconds. ``answered`` is told how many partitions it named, before they are gone through.
+    ``timeout`` is the broker's, in seconds. ``answered`` is told how many partitions it named, before they are gone
+    through.
     """
     address = spec.broker_address(broker)
     options: dict[str, str | int | float | bool] = {
@@ -59,7 +60,10 @@ def topics_seen_by(
     except KafkaException as error:
         raise Unreachable(
             f"broker {broker.id} at {address} did not answer Metadata: {error.args[0].str()}",
-            way_out="check that it runs, that its listener in the cluster file is right, and that this tool's identity may describe the cluster",
+            way_out=(
+                "check that it runs, that its listener in the cluster file is right, and that this tool's identity may"
+                " describe the cluster"
+            ),
         ) from None
     answered(sum(len(topic.partitions) for topic in metadata.topics.values()))
     return BrokerView(broker.id, _state(metadata, broker.id), frozenset(metadata.topics))
@@ -124,7 +128,9 @@ def _add(samples: list[str], item: str) -> None:
 
 
 def merge_views(views: Sequence[BrokerView]) -> TopicsState:
-    """One state of what several brokers answered, the worst of them counting: a partition is in sync when all say so."""
+    """One state of what several brokers answered, the worst of them counting: a partition is in sync when
+    all say so.
+    """
     states = [view.state for view in views]
     worst = max(states, key=lambda s: s.under_replicated_count)
     offline = max(states, key=lambda s: s.offline_count)

@@ -1,4 +1,6 @@
-"""The claim on a cluster as one znode of its own ZooKeeper, written only at the version that was read: it holds wherever a task runs."""
+"""The claim on a cluster as one znode of its own ZooKeeper, written only at the version that was read: it holds
+wherever a task runs.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class ClaimZnode:
         return None if self._read is None else self._read.data
 
     def write(self, data: bytes) -> bool:
-        """Create it, or replace what was read. False where another run was quicker. Raises RunbookError where ZooKeeper does not let this tool write."""
+        """Create it, or replace what was read. False where another run was quicker. Raises RunbookError where ZooKeeper
+        does not let this tool write.
+        """
         return self._zookeeper.create(PATH, data) if self._read is None else self._zookeeper.replace(self._read, data)
 
     def delete(self) -> bool:

@@ -1,6 +1,7 @@
 """Giving the controller's office back to ZooKeeper: the only writes that this tool makes there.
 
-All of them are one transaction, guarded by the versions that were read: if anyone else touched a znode meanwhile, nothing is deleted.
+All of them are one transaction, guarded by the versions that were read: if anyone else touched a znode meanwhile,
+nothing is deleted.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ from kraft_runbook.io.zookeeper.session import Znode
 from kraft_runbook.metadata.znodes.znode_rows import parse_migration
 
 REASSIGNMENT = "/admin/reassign_partitions"
-"""KRaft never deletes it; a ZooKeeper controller that found it would carry an old reassignment out again (inferred from 3.9's code)."""
+"""KRaft never deletes it; a ZooKeeper controller that found it would carry an old reassignment out again (inferred from
+3.9's code).
+"""
 
 
 BESIDE = "/brokers"
-"""A znode that every Kafka cluster has beside /controller and /migration. It has children, so that no mistake could delete it."""
+"""A znode that every Kafka cluster has beside /controller and /migration. It has children, so that no mistake could
+delete it.
+"""
 BESIDE_REASSIGNMENT = "/admin/delete_topics"
 
 
@@ -59,7 +64,8 @@ class Office:
 def why_not_deletable(reader: ZookeeperReader) -> str | None:
     """What keeps this session from deleting what the office consists of; None where nothing does. Changes nothing.
 
-    ZooKeeper asks for DELETE on the parent, not on the znode: Kafka's root for /controller and /migration. Raises Unreachable.
+    ZooKeeper asks for DELETE on the parent, not on the znode: Kafka's root for /controller and /migration. Raises
+    Unreachable.
     """
     found = []
     if not reader.may_delete_beside(BESIDE):
@@ -71,8 +77,9 @@ def why_not_deletable(reader: ZookeeperReader) -> str | None:
 
 
 GRANT = (
-    "give this tool an identity that has DELETE there ('zookeeper.security' in the cluster file; the brokers' own has it where zookeeper.set.acl made the ACLs), "
-    "or grant it (setAcl in zookeeper-shell.sh, as an administrator of the ensemble)"
+    "give this tool an identity that has DELETE there ('zookeeper.security' in the cluster file; the brokers' own has"
+    " it where zookeeper.set.acl made the ACLs), or grant it (setAcl in zookeeper-shell.sh, as an administrator of the"
+    " ensemble)"
 )
 
 
@@ -89,9 +96,11 @@ def read_office(reader: ZookeeperReader) -> Office:
 
 
 def leave_office(reader: ZookeeperReader, office: Office) -> tuple[str, ...]:
-    """Delete /migration, and /controller and /admin/reassign_partitions where KRaft holds the office, exactly as they were read: all or none. Returns the paths.
+    """Delete /migration, and /controller and /admin/reassign_partitions where KRaft holds the office, exactly as they
+    were read: all or none. Returns the paths.
 
-    Raises NothingDeleted where one was changed, or where ZooKeeper refused; StepFailed where it is not known what came of it.
+    Raises NothingDeleted where one was changed, or where ZooKeeper refused; StepFailed where it is not known what came
+    of it.
     """
     doomed = [office.migration, *((office.controller, office.reassignment) if office.held_by_kraft else ())]
     found = [znode for znode in doomed if znode is not None]
@@ -102,7 +111,10 @@ def leave_office(reader: ZookeeperReader, office: Office) -> tuple[str, ...]:
     except (KazooException, KazooTimeoutError, OSError) as error:
         raise StepFailed(
             f"{_names(found)} could not be deleted: {type(error).__name__}",
-            way_out="make ZooKeeper reachable for this tool with the brokers' identity, then clear this task: it goes on from what it finds",
+            way_out=(
+                "make ZooKeeper reachable for this tool with the brokers' identity, then clear this task: it goes on"
+                " from what it finds"
+            ),
         ) from None
     if any(isinstance(answer, NoAuthError) for answer in answers):
         refused = [znode for znode, answer in zip(found, answers, strict=True) if isinstance(answer, NoAuthError)]
@@ -119,7 +131,9 @@ def leave_office(reader: ZookeeperReader, office: Office) -> tuple[str, ...]:
 
 
 def await_election(reader: ZookeeperReader, spec: ClusterSpec, *, within: float) -> int:
-    """The id of the broker that ZooKeeper elected. Raises StepFailed after ``within`` seconds (measured: 0.02 to 0.16)."""
+    """The id of the broker that ZooKeeper elected. Raises StepFailed after ``within`` seconds (measured:
+    0.02 to 0.16).
+    """
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         znode = reader.get("/controller")
@@ -130,7 +144,10 @@ def await_election(reader: ZookeeperReader, spec: ClusterSpec, *, within: float)
         time.sleep(0.01)
     raise StepFailed(
         f"no broker was elected controller within {within:.0f} s after /controller was deleted",
-        way_out="see that a broker runs in ZooKeeper or migration mode and reaches ZooKeeper (its log names 'KafkaController'); then clear this task",
+        way_out=(
+            "see that a broker runs in ZooKeeper or migration mode and reaches ZooKeeper (its log names"
+            " 'KafkaController'); then clear this task"
+        ),
     )
 
 

@@ -1,6 +1,8 @@
-"""multiRead (opcode 22, ZooKeeper 3.6 and later): the requests as kazoo's connection wants them, and their replies decoded.
+"""multiRead (opcode 22, ZooKeeper 3.6 and later): the requests as kazoo's connection wants them, and their replies
+decoded.
 
-Two kinds: ``MultiRead`` gives an object a znode, with its stat; ``BulkRead`` gives the data of very many, and at most one number of each one's stat.
+Two kinds: ``MultiRead`` gives an object a znode, with its stat; ``BulkRead`` gives the data of very many, and at most
+one number of each one's stat.
 """
 
 from __future__ import annotations
@@ -28,14 +30,18 @@ _RESULT = struct.Struct("!iBii")
 
 
 class OfStat(IntEnum):
-    """A number of a znode's stat: how many bytes before the stat's end it begins (ZooKeeper's ``Stat``: … version, cversion, aversion, … numChildren, pzxid)."""
+    """A number of a znode's stat: how many bytes before the stat's end it begins (ZooKeeper's ``Stat``: … version,
+    cversion, aversion, … numChildren, pzxid).
+    """
 
     VERSION = 36
     CHILDREN = 12
 
 
 class MultiRead:
-    """A multiRead request as kazoo's connection wants one: ``type``, ``serialize``, ``deserialize``. Answers [(result | None)]."""
+    """A multiRead request as kazoo's connection wants one: ``type``, ``serialize``, ``deserialize``. Answers [(result |
+    None)].
+    """
 
     type = MULTI_READ
 
@@ -104,7 +110,9 @@ class Units(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bulk:
-    """The znodes of the units from ``start``, in order. ``data``: None where there is no such znode; ``numbers``: of each one's stat, if that was asked for."""
+    """The znodes of the units from ``start``, in order. ``data``: None where there is no such znode; ``numbers``: of
+    each one's stat, if that was asked for.
+    """
 
     start: int
     data: list[bytes | None]
@@ -117,12 +125,16 @@ class NoMultiRead(Exception):
 
 @cache
 def get_data_request(length: int) -> bytes:
-    """What stands before a path of so many bytes in a multiRead that gets its data; after it stands a zero byte (no watch)."""
+    """What stands before a path of so many bytes in a multiRead that gets its data; after it stands a zero byte (no
+    watch).
+    """
     return _HEADER.pack(GET_DATA, False, -1) + _INT.pack(length)
 
 
 class BulkRead:
-    """A multiRead of many znodes' data. Answers [data | None] and, if wanted, one number of each one's stat (0 where there is no such znode)."""
+    """A multiRead of many znodes' data. Answers [data | None] and, if wanted, one number of each one's stat (0 where
+    there is no such znode).
+    """
 
     type = MULTI_READ
 

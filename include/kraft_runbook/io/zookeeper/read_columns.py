@@ -1,7 +1,8 @@
 """Whole topics from ZooKeeper as columns: very many znodes in bulk, without a path or a row as an object of its own.
 
-First each topic's own znodes, then the states of all partitions that they name. Listing a topic's partitions is not needed: their number stands in the
-stat of the znode above them, and when that is the number of assigned partitions, and each of those has its state, there is no stray one.
+First each topic's own znodes, then the states of all partitions that they name. Listing a topic's partitions is not
+needed: their number stands in the stat of the znode above them, and when that is the number of assigned partitions, and
+each of those has its state, there is no stray one.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from kraft_runbook.metadata.znodes.znode_columns import (
 def read_topic_columns(reader: ZookeeperReader, names: Sequence[str]) -> tuple[TopicColumns, tuple[str, ...]]:
     """The columns of these topics, in this order, and the names of the odd ones, which are not among them.
 
-    A topic among the columns has exactly the rows that ``zookeeper_tree.read_topics`` would give. From a server that can't be read in bulk all are odd.
-    Raises what ``ZookeeperReader`` raises.
+    A topic among the columns has exactly the rows that ``zookeeper_tree.read_topics`` would give. From a server that
+    can't be read in bulk all are odd. Raises what ``ZookeeperReader`` raises.
     """
     plain = [name for name in names if is_plain_name(name)]
     try:

@@ -1,6 +1,8 @@
-"""What the deep read takes of everything that is not of one topic: configs, quotas, credentials, ACLs, tokens, consumer groups.
+"""What the deep read takes of everything that is not of one topic: configs, quotas, credentials, ACLs, tokens, consumer
+groups.
 
-Every znode of every kind that the copy or a starting broker reads is judged; the configs of topics that are gone too, for a starting broker reads them.
+Every znode of every kind that the copy or a starting broker reads is judged; the configs of topics that are gone too,
+for a starting broker reads them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ NOTIFICATIONS = {
     "/kafka-acl-extended-changes": "acl_changes_",
     "/delegation_token/token_changes": "token_change_",
 }
-"""Where brokers hear of changes, and how the names there begin: behind so many characters ``ZkNodeChangeNotificationListener`` wants a number, or ends its round."""
+"""Where brokers hear of changes, and how the names there begin: behind so many characters
+``ZkNodeChangeNotificationListener`` wants a number, or ends its round.
+"""
 SINGLE = ("/latest_producer_id_block", "/feature")
 
 

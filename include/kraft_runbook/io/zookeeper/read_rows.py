@@ -76,7 +76,8 @@ def read_everything_else(reader: Reader, decoding: Decoding) -> Iterator[Row]:
 
 
 def read_keys(reader: Reader, keys: Iterable[Key], decoding: Decoding, *, at: Collection[str] = ()) -> Iterator[Row]:
-    """The rows of these keys as they are now, whatever their znodes' names are spelt like, and every row of the znodes ``at`` these paths.
+    """The rows of these keys as they are now, whatever their znodes' names are spelt like, and every row of the znodes
+    ``at`` these paths.
 
     Of what was read and can't be parsed the row that says so: it may be about a key that was asked for.
     """
@@ -87,7 +88,9 @@ def read_keys(reader: Reader, keys: Iterable[Key], decoding: Decoding, *, at: Co
 
 
 def read_again(reader: Reader, suspects: Collection[Difference], decoding: Decoding) -> list[Row]:
-    """What the znodes say now in which these suspects were seen, whatever it is about, and what others say of the suspects' keys."""
+    """What the znodes say now in which these suspects were seen, whatever it is about, and what others say of the
+    suspects' keys.
+    """
     paths = {path for each in suspects for path in each.paths if path}
     return list(read_keys(reader, {each.identity for each in suspects}, decoding, at=paths))
 

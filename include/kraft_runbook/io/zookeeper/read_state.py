@@ -40,7 +40,9 @@ DeepRead = Callable[[ZookeeperReader], ZookeeperTree]
 def read_zookeeper(
     zookeeper: ZooKeeper, *, secrets: Secrets, deep: DeepRead | None, timeout: float
 ) -> tuple[ZookeeperState, frozenset[str]]:
-    """The znodes that tell where the cluster stands, and the topics' names; ``deep`` adds the tree. Raises RunbookError, naming the servers or the znode."""
+    """The znodes that tell where the cluster stands, and the topics' names; ``deep`` adds the tree. Raises
+    RunbookError, naming the servers or the znode.
+    """
     with ZookeeperReader(zookeeper, secrets=secrets, timeout=timeout) as reader:
         cluster_id, controller, epoch, migration, reassignment, election = reader.get_many(SINGLE)
         broker_ids, deletions, topics = reader.children_many(

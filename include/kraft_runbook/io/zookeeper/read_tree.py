@@ -1,4 +1,6 @@
-"""The deep read of ZooKeeper: facts that need every topic's znodes, and every other znode that a migration carries. Counts are exact, samples capped."""
+"""The deep read of ZooKeeper: facts that need every topic's znodes, and every other znode that a migration carries.
+Counts are exact, samples capped.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def _see_columns(seen: _Topics, columns: TopicColumns) -> None:
 
 
 def _see_what_lasts(seen: _Topics, reader: ZookeeperReader, names: Sequence[str]) -> None:
-    """A topic that is being created lacks its partitions' states for a moment, one that is being deleted too: what is missing is read again before it counts."""
+    """A topic that is being created lacks its partitions' states for a moment, one that is being deleted too: what is
+    missing is read again before it counts.
+    """
     first = _Topics(seen.findings.begun_anew())
     _see_one_by_one(first, reader, names)
     if first.without_state.count or first.without_id.count:
@@ -169,7 +173,9 @@ def _slices(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 def _objects(
     seen: _Topics, reader: ZookeeperReader, paths: Sequence[str], *, missing: Tally | None = None
 ) -> list[dict[str, Any] | None]:
-    """The JSON object of each znode; None where there is none, where it is empty, or where it is not what Kafka writes there (which is noted)."""
+    """The JSON object of each znode; None where there is none, where it is empty, or where it is not what Kafka writes
+    there (which is noted).
+    """
     found: list[dict[str, Any] | None] = []
     for path, znode in zip(paths, reader.get_many(paths), strict=True):
         if znode is None and missing is not None:

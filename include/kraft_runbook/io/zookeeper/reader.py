@@ -1,8 +1,8 @@
 """Reading ZooKeeper: many znodes in one request.
 
-multiRead (opcode 22, ZooKeeper 3.6 and later) is sent over kazoo's own connection, so kazoo's TLS, SASL and session apply. It
-reads 99-638 thousand znodes a second from Python, against 2-3 thousand of kazoo's get in a loop (measured). An older
-server answers UNIMPLEMENTED and is read with pipelined single requests instead.
+multiRead (opcode 22, ZooKeeper 3.6 and later) is sent over kazoo's own connection, so kazoo's TLS, SASL and session
+apply. It reads 99-638 thousand znodes a second from Python, against 2-3 thousand of kazoo's get in a loop (measured).
+An older server answers UNIMPLEMENTED and is read with pipelined single requests instead.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ TARGET_REPLY_BYTES = 512 * 1024
 """What one reply should hold: half of jute.maxbuffer's default, ZooKeeper's limit on a packet."""
 MAX_PATHS = 1000
 MAX_BULK_ZNODES = 4000
-"""The same for a bulk read, whose replies are decoded faster; at ~165 bytes a partition's state that is a little more than a reply should hold."""
+"""The same for a bulk read, whose replies are decoded faster; at ~165 bytes a partition's state that is a little more
+than a reply should hold.
+"""
 IN_FLIGHT = 3
 """Requests sent ahead of their replies."""
 
@@ -79,7 +81,9 @@ class ZookeeperReader(ZookeeperSession):
         return self.children_many([path])[0]
 
     def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
-        """The znodes at ``paths``, in that order; None where there is none. Each reply is one consistent view, all of them are not."""
+        """The znodes at ``paths``, in that order; None where there is none. Each reply is one consistent view, all of
+        them are not.
+        """
 
         def znode(path: str, found: Any) -> Znode:
             data, (czxid, mzxid, _, _, version, _, _, owner, _, _, pzxid) = found
@@ -92,7 +96,9 @@ class ZookeeperReader(ZookeeperSession):
         return self._read(GET_CHILDREN, paths, lambda _, names: tuple(sorted(names)), self._client.get_children_async)
 
     def is_restricted(self, path: str) -> bool:
-        """Whether the znode carries an ACL other than world:anyone with all rights (``zookeeper.set.acl``). False where there is no such znode."""
+        """Whether the znode carries an ACL other than world:anyone with all rights (``zookeeper.set.acl``). False where
+        there is no such znode.
+        """
         try:
             acls, _ = self._client.get_acls(self._zookeeper.chroot + path)
         except NoNodeError:
@@ -114,7 +120,7 @@ class ZookeeperReader(ZookeeperSession):
                 return str(line.split(":", 1)[1].split(",")[0].split("-")[0].strip())
         return None
 
-    # -- batches --------------------------------------------------------------------------------------------------------
+    # -- batches -------------------------------------------------------------------------------------------------------
 
     def _read(
         self, operation: int, paths: Sequence[str], build: Callable[[str, Any], T], single: Callable[[str], Any]
@@ -127,7 +133,8 @@ class ZookeeperReader(ZookeeperSession):
         return self._read_single(paths, build, single)
 
     def get_bulk(self, units: Units, *, number: OfStat | None = None) -> Iterator[Bulk]:
-        """The data of very many znodes, a reply at a time (each is one consistent view); their order is that of the units unless a reply was lost on the way.
+        """The data of very many znodes, a reply at a time (each is one consistent view); their order is that of the
+        units unless a reply was lost on the way.
 
         Raises NoMultiRead.
         """
@@ -176,9 +183,11 @@ class ZookeeperReader(ZookeeperSession):
         most: int,
         znodes: int = 1,
     ) -> Iterator[tuple[int, int, Any]]:
-        """The results of items 0 to ``count``, as (start, end, results): requests of as many items as fit, at most ``most``, a few in flight.
+        """The results of items 0 to ``count``, as (start, end, results): requests of as many items as fit, at most
+        ``most``, a few in flight.
 
-        ``make``: from a start and a size to the request and where it ends. A batch that breaks the connection is halved: its reply was too large.
+        ``make``: from a start and a size to the request and where it ends. A batch that breaks the connection is
+        halved: its reply was too large.
         """
         again: deque[tuple[int, int]] = deque()
         flying: deque[tuple[int, int, MultiRead | BulkRead, Any]] = deque()

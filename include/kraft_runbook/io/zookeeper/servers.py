@@ -13,7 +13,9 @@ SRVR_TIMEOUT = 1.0
 
 
 def spread_over(servers: Sequence[str], first: int, leader: str | None) -> list[str]:
-    """The servers in the order in which the ``first``-th reader tries them. The leader, which every write of the ensemble goes through, comes last."""
+    """The servers in the order in which the ``first``-th reader tries them. The leader, which every write of the
+    ensemble goes through, comes last.
+    """
     others = [server for server in servers if server != leader]
     start = first % max(1, len(others))
     return [*others[start:], *others[:start], *([leader] if leader else [])]

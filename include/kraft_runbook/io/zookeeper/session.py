@@ -1,7 +1,7 @@
 """A session with ZooKeeper: connecting, its errors, and what is written.
 
-What is written: ``delete_all`` for ``handover``, which also asks for a deletion that can't be (``may_delete_beside``), ``set_again`` for
-``parity.state_versions``, and one znode of this tool's own for ``claim_znode``. Reading: ``reader``.
+What is written: ``delete_all`` for ``handover``, which also asks for a deletion that can't be (``may_delete_beside``),
+``set_again`` for ``parity.state_versions``, and one znode of this tool's own for ``claim_znode``. Reading: ``reader``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ _quiet.setLevel(logging.ERROR)
 
 @dataclass(frozen=True, slots=True)
 class Znode:
-    """One znode as it was read. ``version``: its data version; the zxids are those of its stat; ``ephemeral_owner`` 0: persistent."""
+    """One znode as it was read. ``version``: its data version; the zxids are those of its stat; ``ephemeral_owner`` 0:
+    persistent.
+    """
 
     path: str
     data: bytes
@@ -60,8 +62,9 @@ class Znode:
 class ZookeeperSession:
     """One session with the ensemble, to write. A context manager; paths are Kafka's, the chroot is added here.
 
-    ``timeout``: seconds that connecting, and each reply, may take. Raises Unreachable, naming the servers, when it takes longer.
-    ``spread``: which server to begin with, so that sessions with other numbers use other servers, the leader last; None: a random one.
+    ``timeout``: seconds that connecting, and each reply, may take. Raises Unreachable, naming the servers, when it
+    takes longer. ``spread``: which server to begin with, so that sessions with other numbers use other servers, the
+    leader last; None: a random one.
     """
 
     def __init__(
@@ -104,7 +107,8 @@ class ZookeeperSession:
             raise
 
     def _catch_up(self, attempts: int = 3) -> None:
-        """Have the server catch up with the leader: a follower may lag, and what was read elsewhere a moment ago may not have happened there yet.
+        """Have the server catch up with the leader: a follower may lag, and what was read elsewhere a moment ago may
+        not have happened there yet.
 
         Needed once a session; within one, and when it moves to another server, ZooKeeper itself never goes back.
         """
@@ -128,10 +132,11 @@ class ZookeeperSession:
         self._client.close()
 
     def may_delete_beside(self, path: str) -> bool:
-        """Whether this session may delete the znodes that have the same parent as this one, itself among them. Nothing is deleted; the znode must exist.
+        """Whether this session may delete the znodes that have the same parent as this one, itself among them. Nothing
+        is deleted; the znode must exist.
 
-        ZooKeeper asks the parent's ACL for DELETE before it compares versions (``PrepRequestProcessor``), and no znode has this version. Needs no
-        right to create. Raises RunbookError where there is no such znode, Unreachable.
+        ZooKeeper asks the parent's ACL for DELETE before it compares versions (``PrepRequestProcessor``), and no znode
+        has this version. Needs no right to create. Raises RunbookError where there is no such znode, Unreachable.
         """
         try:
             self._client.delete(self._with_chroot(path), version=NO_ZNODES_VERSION)
@@ -146,7 +151,9 @@ class ZookeeperSession:
         raise AssertionError(f"ZooKeeper deleted {path} at version {NO_ZNODES_VERSION}")
 
     def acl(self, path: str) -> str:
-        """The znode's ACL for a person: ``scheme:id=permissions``, a digest's hash left out. Says why where it may not be read."""
+        """The znode's ACL for a person: ``scheme:id=permissions``, a digest's hash left out. Says why where it may not
+        be read.
+        """
         try:
             acls, _ = self._client.get_acls(self._with_chroot(path))
         except (KazooException, KazooTimeoutError) as error:
@@ -154,14 +161,18 @@ class ZookeeperSession:
         return ", ".join(f"{each.id.scheme}:{_who(each.id)}={_permissions(each.perms)}" for each in acls)
 
     def delete_all(self, znodes: Sequence[Znode]) -> list[Any]:
-        """Delete these znodes in one transaction, each only if its version is still the one that was read. One answer each; exceptions where none was deleted."""
+        """Delete these znodes in one transaction, each only if its version is still the one that was read. One answer
+        each; exceptions where none was deleted.
+        """
         transaction = self._client.transaction()
         for znode in znodes:
             transaction.delete(self._with_chroot(znode.path), version=znode.version)
         return list(transaction.commit_async().get(timeout=self._timeout))
 
     def create(self, path: str, data: bytes) -> bool:
-        """Make a persistent znode; False where there is one. Only its creator may change it where this session has an identity."""
+        """Make a persistent znode; False where there is one. Only its creator may change it where this session has an
+        identity.
+        """
         security = (
             self._zookeeper.security
         )  # TLS alone names nobody: "creator" would be no one, and ZooKeeper refuses such an ACL
@@ -189,14 +200,18 @@ class ZookeeperSession:
         except NoAuthError:
             raise RunbookError(
                 f"ZooKeeper does not let this tool write {path}: NoAuth",
-                way_out="give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file), with CREATE on the chroot",
+                way_out=(
+                    "give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file), with"
+                    " CREATE on the chroot"
+                ),
             ) from None
         except (KazooException, KazooTimeoutError, OSError) as error:
             raise self._unreachable(f"{type(error).__name__} while writing {path}") from None
         return True
 
     def set_again(self, guard: Znode, znodes: Sequence[tuple[Znode, int]]) -> list[Any]:
-        """Write these znodes' own bytes again, each so many times, in one transaction: only while ``guard`` and each of them still has the version that was read.
+        """Write these znodes' own bytes again, each so many times, in one transaction: only while ``guard`` and each of
+        them still has the version that was read.
 
         One answer a write; exceptions where nothing was written.
         """
@@ -220,18 +235,24 @@ class ZookeeperSession:
                 raise self._unreachable(f"the connection was lost and did not come back in {self._timeout:g} s")
             time.sleep(0.02)
 
-    # -- errors ---------------------------------------------------------------------------------------------------------
+    # -- errors --------------------------------------------------------------------------------------------------------
 
     def _unreachable(self, why: str) -> Unreachable:
         return Unreachable(
             f"ZooKeeper at {', '.join(self._zookeeper.servers)} could not be read: {why}",
-            way_out="check that the ensemble runs and that 'zookeeper.servers' and 'zookeeper.security' in the cluster file are right",
+            way_out=(
+                "check that the ensemble runs and that 'zookeeper.servers' and 'zookeeper.security' in the cluster file"
+                " are right"
+            ),
         )
 
     def _refused(self, error: KazooException) -> RunbookError:
         return RunbookError(
             f"ZooKeeper at {', '.join(self._zookeeper.servers)} refused to show {error}: {type(error).__name__}",
-            way_out="give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file): Kafka's znodes carry ACLs",
+            way_out=(
+                "give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file): Kafka's"
+                " znodes carry ACLs"
+            ),
         )
 
 

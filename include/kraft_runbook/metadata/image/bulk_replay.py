@@ -1,6 +1,8 @@
-"""The log up to the offset in question, in bulk: records about topics as columns, all others one by one, transactions honoured.
+"""The log up to the offset in question, in bulk: records about topics as columns, all others one by one, transactions
+honoured.
 
-Records about topics and all others change different parts of the image, so that each sort can be taken in its own order.
+Records about topics and all others change different parts of the image, so that each sort can be taken in its own
+order.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ class BulkReplay:
                 self._begun, self._open = None, []
 
     def freeze(self) -> tuple[ThawingTopics, Transactions]:
-        """The topics, and the transaction that is still open: with all its records, since they take effect later, or never."""
+        """The topics, and the transaction that is still open: with all its records, since they take effect later, or
+        never.
+        """
         if self._begun is None:
             return ThawingTopics(self._topics.freeze(self._dropped)), self.transactions
         held = [

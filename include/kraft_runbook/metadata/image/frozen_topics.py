@@ -1,6 +1,8 @@
-"""The topics of the metadata log at one offset, as columns: what ``MetadataImage`` says of topics, partitions and topic configs, for millions of them.
+"""The topics of the metadata log at one offset, as columns: what ``MetadataImage`` says of topics, partitions and topic
+configs, for millions of them.
 
-``TopicRecords`` gathers the log's records; ``freeze`` adds them up by the rules of ``MetadataImage.apply``, of which a property test is the proof.
+``TopicRecords`` gathers the log's records; ``freeze`` adds them up by the rules of ``MetadataImage.apply``, of which a
+property test is the proof.
 """
 
 from __future__ import annotations
@@ -99,7 +101,9 @@ class TopicRecords:
     _changes: list[_Part] = field(default_factory=list)
 
     def add(self, records: RecordIndex, order: Places) -> None:
-        """Records of one type and version, of ``record_columns.TYPES``; ``order``: their places in the log. Raises Garbled."""
+        """Records of one type and version, of ``record_columns.TYPES``; ``order``: their places in the log. Raises
+        Garbled.
+        """
         values = decode_columns(records)
         match int(records.api_key[0]):
             case RecordType.TOPIC:
@@ -130,9 +134,11 @@ class TopicRecords:
                 self._changes.append(_Part.of(order, records, values))
 
     def freeze(self, dropped: Sequence[tuple[int, int]] = ()) -> FrozenTopics:
-        """What the records add up to, without those whose place lies in one of ``dropped`` (first, last: aborted transactions).
+        """What the records add up to, without those whose place lies in one of ``dropped`` (first, last: aborted
+        transactions).
 
-        Raises Garbled, naming the offset, for a partition of a topic that never was, or a change of a partition that never was.
+        Raises Garbled, naming the offset, for a partition of a topic that never was, or a change of a partition that
+        never was.
         """
         kept = _Kept(dropped)
         topics = _Topics.of(kept.some(self.made), kept.some(self.removed))
@@ -149,7 +155,9 @@ class TopicRecords:
 
 @dataclass(frozen=True, slots=True)
 class FrozenTopics:
-    """The live topics, in the order in which they were made; their ids as plain numbers. ``partitions``: sorted by topic, then number. ``configs``: by topic name."""
+    """The live topics, in the order in which they were made; their ids as plain numbers. ``partitions``: sorted by
+    topic, then number. ``configs``: by topic name.
+    """
 
     names: Sequence[str]
     ids: Sequence[int]
@@ -175,7 +183,7 @@ class FrozenTopics:
         return iter(self.configs.keys() - set(self.names))
 
 
-# -- topics -------------------------------------------------------------------------------------------------------------
+# -- topics ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +216,9 @@ class _Topics:
         )
 
     def keys(self, part: _Part) -> Places:
-        """Each record's topic and partition as one number; negative: of a removed topic. Raises Garbled as ``places`` does."""
+        """Each record's topic and partition as one number; negative: of a removed topic. Raises Garbled as ``places``
+        does.
+        """
         partition = part.numbers["partition_id"]
         if (partition < 0).any():
             raise _never_made(int(part.offset[partition < 0][0]))
@@ -265,7 +275,7 @@ def _configs(changes: Sequence[ConfigChange], removals: Sequence[tuple[int, str]
     return {topic: config for topic, config in found.items() if config}
 
 
-# -- partitions ---------------------------------------------------------------------------------------------------------
+# -- partitions --------------------------------------------------------------------------------------------------------
 
 
 def _add_up(topics: _Topics, made: _Part, changes: _Part) -> PartitionColumns:
@@ -282,7 +292,9 @@ def _add_up(topics: _Topics, made: _Part, changes: _Part) -> PartitionColumns:
 
 
 def _merge(made: _Part, key: Places, changes: _Part, changed: Places) -> PartitionColumns:
-    """Kafka 3.9, ``PartitionRegistration.merge``: what a change does not name stays; a named leader, even the same, raises the leader epoch, any change the partition's."""
+    """Kafka 3.9, ``PartitionRegistration.merge``: what a change does not name stays; a named leader, even the same,
+    raises the leader epoch, any change the partition's.
+    """
     at = np.searchsorted(key, changed)
     missing = (
         (at >= len(key)) | (key[np.minimum(at, max(0, len(key) - 1))] != changed)
@@ -343,9 +355,12 @@ class _Kept:
         return kept
 
 
-# -- fields -------------------------------------------------------------------------------------------------------------
+# -- fields ------------------------------------------------------------------------------------------------------------
 
-_COMPARE = "compare the controllers' log directories with kafka-dump-log.sh --cluster-metadata-decoder, and take the report to the project"
+_COMPARE = (
+    "compare the controllers' log directories with kafka-dump-log.sh --cluster-metadata-decoder, and take the report to"
+    " the project"
+)
 
 
 def _texts(column: Column, records: RecordIndex) -> list[str | None]:
@@ -364,7 +379,9 @@ def _uuids(column: Column) -> list[int]:
 
 
 def _kafka_uuids(ids: Sequence[int]) -> list[str]:
-    """As ``entities.kafka_uuid`` writes each. Filled up to 18 bytes an id takes 24 letters, of which the first 22 are what its 16 bytes alone would give."""
+    """As ``entities.kafka_uuid`` writes each. Filled up to 18 bytes an id takes 24 letters, of which the first 22 are
+    what its 16 bytes alone would give.
+    """
     text = base64.urlsafe_b64encode(b"".join([each.to_bytes(16, "big") + b"\0\0" for each in ids])).decode()
     return [text[at : at + 22] for at in range(0, len(text), 24)]
 
@@ -372,5 +389,7 @@ def _kafka_uuids(ids: Sequence[int]) -> list[str]:
 def _never_made(offset: int) -> Garbled:
     return Garbled(
         f"the record at offset {offset} changes a topic or partition that the metadata log never made",
-        way_out="run again; if it persists, compare the controllers' logs with kafka-dump-log.sh --cluster-metadata-decoder",
+        way_out=(
+            "run again; if it persists, compare the controllers' logs with kafka-dump-log.sh --cluster-metadata-decoder"
+        ),
     )

@@ -1,4 +1,6 @@
-"""The metadata image: what the records applied so far add up to (Kafka 3.9, ``MetadataDelta`` and its parts), and its canonical rows."""
+"""The metadata image: what the records applied so far add up to (Kafka 3.9, ``MetadataDelta`` and its parts), and its
+canonical rows.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ class MetadataImage:
     migration_state: ZkMigrationState | None = None
     frozen: ThawingTopics | None = None
 
-    # -- applying a record --------------------------------------------------------------------------------------------------
+    # -- applying a record ---------------------------------------------------------------------------------------------
 
     def apply(self, record: Record, touched: Touched) -> None:
         """Apply one record; ``touched`` hears of each key before its row changes. Raises Garbled, naming the offset."""
@@ -142,7 +144,9 @@ class MetadataImage:
         )
 
     def _partition_change(self, values: Mapping[str, Any], touched: Touched) -> None:
-        """Kafka 3.9, ``PartitionRegistration.merge``: a change of leader raises the leader epoch, even to no leader or to the same one; any change the partition's epoch."""
+        """Kafka 3.9, ``PartitionRegistration.merge``: a change of leader raises the leader epoch, even to no leader or
+        to the same one; any change the partition's epoch.
+        """
         self._thaw_id(values["topic_id"])
         name, partition = self.topic_names[values["topic_id"]], values["partition_id"]
         old = self.partitions[name][partition]
@@ -186,7 +190,7 @@ class MetadataImage:
         else:
             self.quotas[entity, values["key"]] = values["value"]
 
-    # -- topics that are held as columns --------------------------------------------------------------------------------------
+    # -- topics that are held as columns -------------------------------------------------------------------------------
 
     def thaw_topic(self, name: str) -> None:
         """Bring one topic out of the columns, where it stands there, so that it can change or be shown row by row."""
@@ -213,7 +217,7 @@ class MetadataImage:
         if found.configs:
             self.configs[TOPIC_RESOURCE, found.name] = dict(found.configs)
 
-    # -- its rows -----------------------------------------------------------------------------------------------------------
+    # -- its rows ------------------------------------------------------------------------------------------------------
 
     def rows_of_topic(self, name: str) -> Iterator[Row]:
         """The rows of one topic: none where there is no such topic."""
@@ -247,7 +251,9 @@ class MetadataImage:
                 yield _broker_row(registration)
 
     def values_of(self, key: Key) -> tuple[str, ...]:
-        """What this key's row may say now: none where there is no row, two where ZooKeeper may write the same fact in two ways."""
+        """What this key's row may say now: none where there is no row, two where ZooKeeper may write the same fact in
+        two ways.
+        """
         kind, text = key
         return tuple(row.value for row in self._rows_of(kind, text))
 
@@ -323,9 +329,11 @@ class MetadataImage:
         )
 
     def _producer_rows(self) -> Iterator[Row]:
-        """The block as ZooKeeper may have it. The dual write puts the NEXT block there; the copy left ZooKeeper's own, whose end is before the next.
+        """The block as ZooKeeper may have it. The dual write puts the NEXT block there; the copy left ZooKeeper's own,
+        whose end is before the next.
 
-        The copy's record, and a snapshot, have broker epoch -1 (``migrateProducerId``, ``ProducerIdsImage``): then either is right.
+        The copy's record, and a snapshot, have broker epoch -1 (``migrateProducerId``, ``ProducerIdsImage``): then
+        either is right.
         """
         if self.producer_ids is None:
             return
@@ -340,7 +348,9 @@ class MetadataImage:
 
 
 class Touched:
-    """Hears of each key before its row changes. This one does not care: for the part of the log whose history is not wanted."""
+    """Hears of each key before its row changes. This one does not care: for the part of the log whose history is not
+    wanted.
+    """
 
     def of(self, image: MetadataImage, kind: Kind, key: list[Any] | tuple[Any, ...]) -> None:
         """The same as ``key``, from plain parts: rendered only where somebody listens."""

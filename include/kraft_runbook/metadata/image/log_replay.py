@@ -24,7 +24,9 @@ from kraft_runbook.metadata.topic_prints import TopicPrint, topic_prints
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One value that a key had at M or later. ``value`` None: it had no row then. ``last``: whether it is among those at E."""
+    """One value that a key had at M or later. ``value`` None: it had no row then. ``last``: whether it is among those
+    at E.
+    """
 
     kind: Kind
     key: str
@@ -64,7 +66,8 @@ class _History(Touched):
 class LogReplay:
     """Replays the log: the state at ``start`` (M), and beyond it the history of every key that is touched.
 
-    Up to M topics are read as columns (``BulkReplay``); a topic that is touched later is taken out of them and followed record by record.
+    Up to M topics are read as columns (``BulkReplay``); a topic that is touched later is taken out of them and followed
+    record by record.
     """
 
     start: int
@@ -117,8 +120,12 @@ class LogReplay:
                 image.apply(record, self._history if offset > self.start else nobody)
             except KeyError:
                 raise Garbled(
-                    f"the record at offset {record.offset} changes a topic or partition that the metadata log never made",
-                    way_out="run again; if it persists, compare the controllers' logs with kafka-dump-log.sh --cluster-metadata-decoder",
+                    f"the record at offset {record.offset} changes a topic or partition that the metadata log never"
+                    " made",
+                    way_out=(
+                        "run again; if it persists, compare the controllers' logs with kafka-dump-log.sh"
+                        " --cluster-metadata-decoder"
+                    ),
                 ) from None
             if offset > self.start:
                 self._history.settle(image, offset)
@@ -141,7 +148,9 @@ class LogReplay:
         return frozenset(self._history.values)
 
     def newest_topics(self, limit: int) -> dict[str, dict[int, int]]:
-        """The leader epoch of each partition of the topics touched last, at most ``limit`` of them; a deleted topic has no partitions."""
+        """The leader epoch of each partition of the topics touched last, at most ``limit`` of them; a deleted topic has
+        no partitions.
+        """
         latest: dict[str, int] = {}
         for (kind, key), versions in self._history.values.items():
             if kind in (Kind.TOPIC, Kind.PARTITION_STATE):
@@ -162,7 +171,8 @@ class LogReplay:
     def versions_of(self, keys: Set[Key], since: int | None = None) -> Iterator[Version]:
         """These keys' values from M to E, or from ``since`` on; a key that never had a row has one version, None.
 
-        Of a resumed image, what a key that is not of a topic said before its first record counts as unknown, not as absent.
+        Of a resumed image, what a key that is not of a topic said before its first record counts as unknown, not as
+        absent.
         """
         for key in keys - self._history.values.keys():
             for value in self.image.values_of(key) or (None,):
@@ -171,7 +181,9 @@ class LogReplay:
             yield from self._touched_versions(key, self.start if since is None else since)
 
     def versions_beside_topics(self) -> Iterator[Version]:
-        """The values from M to E of every key that is not of one topic. A key that was not touched has those it has now."""
+        """The values from M to E of every key that is not of one topic. A key that was not touched has those it has
+        now.
+        """
         for row in self.image.rows_beside_topics():
             if (row.kind, row.key) not in self._history.values:
                 yield Version(row.kind, row.key, row.value, self.start, last=True)
@@ -180,7 +192,9 @@ class LogReplay:
                 yield from self._touched_versions(key, self.start)
 
     def whole_topics(self) -> Iterator[Row]:
-        """Each topic at M as one row of kind WHOLE_TOPIC. One that was touched since then has TOUCHED for a fingerprint: it needs a closer look."""
+        """Each topic at M as one row of kind WHOLE_TOPIC. One that was touched since then has TOUCHED for a
+        fingerprint: it needs a closer look.
+        """
         frozen = self.image.frozen
         assert frozen is not None
         for each in self.prints():

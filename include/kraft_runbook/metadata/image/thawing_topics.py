@@ -1,4 +1,6 @@
-"""Topics that are held as columns until one of them changes or has to be shown row by row: then that one is taken out."""
+"""Topics that are held as columns until one of them changes or has to be shown row by row: then that one is
+taken out.
+"""
 
 from __future__ import annotations
 

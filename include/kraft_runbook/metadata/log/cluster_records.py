@@ -1,4 +1,5 @@
-"""What observing a cluster needs of the metadata log: brokers, features, topics' names, configs that ZooKeeper can't hold, the migration state.
+"""What observing a cluster needs of the metadata log: brokers, features, topics' names, configs that ZooKeeper can't
+hold, the migration state.
 
 Everything else is skipped undecoded.
 """
@@ -34,7 +35,8 @@ WANTED = frozenset(
     }
 )
 IN_ZOOKEEPER_TOO = (2, 4)
-"""``ConfigResource.Type`` of topics and brokers. ``KRaftMigrationZkWriter.handleConfigsSnapshot`` throws for any other."""
+"""``ConfigResource.Type`` of topics and brokers. ``KRaftMigrationZkWriter.handleConfigsSnapshot`` throws for any other.
+"""
 KRAFT_ONLY = {16: "client-metrics", 32: "groups"}
 """The others of 3.9, as ``kafka-configs --entity-type`` calls them."""
 _BOUNDARIES = frozenset({RecordType.BEGIN_TRANSACTION, RecordType.END_TRANSACTION, RecordType.ABORT_TRANSACTION})

@@ -1,6 +1,8 @@
-"""Compressed record batches, made plain: the four codecs of Kafka's record format (``CompressionType``), by Arrow's own implementations.
+"""Compressed record batches, made plain: the four codecs of Kafka's record format (``CompressionType``), by Arrow's own
+implementations.
 
-Kafka never compresses the metadata log (none was seen, and the topic has no such setting); a batch that is compressed all the same is read.
+Kafka never compresses the metadata log (none was seen, and the topic has no such setting); a batch that is compressed
+all the same is read.
 """
 
 from __future__ import annotations

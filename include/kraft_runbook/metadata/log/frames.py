@@ -1,7 +1,7 @@
 """Bytes of the metadata log, as Fetch and FetchSnapshot give them, cut into records.
 
-The layout is that of Kafka's record batches, magic 2, and of ``MetadataRecordSerde``: an unsigned varint frame version (1), the
-record's api key and version (unsigned varints), then its flexible body.
+The layout is that of Kafka's record batches, magic 2, and of ``MetadataRecordSerde``: an unsigned varint frame version
+(1), the record's api key and version (unsigned varints), then its flexible body.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.metadata.log.compression import decompress
 
 _BATCH = struct.Struct(">qiibIhiqqqhii")
-"""baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, timestamps, producer, count."""
+"""baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta, timestamps, producer, count.
+"""
 _BEFORE_LENGTH = 12
 """batchLength counts the bytes after itself: base offset and length come before."""
 CONTROL = 0x20
@@ -28,7 +29,9 @@ class Garbled(RunbookError):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One committed record of the metadata log: where it lies, its kind, and its body (decoded only where it is wanted)."""
+    """One committed record of the metadata log: where it lies, its kind, and its body (decoded only where it is
+    wanted).
+    """
 
     offset: int
     epoch: int
@@ -39,7 +42,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """A batch's place: its offsets (first and last), its leader epoch, and where its records begin and end. ``codec`` 0: not compressed."""
+    """A batch's place: its offsets (first and last), its leader epoch, and where its records begin and end. ``codec``
+    0: not compressed.
+    """
 
     first_offset: int
     last_offset: int
@@ -159,5 +164,8 @@ def records(data: bytes | memoryview, *, up_to: int | None = None) -> Iterator[R
 def _garbled(what: str) -> Garbled:
     return Garbled(
         f"the metadata log can't be read: {what}",
-        way_out="compare the controllers' log directories with kafka-dump-log.sh --cluster-metadata-decoder, and take the report to the project",
+        way_out=(
+            "compare the controllers' log directories with kafka-dump-log.sh --cluster-metadata-decoder, and take the"
+            " report to the project"
+        ),
     )

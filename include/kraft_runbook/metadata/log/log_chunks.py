@@ -18,7 +18,8 @@ class SnapshotId:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Whole batches, of the log or of a snapshot. Records below ``since`` were read before; those above ``up_to`` are not committed.
+    """Whole batches, of the log or of a snapshot. Records below ``since`` were read before; those above ``up_to`` are
+    not committed.
 
     ``begins``: of a snapshot's chunks, whether this is the first one, which replaces all that was known.
     """
@@ -30,7 +31,9 @@ class Chunk:
     begins: bool = True
 
     def records(self) -> Iterator[Record]:
-        """The records, each with its offset in the log; all those of a snapshot take effect at the last offset that it holds."""
+        """The records, each with its offset in the log; all those of a snapshot take effect at the last offset that it
+        holds.
+        """
         if self.snapshot is not None:
             at = self.snapshot.end_offset - 1
             for record in records(self.data):

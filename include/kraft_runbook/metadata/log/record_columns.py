@@ -1,7 +1,8 @@
-"""Many records of one type and version decoded at once, field by field, along the same schemas that the generic decoder reads.
+"""Many records of one type and version decoded at once, field by field, along the same schemas that the generic decoder
+reads.
 
-For the types whose fields are numbers, texts, ids and lists of broker ids: ``TYPES``. A property test compares it with ``record_schemas.decode``
-on every version of each.
+For the types whose fields are numbers, texts, ids and lists of broker ids: ``TYPES``. A property test compares it with
+``record_schemas.decode`` on every version of each.
 """
 
 from __future__ import annotations
@@ -86,7 +87,9 @@ Column = NDArray[np.int64] | Spans | Uuids
 
 
 def decode_columns(records: RecordIndex) -> Mapping[str, Column]:
-    """The fields of these records, all of one type and version. Raises Garbled, naming the offset of the first that is no such record."""
+    """The fields of these records, all of one type and version. Raises Garbled, naming the offset of the first that is
+    no such record.
+    """
     schema, version = SCHEMAS[int(records.api_key[0])], int(records.version[0])
     found = None
     if version <= schema.latest:

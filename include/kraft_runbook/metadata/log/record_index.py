@@ -1,7 +1,7 @@
 """Where the records of a chunk lie, as columns: the first step of reading the log without an object a record.
 
-Gives exactly the records that ``Chunk.records`` gives. What is unusual in the bytes is found by a check over whole columns, and then named by
-reading the chunk once more record by record.
+Gives exactly the records that ``Chunk.records`` gives. What is unusual in the bytes is found by a check over whole
+columns, and then named by reading the chunk once more record by record.
 """
 
 from __future__ import annotations
@@ -144,12 +144,16 @@ def _index(whole: bytes, chunk: Chunk) -> RecordIndex | None:
 
 
 def uvarints(data: Bytes, at: Places) -> tuple[Places, Places]:
-    """The unsigned varints at these places, and the places behind them. Raises IndexError for one longer than five bytes."""
+    """The unsigned varints at these places, and the places behind them. Raises IndexError for one longer than five
+    bytes.
+    """
     return _varints(data, at, 5)
 
 
 def zigzags(data: Bytes, at: Places) -> tuple[Places, Places]:
-    """The zigzag varints at these places, and the places behind them. Raises IndexError for one longer than ten bytes."""
+    """The zigzag varints at these places, and the places behind them. Raises IndexError for one longer than
+    ten bytes.
+    """
     value, at = _varints(data, at, 10)
     unsigned = value.view(np.uint64)
     return (unsigned >> np.uint64(1)).view(np.int64) ^ -(value & 1), at

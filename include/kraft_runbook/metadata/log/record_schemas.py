@@ -1,7 +1,9 @@
-"""The metadata records of Kafka: their fields, every version, read from Kafka's own message files. One decoder reads them all.
+"""The metadata records of Kafka: their fields, every version, read from Kafka's own message files. One decoder reads
+them all.
 
-The files lie in ``schemas``, so that nothing needs a Kafka installation; a test compares them with those in the jar of the lab's Kafka. Names are
-the files' own in snake case. All records are flexible: compact strings and arrays, tagged fields at the end.
+The files lie in ``schemas``, so that nothing needs a Kafka installation; a test compares them with those in the jar of
+the lab's Kafka. Names are the files' own in snake case. All records are flexible: compact strings and arrays, tagged
+fields at the end.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ class RecordType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field. ``type``: a primitive, ``[]`` of one, or ``[]`` of structs (then ``fields``). ``since``: its first version.
+    """One field. ``type``: a primitive, ``[]`` of one, or ``[]`` of structs (then ``fields``). ``since``: its first
+    version.
 
     ``tag``: where it is a tagged field, absent from the bytes when it holds ``default``.
     """
@@ -78,7 +81,9 @@ class Schema:
 
 
 def schemas_in(files: Iterable[str]) -> dict[int, Schema]:
-    """The schemas in the texts of Kafka's message files, by ``apiKey``. Raises ValueError for a form that this decoder does not read."""
+    """The schemas in the texts of Kafka's message files, by ``apiKey``. Raises ValueError for a form that this decoder
+    does not read.
+    """
     found = {}
     for text in files:
         told = json.loads(_COMMENT.sub("", text))
@@ -136,9 +141,11 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def decode(record: Record) -> dict[str, Any]:
-    """A record's fields by name; a field that its version lacks has its default. Arrays are tuples, structs dicts, ids ``UUID``.
+    """A record's fields by name; a field that its version lacks has its default. Arrays are tuples, structs dicts, ids
+    ``UUID``.
 
-    Raises Garbled for a record type or version that no release of Kafka up to ``NEWEST`` writes, and for bytes that don't fit, naming the offset.
+    Raises Garbled for a record type or version that no release of Kafka up to ``NEWEST`` writes, and for bytes that
+    don't fit, naming the offset.
     """
     try:
         schema = SCHEMAS[record.api_key]

@@ -14,7 +14,9 @@ from kraft_runbook.metadata.log.record_schemas import RecordType
 
 @dataclass(slots=True)
 class Transactions:
-    """Follows a stream of records. ``open_since``: the offset of the Begin of a transaction that has not ended; ``held``: its records."""
+    """Follows a stream of records. ``open_since``: the offset of the Begin of a transaction that has not ended;
+    ``held``: its records.
+    """
 
     open_since: int | None = None
     held: list[Record] = field(default_factory=list)
@@ -24,7 +26,9 @@ class Transactions:
         return Transactions(self.open_since, list(self.held))
 
     def effective(self, records: Iterable[Record]) -> Iterator[tuple[int, Record]]:
-        """Each record with the offset at which it takes effect: its own, or that of the EndTransaction. Aborted ones never come."""
+        """Each record with the offset at which it takes effect: its own, or that of the EndTransaction. Aborted ones
+        never come.
+        """
         for record in records:
             if record.api_key == RecordType.BEGIN_TRANSACTION:
                 self.open_since, self.held = record.offset, []

@@ -1,4 +1,6 @@
-"""Topics by what decides whether a restart stops their producers: their own ``min.insync.replicas``, and how many replicas their partitions have."""
+"""Topics by what decides whether a restart stops their producers: their own ``min.insync.replicas``, and how many
+replicas their partitions have.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class MinIsrGroups:
         self._topics: dict[tuple[int | None, int], Tally] = {}
 
     def see(self, name: str, config: Mapping[str, str], replicas: Iterable[int]) -> None:
-        """One topic. ``replicas``: how many each partition has; a topic whose partitions differ stands in several groups."""
+        """One topic. ``replicas``: how many each partition has; a topic whose partitions differ stands in several
+        groups.
+        """
         for count in sorted(set(replicas)):
             self._topics.setdefault((min_isr_in(config), count), Tally()).add(name)
 

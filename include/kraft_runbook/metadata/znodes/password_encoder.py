@@ -1,4 +1,6 @@
-"""Passwords as brokers in ZooKeeper mode store them (Kafka 3.9, ``EncryptingPasswordEncoder``): PBKDF2 makes the key, AES encrypts."""
+"""Passwords as brokers in ZooKeeper mode store them (Kafka 3.9, ``EncryptingPasswordEncoder``): PBKDF2 makes the key,
+AES encrypts.
+"""
 
 from __future__ import annotations
 
@@ -71,5 +73,6 @@ def _decrypt(algorithm: str, key: bytes, vector: bytes, text: bytes) -> str:
 
 def _wrong_secret() -> Undecodable:
     return Undecodable(
-        "password.encoder.secret does not decode it; give the secret that the brokers use (secrets: password.encoder.secret in the cluster file)"
+        "password.encoder.secret does not decode it; give the secret that the brokers use (secrets:"
+        " password.encoder.secret in the cluster file)"
     )

@@ -1,6 +1,8 @@
-"""What /config/ips/<name> names. A broker that starts resolves the name as it stands (``IpConfigHandler``: ``InetAddress.getByName``), or ends.
+"""What /config/ips/<name> names. A broker that starts resolves the name as it stands (``IpConfigHandler``:
+``InetAddress.getByName``), or ends.
 
-Kafka's sync to ZooKeeper escapes the name (``ZkConfigMigrationClient.getSanitizedClientQuotaZNodeName``). An IPv6 address does not survive that.
+Kafka's sync to ZooKeeper escapes the name (``ZkConfigMigrationClient.getSanitizedClientQuotaZNodeName``). An IPv6
+address does not survive that.
 """
 
 from __future__ import annotations

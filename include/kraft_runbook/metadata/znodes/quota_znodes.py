@@ -1,4 +1,5 @@
-"""Where ZooKeeper may hold a quota's entity or a credential's user: names have many spellings there (``+`` and ``%20``, small digits and capital ones).
+"""Where ZooKeeper may hold a quota's entity or a credential's user: names have many spellings there (``+`` and ``%20``,
+small digits and capital ones).
 
 So a path is not made from the name. What there is, is listed, and each name read as Kafka reads it.
 """
@@ -50,7 +51,8 @@ def entity_paths(reader: Lister, entities: Iterable[Sequence[Part]]) -> Iterator
 
 
 def credential_paths(reader: Lister, users: Iterable[str]) -> Iterator[str]:
-    """The znodes that may hold these users' SCRAM credentials: Kafka's copy takes them from clients' and ips' znodes too.
+    """The znodes that may hold these users' SCRAM credentials: Kafka's copy takes them from clients' and ips' znodes
+    too.
 
     It takes the name as it stands: a user called ``<default>`` may stand in the default entity's znode.
     """

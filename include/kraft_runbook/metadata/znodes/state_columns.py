@@ -1,6 +1,7 @@
 """Partitions' state znodes to columns, many at a time. A state that looks unusual in any way is not ``sure``.
 
-What is sure is exactly what the generic rows (``znode_rows``) would say: msgspec decodes into the types below and refuses all else.
+What is sure is exactly what the generic rows (``znode_rows``) would say: msgspec decodes into the types below and
+refuses all else.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ UNUSUAL = (msgspec.DecodeError, UnicodeDecodeError)
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """One entry a state znode. Where ``sure`` is false the others mean nothing. ``version``: the znode's own, where it was given."""
+    """One entry a state znode. Where ``sure`` is false the others mean nothing. ``version``: the znode's own, where it
+    was given.
+    """
 
     sure: NDArray[np.bool_]
     leader: NDArray[np.int32]
@@ -50,7 +53,9 @@ _decode = msgspec.json.Decoder(_State).decode
 
 
 def states_of(texts: Sequence[bytes | None], versions: Sequence[int] = ()) -> States:
-    """The states in these znodes' data, in their order; None: there is no such znode. ``versions``: the znodes'; none given: 0."""
+    """The states in these znodes' data, in their order; None: there is no such znode. ``versions``: the znodes'; none
+    given: 0.
+    """
     with uncollected():
         try:
             found = list(map(_decode, texts))  # type: ignore[arg-type]

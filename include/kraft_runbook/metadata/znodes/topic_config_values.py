@@ -1,7 +1,9 @@
-"""Topic configs that end a broker: the definitions of Kafka 3.9's ``LogConfig``, and what ``TopicConfigHandler`` parses on its own.
+"""Topic configs that end a broker: the definitions of Kafka 3.9's ``LogConfig``, and what ``TopicConfigHandler`` parses
+on its own.
 
-A broker that starts, in ZooKeeper mode and in KRaft mode, makes a LogConfig of each topic's overrides (``LogManager.fetchTopicConfigOverrides``);
-a value that LogConfig refuses ends it. Names that LogConfig does not know are let pass there.
+A broker that starts, in ZooKeeper mode and in KRaft mode, makes a LogConfig of each topic's overrides
+(``LogManager.fetchTopicConfigOverrides``); a value that LogConfig refuses ends it. Names that LogConfig does not know
+are let pass there.
 """
 
 from __future__ import annotations
@@ -94,7 +96,9 @@ _THROTTLED = re.compile(r"([0-9]+):([0-9]+)")
 
 
 def _throttled_replicas(value: str) -> str | None:
-    """``*``, or partition:broker pairs. ``parseThrottledPartitions`` takes less than the definition does: no blanks, no empty pair between two others."""
+    """``*``, or partition:broker pairs. ``parseThrottledPartitions`` takes less than the definition does: no blanks, no
+    empty pair between two others.
+    """
     text = trim(value)
     if text in ("", "*"):
         return None
@@ -162,7 +166,9 @@ _VERSIONS = {
 
 
 def _message_format(value: str) -> str | None:
-    """``MetadataVersion.fromVersionString``: the first two segments count, of 0.x versions the first three. Blanks are not taken away."""
+    """``MetadataVersion.fromVersionString``: the first two segments count, of 0.x versions the first three. Blanks are
+    not taken away.
+    """
     segments = value.split(".")
     key = ".".join(segments[: 3 if value.startswith("0.") else 2])
     return None if key in _VERSIONS else "names no version of Kafka"

@@ -1,6 +1,8 @@
-"""A topic's own znodes to columns, and with the states (``state_columns``) to whole topics. A topic that looks unusual in any way is left out: it is *odd*.
+"""A topic's own znodes to columns, and with the states (``state_columns``) to whole topics. A topic that looks unusual
+in any way is left out: it is *odd*.
 
-Odd is always safe, for the generic code (``znode_rows``) judges odd topics. What stands in the columns is exactly what its rows would say.
+Odd is always safe, for the generic code (``znode_rows``) judges odd topics. What stands in the columns is exactly what
+its rows would say.
 """
 
 from __future__ import annotations
@@ -38,11 +40,13 @@ def is_plain_name(name: str) -> bool:
     return _TOPIC_NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
-# -- /brokers/topics/T and /config/topics/T -------------------------------------------------------------------------------
+# -- /brokers/topics/T and /config/topics/T ----------------------------------------------------------------------------
 
 
 class TopicZnodes(NamedTuple):
-    """What was read of one topic, in the order of the requests; None: there is no such znode. ``listed``: children of /brokers/topics/T/partitions."""
+    """What was read of one topic, in the order of the requests; None: there is no such znode. ``listed``: children of
+    /brokers/topics/T/partitions.
+    """
 
     name: str
     topic: bytes | None
@@ -90,7 +94,8 @@ _decode_config = msgspec.json.Decoder(_Config).decode
 def assignments_of(topics: Sequence[TopicZnodes]) -> Assignments:
     """The columns of what these topics' own znodes say, the odd ones left out.
 
-    A topic is odd here unless its partitions are numbered without a gap and have as many znodes: when later each one's state is found, there is no stray one.
+    A topic is odd here unless its partitions are numbered without a gap and have as many znodes: when later each one's
+    state is found, there is no stray one.
     """
     with uncollected():
         return _assignments_of(topics)
@@ -158,11 +163,13 @@ def _sparse(counts: Sequence[int], changes: Sequence[Mapping[str, _BrokerIds]]) 
     return Lists(offsets_of(lengths), ints(values))
 
 
-# -- together ---------------------------------------------------------------------------------------------------------------
+# -- together ----------------------------------------------------------------------------------------------------------
 
 
 def together(assignments: Sequence[Assignments], states: Sequence[States]) -> TopicColumns:
-    """The columns of the topics in these blocks, each of whose states is known for sure. ``states``: of all their partitions, in order."""
+    """The columns of the topics in these blocks, each of whose states is known for sure. ``states``: of all their
+    partitions, in order.
+    """
     names = [name for block in assignments for name in block.names]
     counts = np.array([count for block in assignments for count in block.counts], np.int64)
     topic = np.repeat(np.arange(len(names)), counts)

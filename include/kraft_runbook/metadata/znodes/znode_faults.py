@@ -1,9 +1,12 @@
-"""Znodes that Kafka 3.9.2 can't go on with: in the copy to KRaft, right after it, or when a broker starts. One function a kind of znode.
+"""Znodes that Kafka 3.9.2 can't go on with: in the copy to KRaft, right after it, or when a broker starts. One function
+a kind of znode.
 
-Read from Kafka's source, and exactly what throws there: ``ZkData`` (the formats), ``Json`` (whose numbers are no texts), ``ZkTopicMigrationClient``,
-``ZkConfigMigrationClient``, ``AclAuthorizer.loadAllAcls``, ``DelegationTokenManagerZk`` and ``ZkMigrationClient`` for the copy;
-``KRaftMigrationZkWriter.handle…Snapshot`` for the sync back to ZooKeeper that follows it; ``ZkConfigManager.startup`` with its handlers, ``LogManager`` and
-``AclAuthorizer.configure`` for a broker's start. Any exception in the copy is a fatal fault of the controller, and of the next one.
+Read from Kafka's source, and exactly what throws there: ``ZkData`` (the formats), ``Json`` (whose numbers are no
+texts), ``ZkTopicMigrationClient``, ``ZkConfigMigrationClient``, ``AclAuthorizer.loadAllAcls``,
+``DelegationTokenManagerZk`` and ``ZkMigrationClient`` for the copy; ``KRaftMigrationZkWriter.handle…Snapshot`` for the
+sync back to ZooKeeper that follows it; ``ZkConfigManager.startup`` with its handlers, ``LogManager`` and
+``AclAuthorizer.configure`` for a broker's start. Any exception in the copy is a fatal fault of the controller, and of
+the next one.
 """
 
 from __future__ import annotations
@@ -44,7 +47,9 @@ _Said = Iterator[tuple[Consequence, str]]
 
 
 def faults_of(path: str, data: bytes) -> tuple[ZnodeFault, ...]:
-    """What is wrong with the znode at ``path`` (Kafka's path, without a chroot), and what comes of it. Values are never quoted: they may be secrets."""
+    """What is wrong with the znode at ``path`` (Kafka's path, without a chroot), and what comes of it. Values are never
+    quoted: they may be secrets.
+    """
     return tuple(dict.fromkeys(ZnodeFault(path, consequence, problem) for consequence, problem in _route(path, data)))
 
 
@@ -76,7 +81,7 @@ def _route(path: str, data: bytes) -> _Said:
             return iter(())
 
 
-# -- topics -------------------------------------------------------------------------------------------------------------
+# -- topics ------------------------------------------------------------------------------------------------------------
 
 
 def _topic(data: bytes) -> _Said:
@@ -101,7 +106,9 @@ def _topic(data: bytes) -> _Said:
 
 
 def _state(data: bytes) -> _Said:
-    """``TopicPartitionStateZNode.decode``. What is no JSON counts as no state: the copy makes one up, with leader epoch 0 and every replica in the ISR."""
+    """``TopicPartitionStateZNode.decode``. What is no JSON counts as no state: the copy makes one up, with leader epoch
+    0 and every replica in the ISR.
+    """
     try:
         state = parse_json(data)
     except NotJson:
@@ -124,7 +131,7 @@ def _are_ids(value: object) -> bool:
     return isinstance(value, list) and all(map(is_java_int, value))
 
 
-# -- configs ------------------------------------------------------------------------------------------------------------
+# -- configs -----------------------------------------------------------------------------------------------------------
 
 
 def _topic_config(data: bytes) -> _Said:
@@ -141,7 +148,10 @@ def topic_config_faults(name: str, value: str) -> _Said:
     elif not is_known(name):
         yield (
             NOTED,
-            f"{name} is no topic config of Kafka 3.9: once in KRaft mode, no config of this topic can be changed before it is deleted",
+            (
+                f"{name} is no topic config of Kafka 3.9: once in KRaft mode, no config of this topic can be changed"
+                " before it is deleted"
+            ),
         )
 
 
@@ -153,7 +163,9 @@ _THROTTLE_RATES = (
 
 
 def _broker_config(broker: str, data: bytes) -> _Said:
-    """``DynamicBrokerConfig`` ignores what it can't take; ``BrokerConfigHandler`` parses the broker's id and these rates."""
+    """``DynamicBrokerConfig`` ignores what it can't take; ``BrokerConfigHandler`` parses the broker's id and these
+    rates.
+    """
     if broker != DEFAULT_ENTITY and java_int(broker) is None:
         yield COPY, "its name is no broker's id"
         if java_int(trim(broker)) is None:
@@ -189,7 +201,9 @@ _PARSES = {
 
 
 def _quotas(kind: str, names: tuple[str, ...], data: bytes) -> _Said:
-    """A broker's handlers parse the quotas they know; the copy takes everything that is no SCRAM credential for a number, and the sync back knows these alone."""
+    """A broker's handlers parse the quotas they know; the copy takes everything that is no SCRAM credential for a
+    number, and the sync back knows these alone.
+    """
     for name in names:
         if not is_url_decodable(name):
             yield COPY, "its name holds a % that is no escape"
@@ -214,7 +228,8 @@ def _quotas(kind: str, names: tuple[str, ...], data: bytes) -> _Said:
 
 
 def _spellings(kind: str, names: tuple[str, ...]) -> _Said:
-    """The sync that follows the copy writes every entity at Kafka's own spelling of its name (``KRaftMigrationZkWriter.handleClientQuotasSnapshot``).
+    """The sync that follows the copy writes every entity at Kafka's own spelling of its name
+    (``KRaftMigrationZkWriter.handleClientQuotasSnapshot``).
 
     A znode of another spelling stays beside it. So of two spellings of one entity at least one is told.
     """
@@ -226,7 +241,10 @@ def _spellings(kind: str, names: tuple[str, ...]) -> _Said:
         except BadZnode:
             yield (
                 DIFFERS,
-                "its escapes are not what Kafka writes: after the copy it writes the entity once more, under another name",
+                (
+                    "its escapes are not what Kafka writes: after the copy it writes the entity once more, under"
+                    " another name"
+                ),
             )
             continue
         if spelt != name:
@@ -234,7 +252,10 @@ def _spellings(kind: str, names: tuple[str, ...]) -> _Said:
         if kind == "ips" and is_ipv6(name):
             yield (
                 START,
-                f"it is an IPv6 address: after the copy Kafka writes it as {spelt}, which no broker that starts can resolve",
+                (
+                    f"it is an IPv6 address: after the copy Kafka writes it as {spelt}, which no broker that starts can"
+                    " resolve"
+                ),
             )
 
 
@@ -265,7 +286,9 @@ def _scram(kind: str, name: str, mechanism: str, value: str) -> _Said:
 
 
 def _config(data: bytes) -> Generator[tuple[Consequence, str], None, dict[str, str]]:
-    """``ConfigEntityZNode.decode``: gives the properties. What is no JSON has none there; a value that is no text throws, and nothing of the znode is taken."""
+    """``ConfigEntityZNode.decode``: gives the properties. What is no JSON has none there; a value that is no text
+    throws, and nothing of the znode is taken.
+    """
     if not data:
         return {}
     parsed = _parsed(data)
@@ -284,7 +307,9 @@ def _config(data: bytes) -> Generator[tuple[Consequence, str], None, dict[str, s
 
 
 def passwords_of(path: str, data: bytes) -> dict[str, str]:
-    """The configs of a znode of /config/brokers or /config/topics that the copy decodes as passwords, encoded as they are."""
+    """The configs of a znode of /config/brokers or /config/topics that the copy decodes as passwords, encoded as they
+    are.
+    """
     try:
         config = parse_json(data)["config"] if data else {}
     except (NotJson, KeyError, TypeError):
@@ -296,7 +321,7 @@ def passwords_of(path: str, data: bytes) -> dict[str, str]:
     )
 
 
-# -- ACLs, tokens, producer ids, features -------------------------------------------------------------------------------
+# -- ACLs, tokens, producer ids, features ------------------------------------------------------------------------------
 
 _RESOURCE_TYPES = ("Topic", "Group", "Cluster", "TransactionalId", "DelegationToken", "User")
 _OPERATIONS = {
@@ -320,7 +345,9 @@ _OPERATIONS = {
 
 
 def _acls(resource_type: str, name: list[str], data: bytes) -> _Said:
-    """``AclEntry.fromBytes``, and which znodes ``loadAllAcls`` comes to: /<Type>/<name>, the type spelt as Kafka spells it."""
+    """``AclEntry.fromBytes``, and which znodes ``loadAllAcls`` comes to: /<Type>/<name>, the type spelt as Kafka spells
+    it.
+    """
     if not name:
         return
     if resource_type not in _RESOURCE_TYPES:

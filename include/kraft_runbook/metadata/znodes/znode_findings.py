@@ -1,4 +1,6 @@
-"""What is wrong with the znodes that the deep read meets: what a comparison can't read, what Kafka can't go on with, and the stored passwords."""
+"""What is wrong with the znodes that the deep read meets: what a comparison can't read, what Kafka can't go on with,
+and the stored passwords.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from kraft_runbook.metadata.znodes.znode_rows import Decoding, parse_object, row
 
 @dataclass(frozen=True, slots=True)
 class PasswordSecrets:
-    """``password.encoder.secret`` and ``password.encoder.old.secret``, where the cluster file names them, and why the first is not at hand."""
+    """``password.encoder.secret`` and ``password.encoder.old.secret``, where the cluster file names them, and why the
+    first is not at hand.
+    """
 
     current: str | None = None
     old: str | None = None
@@ -26,7 +30,9 @@ class PasswordSecrets:
 
 
 class ZnodeFindings:
-    """Filled znode by znode. ``decoding``: as a comparison decodes; its passwords stay undecoded, they are judged here."""
+    """Filled znode by znode. ``decoding``: as a comparison decodes; its passwords stay undecoded, they are
+    judged here.
+    """
 
     def __init__(self, decoding: Decoding, secrets: PasswordSecrets) -> None:
         self._decoding = Decoding(decoding.fingerprints)

@@ -1,8 +1,8 @@
 """Znodes to canonical rows, one function a kind of znode. What can't be parsed becomes a row that names its path.
 
-The formats are those of Kafka 3.9's ``ZkData``; names are read as the copy reads them (``kafka.zk.migration``): sanitized are those of quotas and
-credentials (``ZkConfigMigrationClient``) and the principals in tokens (``DelegationTokenManagerZk``); verbatim those of topics, brokers,
-ACLs' resources and tokens.
+The formats are those of Kafka 3.9's ``ZkData``; names are read as the copy reads them (``kafka.zk.migration``):
+sanitized are those of quotas and credentials (``ZkConfigMigrationClient``) and the principals in tokens
+(``DelegationTokenManagerZk``); verbatim those of topics, brokers, ACLs' resources and tokens.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """What decoding needs beside the bytes. ``encoder_secret``: password.encoder.secret, or None with the reason it is not at hand."""
+    """What decoding needs beside the bytes. ``encoder_secret``: password.encoder.secret, or None with the reason it is
+    not at hand.
+    """
 
     fingerprints: Fingerprints
     encoder_secret: str | None = None
@@ -60,7 +62,8 @@ class Decoding:
 
 
 def rows_of(path: str, data: bytes, decoding: Decoding) -> list[Row]:
-    """The rows of the znode at ``path`` (Kafka's path, without a chroot). Where its data can't be parsed, one row that names the path.
+    """The rows of the znode at ``path`` (Kafka's path, without a chroot). Where its data can't be parsed, one row that
+    names the path.
 
     A path that holds nothing to compare has no rows. Each row carries ``path``.
     """
@@ -111,14 +114,18 @@ _PATH_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def _number_in_a_path(name: str) -> int:
-    """A broker's or a partition's number as a znode's name. Kafka reads these znodes at a number's own spelling alone. Raises BadZnode."""
+    """A broker's or a partition's number as a znode's name. Kafka reads these znodes at a number's own spelling alone.
+    Raises BadZnode.
+    """
     if not _PATH_NUMBER.fullmatch(name):
         raise BadZnode("its name is not how Kafka writes a number: no broker reads it")
     return int(name)
 
 
 def stat_rows(path: str, version: int) -> list[Row]:
-    """The rows that a znode's stat gives: of a partition's state its version, which must not lie behind the partition's epoch."""
+    """The rows that a znode's stat gives: of a partition's state its version, which must not lie behind the partition's
+    epoch.
+    """
     match path.split("/")[1:]:
         case ["brokers", "topics", topic, "partitions", partition, "state"] if _PATH_NUMBER.fullmatch(partition):
             found = canonical_rows.partition_epoch(topic, int(partition), version)
@@ -130,8 +137,8 @@ def stat_rows(path: str, version: int) -> list[Row]:
 def path_of(kind: Kind, key: str) -> str | None:
     """Where ZooKeeper holds a row, for the kinds of which each key has one path.
 
-    None for those whose names are sanitized (quotas, credentials): a name has many spellings; for tokens, whose ids their keys do not show; and for what
-    no znode holds.
+    None for those whose names are sanitized (quotas, credentials): a name has many spellings; for tokens, whose ids
+    their keys do not show; and for what no znode holds.
     """
     parts = canonical_rows.parse_key(key)
     match kind:
@@ -166,7 +173,9 @@ _decode_json = json.JSONDecoder(parse_constant=refuse_constant).decode
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
-    """The JSON object with which a znode's data begins, as Kafka reads it. Raises BadZnode, which never quotes the data: it may hold a secret."""
+    """The JSON object with which a znode's data begins, as Kafka reads it. Raises BadZnode, which never quotes the
+    data: it may hold a secret.
+    """
     try:
         parsed = _decode_json(data.decode(json.detect_encoding(data)))
     except (ValueError, RecursionError):
@@ -185,7 +194,7 @@ def _before_what_is_behind(data: bytes) -> Any:
         raise BadZnode("not JSON") from None
 
 
-# -- topics -------------------------------------------------------------------------------------------------------------
+# -- topics ------------------------------------------------------------------------------------------------------------
 
 
 def topic_rows(name: str, data: bytes) -> Iterator[Row]:
@@ -210,7 +219,9 @@ def assigned_partitions(data: bytes) -> tuple[int, ...]:
 
 
 def partition_state_rows(topic: str, partition: int, data: bytes) -> Iterator[Row]:
-    """/brokers/topics/T/partitions/P/state. controller_epoch is ZooKeeper's own and not compared, but Kafka reads none without it."""
+    """/brokers/topics/T/partitions/P/state. controller_epoch is ZooKeeper's own and not compared, but Kafka reads none
+    without it.
+    """
     parsed = parse_object(data)
     recovery, _ = json_int(parsed.get("leader_recovery_state", 0)), json_int(parsed["controller_epoch"])
     yield canonical_rows.partition_state(
@@ -224,7 +235,7 @@ def _ids(value: object) -> list[int]:
     return value
 
 
-# -- configs ------------------------------------------------------------------------------------------------------------
+# -- configs -----------------------------------------------------------------------------------------------------------
 
 
 def _config(data: bytes) -> dict[str, str]:
@@ -262,7 +273,9 @@ def _broker_config_value(name: str, value: str, decoding: Decoding) -> object:
 
 
 def quota_entity(path: str) -> Entity:
-    """The entity of a quota znode: ``users/U``, ``clients/C``, ``users/U/clients/C``, ``ips/I`` below /config, names sanitized (%XX)."""
+    """The entity of a quota znode: ``users/U``, ``clients/C``, ``users/U/clients/C``, ``ips/I`` below /config, names
+    sanitized (%XX).
+    """
     types = {"users": "user", "clients": "client-id", "ips": "ip"}
     parts = path.split("/")
     pairs = zip(parts[::2], parts[1::2], strict=True)
@@ -270,7 +283,8 @@ def quota_entity(path: str) -> Entity:
 
 
 def quota_rows(path: str, data: bytes, decoding: Decoding) -> Iterator[Row]:
-    """A znode of quotas, as ``quota_entity`` takes it; also of SCRAM credentials, which the copy takes from all but those of a user's clients.
+    """A znode of quotas, as ``quota_entity`` takes it; also of SCRAM credentials, which the copy takes from all but
+    those of a user's clients.
 
     A credential's user is the znode's name even where that is ``<default>``.
     """
@@ -308,13 +322,15 @@ def _base64(text: str) -> bytes:
     return found
 
 
-# -- ACLs, tokens, producer ids -----------------------------------------------------------------------------------------
+# -- ACLs, tokens, producer ids ----------------------------------------------------------------------------------------
 
 
 def acl_rows(pattern: str, resource_type: str, name: str, data: bytes) -> Iterator[Row]:
-    """/kafka-acl/<Type>/<name> and /kafka-acl-extended/prefixed/<Type>/<name>. ``pattern``: LITERAL or PREFIXED. An empty znode holds none.
+    """/kafka-acl/<Type>/<name> and /kafka-acl-extended/prefixed/<Type>/<name>. ``pattern``: LITERAL or PREFIXED. An
+    empty znode holds none.
 
-    Kafka lists the types that there are, but reads each one's resources below its own spelling alone (``AclAuthorizer.loadAllAcls``).
+    Kafka lists the types that there are, but reads each one's resources below its own spelling alone
+    (``AclAuthorizer.loadAllAcls``).
     """
     if not data:
         return
@@ -357,7 +373,9 @@ def _principal(text: str) -> str:
 
 
 def delegation_token_rows(data: bytes, decoding: Decoding) -> Iterator[Row]:
-    """/delegation_token/tokens/<id>. Names are sanitized (%XX); before version 3 the owner is the requester. An empty znode is no token."""
+    """/delegation_token/tokens/<id>. Names are sanitized (%XX); before version 3 the owner is the requester. An empty
+    znode is no token.
+    """
     if not data:
         return
     token = parse_object(data)
@@ -387,7 +405,7 @@ def producer_id_rows(data: bytes) -> Iterator[Row]:
         )
 
 
-# -- the cluster --------------------------------------------------------------------------------------------------------
+# -- the cluster -------------------------------------------------------------------------------------------------------
 
 
 def cluster_id_rows(data: bytes) -> Iterator[Row]:

@@ -1,6 +1,8 @@
-"""Names and numbers in znodes, read as Kafka's Java code reads them. What it would not read, or not for certain, is refused.
+"""Names and numbers in znodes, read as Kafka's Java code reads them. What it would not read, or not for certain, is
+refused.
 
-What Python takes for a number or an escape and Java does not would make two sides look the same of which Kafka can read one.
+What Python takes for a number or an escape and Java does not would make two sides look the same of which Kafka can read
+one.
 """
 
 from __future__ import annotations
@@ -22,9 +24,11 @@ class BadZnode(ValueError):
 
 
 def desanitize(name: str) -> str:
-    """A sanitized name as Kafka reads it (``Sanitizer.desanitize``: ``URLDecoder``, so that ``+`` is a space too). Raises BadZnode.
+    """A sanitized name as Kafka reads it (``Sanitizer.desanitize``: ``URLDecoder``, so that ``+`` is a space too).
+    Raises BadZnode.
 
-    An incomplete escape is an IllegalArgumentException there, which ends the copy. Bytes that are no UTF-8 would become U+FFFD and with it another name.
+    An incomplete escape is an IllegalArgumentException there, which ends the copy. Bytes that are no UTF-8 would become
+    U+FFFD and with it another name.
     """
     if "%" not in name and "+" not in name:
         return name
@@ -37,7 +41,9 @@ def desanitize(name: str) -> str:
 
 
 def sanitize(name: str) -> str:
-    """A name as Kafka spells it in a path (``Sanitizer.sanitize``: ``URLEncoder``, then ``*`` and the ``+`` of a blank escaped too)."""
+    """A name as Kafka spells it in a path (``Sanitizer.sanitize``: ``URLEncoder``, then ``*`` and the ``+`` of a blank
+    escaped too).
+    """
     return quote(name, safe="").replace("~", "%7E")
 
 

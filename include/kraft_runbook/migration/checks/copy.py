@@ -12,8 +12,14 @@ from kraft_runbook.runbook.checklist import Needs
 
 EXPECTED_COPY = "KRB-PRE-054"
 """The check whose evidence says the expected length, for those who quote it."""
-_RAISE = "raise deadlines.metadata_copy to at least twice the expected time; where none is known, measure a copy of that size (docs/copy.md)"
-_HEAP = "give every controller's service that heap (-Xmx, in KAFKA_HEAP_OPTS) before it is started, and say so as controller_heap in the cluster file"
+_RAISE = (
+    "raise deadlines.metadata_copy to at least twice the expected time; where none is known, measure a copy of that"
+    " size (docs/copy.md)"
+)
+_HEAP = (
+    "give every controller's service that heap (-Xmx, in KAFKA_HEAP_OPTS) before it is started, and say so as"
+    " controller_heap in the cluster file"
+)
 
 _PACKET = (
     "start every controller with a larger -Djute.maxbuffer (in KAFKA_OPTS of its service; the brokers needed it too), "
@@ -25,8 +31,9 @@ _PACKET = (
 def the_copy_fits_its_deadline(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The metadata's copy is expected to end within half of its deadline.
 
-    While it runs no topic, leader or ISR changes: it is the migration's real outage. Half, since the wait also lasts until ZooKeeper was read again and every
-    broker was told, which took nearly as long (88 s after a copy of 108 s at 200,000 partitions, measured on 3.9.2).
+    While it runs no topic, leader or ISR changes: it is the migration's real outage. Half, since the wait also lasts
+    until ZooKeeper was read again and every broker was told, which took nearly as long (88 s after a copy of 108 s at
+    200,000 partitions, measured on 3.9.2).
     """
     tuning = copy_tuning(seen, spec)
     if not was_read(tuning):
@@ -41,8 +48,9 @@ def the_copy_fits_its_deadline(seen: ClusterObservation, spec: ClusterSpec) -> F
 def the_controllers_heap_fits_the_copy(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The controllers' heap is large enough for the copy and for telling the brokers.
 
-    After the copy the active controller holds a full update for every broker at once. Where that does not fit, requests time out, each is logged whole, brokers are
-    fenced, and dual write never begins (1,000,000 partitions × 30 brokers in 6 GiB, measured on 3.9.2).
+    After the copy the active controller holds a full update for every broker at once. Where that does not fit, requests
+    time out, each is logged whole, brokers are fenced, and dual write never begins (1,000,000 partitions × 30 brokers
+    in 6 GiB, measured on 3.9.2).
     """
     tuning = copy_tuning(seen, spec)
     if not was_read(tuning):
@@ -57,11 +65,15 @@ def the_controllers_heap_fits_the_copy(seen: ClusterObservation, spec: ClusterSp
 def the_list_of_topics_fits_into_a_packet(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The controllers can take the list of all topics from ZooKeeper in one packet.
 
-    It comes in one reply. Where that is longer than jute.maxbuffer of their JVM, which Kafka's own default sets to 4 MiB, the connection is closed, the
-    controller asks again, and the copy never begins, with no word of it but in its log (5,600,088 bytes at 200,000 topics, measured on 3.9.2).
+    It comes in one reply. Where that is longer than jute.maxbuffer of their JVM, which Kafka's own default sets to 4
+    MiB, the connection is closed, the controller asks again, and the copy never begins, with no word of it but in its
+    log (5,600,088 bytes at 200,000 topics, measured on 3.9.2).
     """
     tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
-    told = f"the list of {tree.topics:,} topics has {tree.topic_list_bytes:,} bytes; the controllers take {spec.controller_jute_maxbuffer:,}"
+    told = (
+        f"the list of {tree.topics:,} topics has {tree.topic_list_bytes:,} bytes; the controllers take"
+        f" {spec.controller_jute_maxbuffer:,}"
+    )
     return passed(told) if tree.topic_list_bytes < spec.controller_jute_maxbuffer else failed(told)

@@ -1,6 +1,8 @@
-"""Nothing may finalize the migration but the runbook's last step: what the controllers run with, what they would start with, and the alarm.
+"""Nothing may finalize the migration but the runbook's last step: what the controllers run with, what they would start
+with, and the alarm.
 
-Any controller that becomes active without the migration flag finalizes at once, while brokers may still be in migration mode (KAFKA-20960).
+Any controller that becomes active without the migration flag finalizes at once, while brokers may still be in migration
+mode (KAFKA-20960).
 """
 
 from __future__ import annotations
@@ -33,16 +35,20 @@ ON_DISK = ("KRB-PRE-047",)
 @check(
     "KRB-PRE-047",
     severity=BLOCKING,
-    fix="put back what is named before anybody restarts that controller: the first time it leads without it, the migration is final",
+    fix=(
+        "put back what is named before anybody restarts that controller: the first time it leads without it, the"
+        " migration is final"
+    ),
     stages=DURING_MIGRATION,
     needs=Needs.HOSTS,
 )
 def controller_files_are_in_migration_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every controller's configuration on disk is in migration mode.
 
-    The file decides the controller's next start, whoever causes it: the migration flag is true, zookeeper.connect is the cluster file's, process.roles is controller.
-    A controller restarted without the flag finalizes when it is elected (KAFKA-20960). One that does not run and has no file
-    can't start: it is not provisioned yet, or its host was made anew (KRB-PRE-006 says that it is down).
+    The file decides the controller's next start, whoever causes it: the migration flag is true, zookeeper.connect is
+    the cluster file's, process.roles is controller. A controller restarted without the flag finalizes when it is
+    elected (KAFKA-20960). One that does not run and has no file can't start: it is not provisioned yet, or its host was
+    made anew (KRB-PRE-006 says that it is down).
     """
     wrong = []
     found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "config"))
@@ -67,7 +73,10 @@ def _another_zookeeper(config: Mapping[str, str], spec: ClusterSpec) -> Iterator
 @check(
     "KRB-PRE-053",
     severity=WARNING,
-    fix="bring the cluster file's properties in line with what lies on the host, or correct the host's file; finalization writes the file whole",
+    fix=(
+        "bring the cluster file's properties in line with what lies on the host, or correct the host's file;"
+        " finalization writes the file whole"
+    ),
     stages=DURING_MIGRATION,
     needs=Needs.HOSTS,
 )
@@ -93,15 +102,17 @@ def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec
 @check(
     "KRB-PRE-048",
     severity=BLOCKING,
-    fix="restart that controller with zookeeper.metadata.migration.enable=true before it is elected, and restart no other controller before that: the first "
-    "time it leads, the migration is final",
+    fix=(
+        "restart that controller with zookeeper.metadata.migration.enable=true before it is elected, and restart no"
+        " other controller before that: the first time it leads, the migration is final"
+    ),
     stages=DURING_MIGRATION,
 )
 def no_controller_runs_without_the_flag(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No controller runs without the migration flag before finalization.
 
-    The process shows what it was started with (ApiVersions), whatever its file says now. The first controller without the flag that becomes active finalizes
-    the migration at once, whatever mode the brokers are in (KAFKA-20960).
+    The process shows what it was started with (ApiVersions), whatever its file says now. The first controller without
+    the flag that becomes active finalizes the migration at once, whatever mode the brokers are in (KAFKA-20960).
     """
     wrong = [
         f"controller {c.id} runs without the migration flag"
@@ -116,15 +127,18 @@ def no_controller_runs_without_the_flag(seen: ClusterObservation, spec: ClusterS
 @check(
     "KRB-GATE-007",
     severity=BLOCKING,
-    fix="restart each broker that is left in KRaft mode now, one by one (docs/finalization.md): it is the only way left. Putting the migration flag back does not "
-    "help, the state stays final and ZooKeeper is never written again; do not restart a broker in migration mode, it may not be able to register; do not go back "
-    "to ZooKeeper, it lacks every change made since",
+    fix=(
+        "restart each broker that is left in KRaft mode now, one by one (docs/finalization.md): it is the only way"
+        " left. Putting the migration flag back does not help, the state stays final and ZooKeeper is never written"
+        " again; do not restart a broker in migration mode, it may not be able to register; do not go back to"
+        " ZooKeeper, it lacks every change made since"
+    ),
 )
 def no_broker_was_left_behind(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No broker is in migration mode once the migration is final.
 
-    The first election of a controller without the flag finalizes, whatever the brokers are. Those left behind go on serving, and nothing logs an error, but
-    what is created from then on is not in ZooKeeper (measured on 3.9.2).
+    The first election of a controller without the flag finalizes, whatever the brokers are. Those left behind go on
+    serving, and nothing logs an error, but what is created from then on is not in ZooKeeper (measured on 3.9.2).
     """
     final = [
         f"controller {c.id}"
@@ -139,8 +153,8 @@ def no_broker_was_left_behind(seen: ClusterObservation, spec: ClusterSpec) -> Fi
     left = list(_left_behind(seen))
     if left:
         return failed(
-            f"THE MIGRATION WAS FINALIZED TOO EARLY: ZkMigrationState is 3 (POST_MIGRATION) on {', '.join(final)}, but {'; '.join(left)}. "
-            "Topics created from now on are not in ZooKeeper, without any error anywhere"
+            f"THE MIGRATION WAS FINALIZED TOO EARLY: ZkMigrationState is 3 (POST_MIGRATION) on {', '.join(final)}, but"
+            f" {'; '.join(left)}. Topics created from now on are not in ZooKeeper, without any error anywhere"
         )
     _, unread = broker_modes(seen)
     return settle([], unread, "every broker is in KRaft mode")

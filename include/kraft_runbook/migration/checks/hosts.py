@@ -98,7 +98,8 @@ def _cluster_id(seen: ClusterObservation) -> str | Unread | None:
 def no_metadata_log_of_a_former_try(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No controller has a metadata log while the cluster is in ZooKeeper mode.
 
-    Controllers started on old data show state 1 at once, copy nothing, and brokers rolled to KRaft then set live topics aside as strays (measured on 3.9.2).
+    Controllers started on old data show state 1 at once, copy nothing, and brokers rolled to KRaft then set live topics
+    aside as strays (measured on 3.9.2).
     """
     found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "has_metadata_log"))
     wrong = [f"{spec.controller(i).log_dir} of controller {i} holds a metadata log" for i, log in found.items() if log]
@@ -108,7 +109,10 @@ def no_metadata_log_of_a_former_try(seen: ClusterObservation, spec: ClusterSpec)
 @check(
     "KRB-PRE-049",
     severity=BLOCKING,
-    fix="set 'authorizer: true' in the cluster file, so that controllers and KRaft brokers get StandardAuthorizer; replace a foreign authorizer first",
+    fix=(
+        "set 'authorizer: true' in the cluster file, so that controllers and KRaft brokers get StandardAuthorizer;"
+        " replace a foreign authorizer first"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
@@ -136,15 +140,18 @@ def the_authorizer_is_kept(seen: ClusterObservation, spec: ClusterSpec) -> Findi
 @check(
     "KRB-PRE-050",
     severity=BLOCKING,
-    fix="put the policy under broker_properties, from where the controllers get it, what it reads itself under controller_properties, and its class on the "
-    "controllers' class path: in KRaft the controllers enforce it",
+    fix=(
+        "put the policy under broker_properties, from where the controllers get it, what it reads itself under"
+        " controller_properties, and its class on the controllers' class path: in KRaft the controllers enforce it"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def policies_are_carried_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Create and alter policies of the brokers are set on the controllers.
 
-    In KRaft mode the controllers enforce create.topic.policy.class.name and alter.config.policy.class.name, the brokers do not.
+    In KRaft mode the controllers enforce create.topic.policy.class.name and alter.config.policy.class.name, the brokers
+    do not.
     """
     wrong = []
     files, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "config"))
@@ -165,15 +172,19 @@ def policies_are_carried_over(seen: ClusterObservation, spec: ClusterSpec) -> Fi
 @check(
     "KRB-PRE-051",
     severity=BLOCKING,
-    fix="open the way from the controller's host, or correct the advertised listener: the controllers send every broker its metadata",
+    fix=(
+        "open the way from the controller's host, or correct the advertised listener: the controllers send every broker"
+        " its metadata"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def controllers_reach_brokers_and_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every controller's host reaches ZooKeeper and every broker's inter-broker listener.
 
-    While migrating the active controller calls the brokers by their advertised listeners. Of a ZooKeeper ensemble it needs the servers
-    that serve: a majority. What it does not reach of the others is named, and is no reason to stop: one of three may be down.
+    While migrating the active controller calls the brokers by their advertised listeners. Of a ZooKeeper ensemble it
+    needs the servers that serve: a majority. What it does not reach of the others is named, and is no reason to stop:
+    one of three may be down.
     """
     wrong, spare = [], []
     servers = frozenset(spec.ensemble.servers)
@@ -192,7 +203,10 @@ def controllers_reach_brokers_and_zookeeper(seen: ClusterObservation, spec: Clus
 @check(
     "KRB-PRE-052",
     severity=BLOCKING,
-    fix="restart these brokers in ZooKeeper mode before controllers are formatted: they would shut themselves down when a fresh quorum answers",
+    fix=(
+        "restart these brokers in ZooKeeper mode before controllers are formatted: they would shut themselves down when"
+        " a fresh quorum answers"
+    ),
     stages={Phase.ZOOKEEPER},
 )
 def no_broker_is_left_in_migration_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -212,15 +226,19 @@ def no_broker_is_left_in_migration_mode(seen: ClusterObservation, spec: ClusterS
 @check(
     "KRB-PRE-057",
     severity=BLOCKING,
-    fix="restart the broker with the configuration that it has: nothing else brings the thread back, and what it leads may stay out of sync until then",
+    fix=(
+        "restart the broker with the configuration that it has: nothing else brings the thread back, and what it leads"
+        " may stay out of sync until then"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def no_broker_is_cut_off(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker in migration mode has its threads that speak to the controller.
 
-    A defect of Kafka 3.9 ends one now and then when the controller changes (its log: "A metric named ... already exists"). Without it the broker passes on no
-    change of metadata, or takes no replica back into an ISR, so that a roll would wait for ever.
+    A defect of Kafka 3.9 ends one now and then when the controller changes (its log: "A metric named ... already
+    exists"). Without it the broker passes on no change of metadata, or takes no replica back into an ISR, so that a
+    roll would wait for ever.
     """
     if not was_read(seen.hosts):
         return unknown(seen.hosts)

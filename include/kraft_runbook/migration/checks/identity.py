@@ -38,8 +38,9 @@ def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The cluster is neither finalized nor born in KRaft mode.
 
-    ZkMigrationState 3 means that the migration is over; Kafka 4 shows it in the metadata log alone. A cluster never used ZooKeeper when its metadata log says 0 and no broker is ZooKeeper's; a gauge
-    of 0 alone is also what a controller shows that has published nothing yet.
+    ZkMigrationState 3 means that the migration is over; Kafka 4 shows it in the metadata log alone. A cluster never
+    used ZooKeeper when its metadata log says 0 and no broker is ZooKeeper's; a gauge of 0 alone is also what a
+    controller shows that has published nothing yet.
     """
     states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
     final = [i for i, found in states.items() if found is ZkMigrationState.POST_MIGRATION]
@@ -50,7 +51,8 @@ def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> 
         return failed(f"nothing is to be migrated: {'; '.join(reading.reasons)}")
     if born_in_kraft(seen):
         return failed(
-            "the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log, and every broker that answers is in KRaft mode"
+            "the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log, and every broker that"
+            " answers is in KRaft mode"
         )
     running = {c.id: c.metrics for c in seen.controllers.values() if c.running is not False}
     unread = unread_reasons("controller {}'s metrics", running)
@@ -60,12 +62,16 @@ def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> 
 @check(
     "KRB-PRE-080",
     severity=BLOCKING,
-    fix="name the ensemble under 'zookeeper' in the cluster file (docs/cluster-file.md); a cluster in KRaft mode has none, and nothing to migrate",
+    fix=(
+        "name the ensemble under 'zookeeper' in the cluster file (docs/cluster-file.md); a cluster in KRaft mode has"
+        " none, and nothing to migrate"
+    ),
 )
 def the_file_names_a_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The cluster file names a ZooKeeper ensemble.
 
-    A file may leave it out: then it describes a cluster in KRaft mode, which can be observed and explained, and not migrated.
+    A file may leave it out: then it describes a cluster in KRaft mode, which can be observed and explained, and not
+    migrated.
     """
     return passed(spec.zookeeper.connect) if spec.zookeeper else failed("the cluster file names no ZooKeeper")
 
@@ -73,7 +79,9 @@ def the_file_names_a_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> F
 @check(
     "KRB-PRE-003",
     severity=BLOCKING,
-    fix="point the cluster file at the cluster it names, or correct cluster_id there (zookeeper-shell: get /cluster/id)",
+    fix=(
+        "point the cluster file at the cluster it names, or correct cluster_id there (zookeeper-shell: get /cluster/id)"
+    ),
     stages=UNTIL_FINALIZED,
 )
 def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -102,7 +110,10 @@ def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec)
 @check(
     "KRB-PRE-005",
     severity=BLOCKING,
-    fix="declare the node in the cluster file, or stop it: it would be left behind in ZooKeeper mode, or vote in a quorum not meant for it",
+    fix=(
+        "declare the node in the cluster file, or stop it: it would be left behind in ZooKeeper mode, or vote in a"
+        " quorum not meant for it"
+    ),
 )
 def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No broker or controller is live that the cluster file does not declare.
@@ -120,16 +131,20 @@ def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Findin
 @check(
     "KRB-PRE-006",
     severity=BLOCKING,
-    fix="start the controller; where its disk was lost, clear its provision task in the run of the migration (docs/rollback.md); without a majority nothing can "
-    "be changed, and with one down the next failure stops the cluster",
+    fix=(
+        "start the controller; where its disk was lost, clear its provision task in the run of the migration"
+        " (docs/rollback.md); without a majority nothing can be changed, and with one down the next failure stops the"
+        " cluster"
+    ),
     stages=DURING_MIGRATION,
     not_at={"start"},
 )
 def every_controller_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Once the migration has begun, every declared controller runs.
 
-    A migration that goes on with a bare majority can be stopped by one more failure. Before the copy a run provisions what is missing, and waits for it. After
-    the copy the start gate's signature lets a controller that came down be provisioned anew, so this does not keep that gate from being signed.
+    A migration that goes on with a bare majority can be stopped by one more failure. Before the copy a run provisions
+    what is missing, and waits for it. After the copy the start gate's signature lets a controller that came down be
+    provisioned anew, so this does not keep that gate from being signed.
     """
     down = [c.id for c in seen.controllers.values() if c.running is False]
     before_the_copy = detect_phase(seen).phase is Phase.PRE_MIGRATION
@@ -174,7 +189,10 @@ def controller_ids_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Find
 @check(
     "KRB-PRE-008",
     severity=BLOCKING,
-    fix="correct the listeners in the cluster file, or the broker's advertised.listeners; the controllers reach brokers by them",
+    fix=(
+        "correct the listeners in the cluster file, or the broker's advertised.listeners; the controllers reach brokers"
+        " by them"
+    ),
     stages=BEFORE_THE_COPY,
 )
 def brokers_advertise_what_is_declared(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -202,4 +220,7 @@ def _endpoint_differences(spec: ClusterSpec, broker_id: int, endpoints: tuple[st
     declared = {each.name: broker.advertised(each) for each in broker.listeners}
     for name in sorted(live.keys() | declared.keys()):
         if live.get(name) != declared.get(name):
-            yield f"broker {broker_id} listener {name}: live {live.get(name, 'none')}, declared {declared.get(name, 'none')}"
+            yield (
+                f"broker {broker_id} listener {name}: live {live.get(name, 'none')}, declared"
+                f" {declared.get(name, 'none')}"
+            )

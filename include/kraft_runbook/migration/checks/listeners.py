@@ -15,8 +15,9 @@ from kraft_runbook.runbook.read_parts import split_read
     "KRB-PRE-064",
     severity=Severity.BLOCKING,
     fix=(
-        "restart the broker now, out of turn, with the configuration that it has: nothing else starts the thread again; "
-        "look in its log for 'event-process-thread]: Error due to' first, and mend that cause (an OutOfMemoryError wants more heap)"
+        "restart the broker now, out of turn, with the configuration that it has: nothing else starts the thread again;"
+        " look in its log for 'event-process-thread]: Error due to' first, and mend that cause (an OutOfMemoryError"
+        " wants more heap)"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
@@ -24,8 +25,8 @@ from kraft_runbook.runbook.read_parts import split_read
 def every_broker_hears_of_changes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker has its threads that listen for changes in ZooKeeper.
 
-    One whose thread has died lives on with the configurations, quotas, credentials, ACLs or tokens that it had. The copy takes what ZooKeeper holds,
-    which is not what that broker enforces.
+    One whose thread has died lives on with the configurations, quotas, credentials, ACLs or tokens that it had. The
+    copy takes what ZooKeeper holds, which is not what that broker enforces.
     """
     if not was_read(seen.hosts):
         return unknown(seen.hosts)

@@ -15,10 +15,11 @@ LIVENESS_SECONDS = 3.0
 def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) -> CheckResult:
     """Whether /migration's offset kept up with the metadata log between two observations.
 
-    PASS at any distance where it moved, up to what was committed at the earlier one; where nothing moved at all, the two must lie more than two seconds
-    apart. FAIL when it stood still though records were committed beyond it: dual write has stopped, whatever ZkMigrationState (1),
-    ZkWriteBehindLag (0) and the logs say. UNKNOWN where /migration or the quorum was not read, or the looks are too close. After
-    finalization nothing is to be written any more, which passes.
+    PASS at any distance where it moved, up to what was committed at the earlier one; where nothing moved at all, the
+    two must lie more than two seconds apart. FAIL when it stood still though records were committed beyond it: dual
+    write has stopped, whatever ZkMigrationState (1), ZkWriteBehindLag (0) and the logs say. UNKNOWN where /migration or
+    the quorum was not read, or the looks are too close. After finalization nothing is to be written any more, which
+    passes.
     """
     states = {c.metrics.zk_migration_state for c in later.controllers.values() if was_read(c.metrics)}
     if ZkMigrationState.POST_MIGRATION in states:
@@ -58,7 +59,8 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
     if offset >= committed and (moved > 0 or (apart and later.quorum.high_watermark - 1 <= offset)):
         return _result(
             Verdict.PASS,
-            f"/migration went from offset {before.kraft_metadata_offset} to {offset} in {seconds:.1f} s, up to what was committed before ({committed})",
+            f"/migration went from offset {before.kraft_metadata_offset} to {offset} in {seconds:.1f} s, up to what was"
+            f" committed before ({committed})",
         )
     if not apart:
         return _result(
@@ -69,13 +71,15 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
     if moved > 0:
         return _result(
             Verdict.PASS,
-            f"/migration advances ({moved} offsets in {seconds:.1f} s), {later.quorum.high_watermark - 1 - offset} behind the log",
+            f"/migration advances ({moved} offsets in {seconds:.1f} s), {later.quorum.high_watermark - 1 - offset}"
+            " behind the log",
         )
     ahead = later.quorum.high_watermark - 1 - offset
     return _result(
         Verdict.FAIL,
-        f"/migration has stood at offset {offset} for {seconds:.1f} s while the metadata log went on to {later.quorum.high_watermark - 1} ({ahead} records ahead): "
-        f"ZooKeeper is no longer written, though ZkMigrationState and ZkWriteBehindLag look healthy",
+        f"/migration has stood at offset {offset} for {seconds:.1f} s while the metadata log went on to"
+        f" {later.quorum.high_watermark - 1} ({ahead} records ahead): ZooKeeper is no longer written, though"
+        " ZkMigrationState and ZkWriteBehindLag look healthy",
         CURE,
     )
 

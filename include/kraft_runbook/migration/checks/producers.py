@@ -18,8 +18,8 @@ MIN_ISR = "min.insync.replicas"
     "KRB-PRE-065",
     severity=Severity.BLOCKING,
     fix=(
-        "lower min.insync.replicas of these topics below their replication factor while the brokers are rolled (kafka-configs --alter --entity-type topics), "
-        "or give them another replica (kafka-reassign-partitions)"
+        "lower min.insync.replicas of these topics below their replication factor while the brokers are rolled"
+        " (kafka-configs --alter --entity-type topics), or give them another replica (kafka-reassign-partitions)"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
@@ -27,7 +27,8 @@ MIN_ISR = "min.insync.replicas"
 def a_restart_leaves_enough_replicas(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every topic with several replicas has min.insync.replicas below their number.
 
-    Where both are equal, each restart of a broker stops every producer with acks=all of the partitions that it holds, until it is in sync again.
+    Where both are equal, each restart of a broker stops every producer with acks=all of the partitions that it holds,
+    until it is in sync again.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -40,15 +41,18 @@ def a_restart_leaves_enough_replicas(seen: ClusterObservation, spec: ClusterSpec
 @check(
     "KRB-PRE-066",
     severity=Severity.WARNING,
-    fix="give these topics another replica (kafka-reassign-partitions), or lower their min.insync.replicas; or tell who uses them what will happen",
+    fix=(
+        "give these topics another replica (kafka-reassign-partitions), or lower their min.insync.replicas; or tell who"
+        " uses them what will happen"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def every_topic_outlives_a_restart(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every topic has more than one replica, and no fewer than its min.insync.replicas.
 
-    A partition with one replica is offline while its broker restarts. With fewer replicas than min.insync.replicas, producers with acks=all are refused
-    already, restart or not.
+    A partition with one replica is offline while its broker restarts. With fewer replicas than min.insync.replicas,
+    producers with acks=all are refused already, restart or not.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -59,7 +63,9 @@ def every_topic_outlives_a_restart(seen: ClusterObservation, spec: ClusterSpec) 
 def _topics(
     tree: ZookeeperTree, spec: ClusterSpec, is_wrong: Callable[[int, int], bool]
 ) -> Iterator[tuple[str, Found]]:
-    """The groups for which it is so, with what they have. Any broker may lead, so each one's min.insync.replicas counts where the topic has none."""
+    """The groups for which it is so, with what they have. Any broker may lead, so each one's min.insync.replicas counts
+    where the topic has none.
+    """
     of_brokers = _of_brokers(tree, spec)
     for group in tree.min_isr_groups:
         whose = " (the brokers')" if group.own is None else ""
@@ -75,7 +81,9 @@ def _topics(
 
 
 def _of_brokers(tree: ZookeeperTree, spec: ClusterSpec) -> list[int]:
-    """Every value in force, the greatest first. A broker's own dynamic value comes before the dynamic default, that before its file, that before Kafka's 1."""
+    """Every value in force, the greatest first. A broker's own dynamic value comes before the dynamic default, that
+    before its file, that before Kafka's 1.
+    """
     found = set()
     for broker in spec.brokers:
         in_file = broker_properties(spec, broker, BrokerMode.ZOOKEEPER).get(MIN_ISR, "1").strip()

@@ -1,4 +1,5 @@
-"""The safe gate: what must hold before brokers go to KRaft mode, while they are there, and before the migration is made final.
+"""The safe gate: what must hold before brokers go to KRaft mode, while they are there, and before the migration is made
+final.
 
 No single metric says that the copy is done and alive; all of these together do (facts measured on 3.9.2).
 """
@@ -40,7 +41,8 @@ def _active(seen: ClusterObservation) -> ControllerState | Unread:
 def every_controller_shows_migration(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """ZkMigrationState is 1 (MIGRATION) on every controller.
 
-    1 alone proves little: it is committed before ZooKeeper and the brokers know, and old controller data shows it at once.
+    1 alone proves little: it is committed before ZooKeeper and the brokers know, and old controller data shows it at
+    once.
     """
     found, unread = split_read("controller {}", {c.id: c.metrics for c in seen.controllers.values()})
     states = {i: metrics.zk_migration_state for i, metrics in found.items()}
@@ -84,7 +86,8 @@ def migrating_brokers_are_counted_as_expected(seen: ClusterObservation, spec: Cl
 def nothing_stays_unwritten(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
     """What was committed at the look before is in ZooKeeper now.
 
-    Not ZkWriteBehindLag 0: where metadata changes all the time it is never 0 for long, and where dual write has died it always is.
+    Not ZkWriteBehindLag 0: where metadata changes all the time it is never 0 for long, and where dual write has died it
+    always is.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
@@ -102,7 +105,10 @@ def nothing_stays_unwritten(seen: ClusterObservation, spec: ClusterSpec, earlier
 @check(
     "KRB-GATE-004",
     severity=BLOCKING,
-    fix="do not go on: compare both sides (kraft-runbook parity); if the quorum has none, a stale /migration made it skip the copy",
+    fix=(
+        "do not go on: compare both sides (kraft-runbook parity); if the quorum has none, a stale /migration made it"
+        " skip the copy"
+    ),
     gates=COPIED,
     twice=True,
 )
@@ -111,8 +117,8 @@ def no_topic_is_on_one_side_alone(
 ) -> Finding:
     """ZooKeeper and the metadata log hold the same topics, by name, but for those that come and go.
 
-    The cheapest sign that the copy was made, and made by this quorum. The two are read side by side, so that a topic which has just come or gone may
-    be on one side alone; one that is so at two looks is missing.
+    The cheapest sign that the copy was made, and made by this quorum. The two are read side by side, so that a topic
+    which has just come or gone may be on one side alone; one that is so at two looks is missing.
     """
     apart = topics_apart(seen, earlier)
     if not was_read(apart):
@@ -125,15 +131,18 @@ def no_topic_is_on_one_side_alone(
 @check(
     "KRB-PRE-067",
     severity=BLOCKING,
-    fix="delete them and set none before the migration is final: kafka-configs --alter --entity-type TYPE --entity-name NAME --delete-config KEYS (--describe shows "
-    "the keys); set them again after finalization",
+    fix=(
+        "delete them and set none before the migration is final: kafka-configs --alter --entity-type TYPE --entity-name"
+        " NAME --delete-config KEYS (--describe shows the keys); set them again after finalization"
+    ),
     stages=DUAL_WRITING,
 )
 def nothing_is_configured_that_zookeeper_can_t_hold(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No client metrics and no group has a config while ZooKeeper is written.
 
-    KRaft admits them, and the active controller passes over them. The next one that is elected writes ZooKeeper anew first, throws at any resource that is neither topic
-    nor broker (KRaftMigrationZkWriter.handleConfigsSnapshot), and never goes on: from then on ZooKeeper is not written, and there is no way back.
+    KRaft admits them, and the active controller passes over them. The next one that is elected writes ZooKeeper anew
+    first, throws at any resource that is neither topic nor broker (KRaftMigrationZkWriter.handleConfigsSnapshot), and
+    never goes on: from then on ZooKeeper is not written, and there is no way back.
     """
     if not was_read(seen.quorum):
         return unknown(seen.quorum)
@@ -183,7 +192,8 @@ def every_broker_is_registered(seen: ClusterObservation, spec: ClusterSpec) -> F
             wrong.append(f"broker {broker_id} is fenced")
         elif was_read(mode) and found.is_migrating_zk_broker != (mode is BrokerMode.HYBRID):
             wrong.append(
-                f"broker {broker_id} runs in {mode} mode and is registered as {'migrating' if found.is_migrating_zk_broker else 'KRaft'}"
+                f"broker {broker_id} runs in {mode} mode and is registered as"
+                f" {'migrating' if found.is_migrating_zk_broker else 'KRaft'}"
             )
     _, unread = broker_modes(seen)
     return settle(wrong, unread, f"{len(spec.brokers)} of {len(spec.brokers)} are")

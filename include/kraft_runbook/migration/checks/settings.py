@@ -1,4 +1,6 @@
-"""Settings that change hands: what the controllers enforce from the copy on, what KRaft mode leaves out, and the secrets that Kafka reads."""
+"""Settings that change hands: what the controllers enforce from the copy on, what KRaft mode leaves out, and the
+secrets that Kafka reads.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ ACL_STORE = "authorizer.zookeeper.url"
 def _of_broker(seen: ClusterObservation, spec: ClusterSpec, broker: Broker) -> tuple[dict[str, str], bool, str | None]:
     """What a broker has, whether its file is one of KRaft mode, and why that file could not be read.
 
-    The host's file says it; the values of sensitive keys, hidden there, come from the cluster file, where they are references.
+    The host's file says it; the values of sensitive keys, hidden there, come from the cluster file, where they are
+    references.
     """
     by_file = declared(spec, broker)
     on_disk = host_part(seen, broker.id, "config")
@@ -51,16 +54,19 @@ def _of_broker(seen: ClusterObservation, spec: ClusterSpec, broker: Broker) -> t
 @check(
     "KRB-PRE-070",
     severity=BLOCKING,
-    fix="give every broker the same value, or say under controller_properties (or under each controllers[].properties) what the controllers are to have: "
-    "that comes first",
+    fix=(
+        "give every broker the same value, or say under controller_properties (or under each controllers[].properties)"
+        " what the controllers are to have: that comes first"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def brokers_agree_on_what_controllers_enforce(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The brokers agree on each setting that the controllers enforce from the copy on.
 
-    The controllers get the brokers' common value. On ZooKeeper the broker that is controller applies its own, so that a difference shows only when
-    another one is elected. Passwords are compared by the reference that the cluster file has for each broker, and never shown.
+    The controllers get the brokers' common value. On ZooKeeper the broker that is controller applies its own, so that a
+    difference shows only when another one is elected. Passwords are compared by the reference that the cluster file has
+    for each broker, and never shown.
     """
     of_brokers: dict[int, dict[str, str]] = {}
     left_zookeeper: set[int] = set()
@@ -92,9 +98,12 @@ def _is_zookeepers(key: str) -> bool:
 @check(
     "KRB-PRE-071",
     severity=BLOCKING,
-    fix="name password.encoder.secret under 'secrets', as the brokers have it; controllers that run without it: end this try "
-    "with zk_to_kraft_rollback, then provision them anew. Once dual write has put "
-    "clear text into ZooKeeper, the secret added later stops it (StringIndexOutOfBoundsException in EncryptingPasswordEncoder) until each such znode is encoded again",
+    fix=(
+        "name password.encoder.secret under 'secrets', as the brokers have it; controllers that run without it: end"
+        " this try with zk_to_kraft_rollback, then provision them anew. Once dual write has put clear text into"
+        " ZooKeeper, the secret added later stops it (StringIndexOutOfBoundsException in EncryptingPasswordEncoder)"
+        " until each such znode is encoded again"
+    ),
     stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
@@ -109,14 +118,18 @@ def controllers_encode_passwords_as_brokers_do(seen: ClusterObservation, spec: C
 @check(
     "KRB-PRE-072",
     severity=BLOCKING,
-    fix="set zookeeper.set.acl under zookeeper.properties; controllers that run without it: end this try with zk_to_kraft_rollback, then provision them anew",
+    fix=(
+        "set zookeeper.set.acl under zookeeper.properties; controllers that run without it: end this try with"
+        " zk_to_kraft_rollback, then provision them anew"
+    ),
     stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
 def controllers_protect_znodes_as_brokers_do(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Where the brokers have zookeeper.set.acl=true, every controller has it.
 
-    Without it the znodes that dual write makes, SCRAM users among them, and /controller are open to the world (measured on 3.9.2).
+    Without it the znodes that dual write makes, SCRAM users among them, and /controller are open to the world (measured
+    on 3.9.2).
     """
     return _as_the_brokers(seen, spec, SET_ACL, set_to="true")
 
@@ -154,14 +167,17 @@ def _has(properties: Mapping[str, str], key: str, set_to: str | None) -> bool:
 @check(
     "KRB-PRE-073",
     severity=WARNING,
-    fix="read what follows from each before the roll into KRaft mode; the cluster file may keep the property, since the way back needs it",
+    fix=(
+        "read what follows from each before the roll into KRaft mode; the cluster file may keep the property, since the"
+        " way back needs it"
+    ),
     stages=UNTIL_FINALIZED,
 )
 def nothing_is_lost_in_kraft_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every declared property is valid in every mode that the migration passes.
 
-    Kafka does not start with a property that its mode refuses (KafkaConfig.validateValues), so it is left out there. ZooKeeper's own are left out in
-    KRaft mode too; that is no finding.
+    Kafka does not start with a property that its mode refuses (KafkaConfig.validateValues), so it is left out there.
+    ZooKeeper's own are left out in KRaft mode too; that is no finding.
     """
     return settle(dict.fromkeys(_dropped(spec)), [], "all are, but for ZooKeeper's own")
 
@@ -183,15 +199,18 @@ def _dropped(spec: ClusterSpec) -> Iterator[str]:
 @check(
     "KRB-PRE-074",
     severity=BLOCKING,
-    fix="move the ACLs into the brokers' own ZooKeeper and remove authorizer.zookeeper.url first: the copy reads ACLs below zookeeper.connect alone",
+    fix=(
+        "move the ACLs into the brokers' own ZooKeeper and remove authorizer.zookeeper.url first: the copy reads ACLs"
+        " below zookeeper.connect alone"
+    ),
     stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
 def acls_are_where_the_copy_reads_them(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No broker keeps its ACLs in a ZooKeeper of their own.
 
-    AclAuthorizer reads them from authorizer.zookeeper.url where that is set; the controller's copy reads zookeeper.connect (ZkAclMigrationClient), so that
-    no ACL would come along.
+    AclAuthorizer reads them from authorizer.zookeeper.url where that is set; the controller's copy reads
+    zookeeper.connect (ZkAclMigrationClient), so that no ACL would come along.
     """
     wrong, unread = [], []
     for broker in spec.brokers:
@@ -206,13 +225,17 @@ def acls_are_where_the_copy_reads_them(seen: ClusterObservation, spec: ClusterSp
 @check(
     "KRB-PRE-075",
     severity=WARNING,
-    fix="put each class's jar into kafka.home/libs of every controller's host, and what the class itself reads under controller_properties",
+    fix=(
+        "put each class's jar into kafka.home/libs of every controller's host, and what the class itself reads under"
+        " controller_properties"
+    ),
     stages=BEFORE_THE_COPY,
 )
 def controllers_can_load_the_brokers_classes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The controllers load no class that only the brokers' hosts may have.
 
-    Policies, a quota callback and a principal builder go from the brokers' settings to the controllers'. A controller that can't load one does not start.
+    Policies, a quota callback and a principal builder go from the brokers' settings to the controllers'. A controller
+    that can't load one does not start.
     """
     wrong = []
     for setting in (each for each in ENFORCED if each.loads):
@@ -230,8 +253,10 @@ def controllers_can_load_the_brokers_classes(seen: ClusterObservation, spec: Clu
 @check(
     "KRB-PRE-076",
     severity=BLOCKING,
-    fix="give the secrets file to the user that runs Kafka (chown, mode 0600) and let that user pass through its directory; the next step does the first by itself "
-    "where Ansible is root",
+    fix=(
+        "give the secrets file to the user that runs Kafka (chown, mode 0600) and let that user pass through its"
+        " directory; the next step does the first by itself where Ansible is root"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
@@ -249,7 +274,10 @@ def kafka_can_read_its_secrets(seen: ClusterObservation, spec: ClusterSpec) -> F
 @check(
     "KRB-PRE-077",
     severity=WARNING,
-    fix="clear finalize_controllers.zookeeper_secrets of the run that finalized, or take the lines out by hand: nothing reads them any more, and no restart is needed",
+    fix=(
+        "clear finalize_controllers.zookeeper_secrets of the run that finalized, or take the lines out by hand: nothing"
+        " reads them any more, and no restart is needed"
+    ),
     stages={Phase.FINALIZED},
     needs=Needs.HOSTS,
 )

@@ -53,7 +53,8 @@ def brokers_run_kafka_3_9(seen: ClusterObservation, spec: ClusterSpec) -> Findin
 def the_declared_version_can_migrate(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The Kafka version that the cluster file declares can migrate.
 
-    The runbook's steps, playbooks and records are those of Kafka 3.9. A later Kafka can be described, observed and explained.
+    The runbook's steps, playbooks and records are those of Kafka 3.9. A later Kafka can be described, observed and
+    explained.
     """
     told = f"kafka.version is {spec.kafka.version}"
     return (
@@ -67,8 +68,8 @@ def the_declared_version_can_migrate(seen: ClusterObservation, spec: ClusterSpec
 def brokers_run_kafka_3_9_2(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker runs Kafka 3.9.2 or a later 3.9.
 
-    Releases up to 3.9.1 have known migration bugs: KAFKA-15098 15374 15450 15552 15605 15799 16007 16120 16171 16180 16216 16222 16411 16428
-    16463 16539 16563 16667 16468 17457 17506 17543 17788 17790 19026 19480.
+    Releases up to 3.9.1 have known migration bugs: KAFKA-15098 15374 15450 15552 15605 15799 16007 16120 16171 16180
+    16216 16222 16411 16428 16463 16539 16563 16667 16468 17457 17506 17543 17788 17790 19026 19480.
     """
     read, unread = broker_versions(seen)
     return settle(
@@ -88,7 +89,8 @@ def brokers_run_kafka_3_9_2(seen: ClusterObservation, spec: ClusterSpec) -> Find
 def protocol_version_is_the_softwares_own(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """inter.broker.protocol.version is the software's own.
 
-    A broker with an older one can't register with the quorum: UNSUPPORTED_VERSION, again and again (measured on 3.9.2 with 3.6).
+    A broker with an older one can't register with the quorum: UNSUPPORTED_VERSION, again and again (measured on 3.9.2
+    with 3.6).
     """
     own = version_parts(spec.kafka.version)[:2]
     wrong = [f"the cluster file says {spec.kafka.ibp}"] if version_parts(spec.kafka.ibp)[:2] != own else []
@@ -117,7 +119,10 @@ def java_is_ready_for_kafka_4(seen: ClusterObservation, spec: ClusterSpec) -> Fi
 @check(
     "KRB-PRE-017",
     severity=BLOCKING,
-    fix="raise inter.broker.protocol.version to 3.9 first; metadata.version then is new enough for several log directories",
+    fix=(
+        "raise inter.broker.protocol.version to 3.9 first; metadata.version then is new enough for several log"
+        " directories"
+    ),
     stages=BEFORE_THE_COPY,
 )
 def several_log_directories_are_supported(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -136,7 +141,10 @@ def several_log_directories_are_supported(seen: ClusterObservation, spec: Cluste
 @check(
     "KRB-PRE-019",
     severity=BLOCKING,
-    fix="format the controllers anew with the metadata.version of the brokers' protocol version, or raise the brokers' protocol version",
+    fix=(
+        "format the controllers anew with the metadata.version of the brokers' protocol version, or raise the brokers'"
+        " protocol version"
+    ),
     stages=BEFORE_THE_COPY,
 )
 def metadata_version_fits_the_protocol_version(seen: ClusterObservation, spec: ClusterSpec) -> Finding:

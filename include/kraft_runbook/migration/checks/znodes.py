@@ -1,4 +1,6 @@
-"""What in ZooKeeper the copy, the sync that follows it, or a broker that starts would choke on (``metadata.znodes.znode_faults``)."""
+"""What in ZooKeeper the copy, the sync that follows it, or a broker that starts would choke on
+(``metadata.znodes.znode_faults``).
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ from kraft_runbook.runbook.checklist import Needs
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
 SET_RIGHT = (
-    "look at the znode (zookeeper-shell: get PATH); set or delete the entity with kafka-configs, kafka-acls or kafka-topics, "
-    "or where these refuse, write or delete the znode with zookeeper-shell; then run this check again"
+    "look at the znode (zookeeper-shell: get PATH); set or delete the entity with kafka-configs, kafka-acls or"
+    " kafka-topics, or where these refuse, write or delete the znode with zookeeper-shell; then run this check again"
 )
 _COMES_OF_IT = {
     Consequence.COPY_FAILS: "every controller ends in the copy",
@@ -37,9 +39,9 @@ _COMES_OF_IT = {
 def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Kafka's copy can take every znode over as it stands.
 
-    Any exception in the copy is a fatal fault: the active controller exits, then the next one, and /controller stays with a quorum that is gone, so that
-    nobody elects leaders (one quota "abc", measured on 3.9.2). What Kafka takes for empty,
-    can't write back, or writes back under another name is found here too.
+    Any exception in the copy is a fatal fault: the active controller exits, then the next one, and /controller stays
+    with a quorum that is gone, so that nobody elects leaders (one quota "abc", measured on 3.9.2). What Kafka takes for
+    empty, can't write back, or writes back under another name is found here too.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -51,7 +53,8 @@ def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSp
     ]
     if tree.shared_topic_ids.count:
         wrong.append(
-            f"topics that share an id, of which KRaft would keep one: {sample(tree.shared_topic_ids.samples, tree.shared_topic_ids.count)}"
+            "topics that share an id, of which KRaft would keep one:"
+            f" {sample(tree.shared_topic_ids.samples, tree.shared_topic_ids.count)}"
         )
     return failed("; ".join(wrong)) if wrong else passed("nothing was found that would stop it")
 
@@ -60,8 +63,9 @@ def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSp
 def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """A broker that restarts can take every config, quota, credential and ACL as it stands.
 
-    It parses all of them when it starts and ends at the first that it can't parse (measured on 3.9.2): the first restart of the roll would cost a broker.
-    A topic with remote.storage.enable=true ends a broker whose file lacks remote.log.storage.system.enable=true (``LogManager.updateTopicConfig``).
+    It parses all of them when it starts and ends at the first that it can't parse (measured on 3.9.2): the first
+    restart of the roll would cost a broker. A topic with remote.storage.enable=true ends a broker whose file lacks
+    remote.log.storage.system.enable=true (``LogManager.updateTopicConfig``).
     """
     tree = seen.tree
     if not was_read(tree):
@@ -73,9 +77,10 @@ def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: Cl
     "KRB-GATE-012",
     severity=BLOCKING,
     fix=(
-        "delete the entity, or the config that is named, with kafka-configs or kafka-acls while KRaft leads, so that it is not written again; where only the znode's "
-        "name is wrong (an IPv6 address below /config/ips), or no controller leads, then delete the znode itself: zookeeper-shell, deleteall PATH below the chroot; "
-        "then clear this gate's 'prove' task"
+        "delete the entity, or the config that is named, with kafka-configs or kafka-acls while KRaft leads, so that it"
+        " is not written again; where only the znode's name is wrong (an IPv6 address below /config/ips), or no"
+        " controller leads, then delete the znode itself: zookeeper-shell, deleteall PATH below the chroot; then clear"
+        " this gate's 'prove' task"
     ),
     stages=UNTIL_FINALIZED,
     gates={ROLLBACK},
@@ -84,8 +89,9 @@ def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: Cl
 def a_broker_on_its_way_back_can_read_every_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """A broker that restarts on the way back can take every config, quota, credential and ACL as it stands.
 
-    Dual write puts into ZooKeeper what KRaft admits and a ZooKeeper-based broker does not: an IP quota of ::1 becomes /config/ips/%3A%3A1, which no broker resolves;
-    the topic config remote.log.copy.disable is refused there. The first broker that is restarted would stay down, with the roll half done.
+    Dual write puts into ZooKeeper what KRaft admits and a ZooKeeper-based broker does not: an IP quota of ::1 becomes
+    /config/ips/%3A%3A1, which no broker resolves; the topic config remote.log.copy.disable is refused there. The first
+    broker that is restarted would stay down, with the roll half done.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -119,8 +125,9 @@ DEFAULT_CIPHER = "AES/CBC/PKCS5Padding"
     "KRB-PRE-062",
     severity=BLOCKING,
     fix=(
-        "name under 'secrets' in the cluster file the password.encoder.secret that the brokers have now; restart a broker whose passwords still carry the old one "
-        "with both secrets in its file; set others again, or delete them (kafka-configs --entity-type brokers)"
+        "name under 'secrets' in the cluster file the password.encoder.secret that the brokers have now; restart a"
+        " broker whose passwords still carry the old one with both secrets in its file; set others again, or delete"
+        " them (kafka-configs --entity-type brokers)"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
@@ -128,7 +135,8 @@ DEFAULT_CIPHER = "AES/CBC/PKCS5Padding"
 def controllers_decode_every_stored_password(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """password.encoder.secret decodes every password in ZooKeeper.
 
-    One that it does not decode ends every controller in the copy. Kafka decodes with the cipher's parameters of its own password.encoder.cipher.algorithm.
+    One that it does not decode ends every controller in the copy. Kafka decodes with the cipher's parameters of its own
+    password.encoder.cipher.algorithm.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -143,7 +151,8 @@ def controllers_decode_every_stored_password(seen: ClusterObservation, spec: Clu
             wrong.append(f"{where}: {stored.problem}")
         elif others:
             wrong.append(
-                f"{where}: encrypted with {stored.cipher}, which controller {', '.join(map(str, others))} does not have as {CIPHER}"
+                f"{where}: encrypted with {stored.cipher}, which controller {', '.join(map(str, others))} does not have"
+                f" as {CIPHER}"
             )
     return settle(
         _capped(wrong),
@@ -153,7 +162,9 @@ def controllers_decode_every_stored_password(seen: ClusterObservation, spec: Clu
 
 
 def _with_another_cipher(spec: ClusterSpec, cipher: str) -> list[int]:
-    """The controllers whose own cipher has other parameters: of AES/GCM, or of anything else (``EncryptingPasswordEncoder.cipherParamsInstance``)."""
+    """The controllers whose own cipher has other parameters: of AES/GCM, or of anything else
+    (``EncryptingPasswordEncoder.cipherParamsInstance``).
+    """
     own = {
         c.id: controller_properties(spec, c, ControllerMode.MIGRATION).get(CIPHER, DEFAULT_CIPHER)
         for c in spec.controllers
@@ -175,7 +186,8 @@ def _capped(items: Sequence[str]) -> list[str]:
 def nothing_in_zookeeper_is_only_for_show(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every config in ZooKeeper is one that Kafka 3.9 knows and takes.
 
-    What brokers ignore today stays ignored; a topic config of an unknown name keeps KRaft from changing any other of that topic.
+    What brokers ignore today stays ignored; a topic config of an unknown name keeps KRaft from changing any other of
+    that topic.
     """
     tree = seen.tree
     if not was_read(tree):

@@ -25,21 +25,27 @@ CHECKS.take(CLUSTER_CHECKS["KRB-PRE-029"])
 @check(
     "KRB-PRE-014",
     severity=BLOCKING,
-    fix="restart the partitions' leaders so that the controller writes their state, or delete the topics; while KRaft leads, create the missing znodes (their versions begin at 0, behind the partitions' epochs: leave_kraft mends that, Kafka's own way back does not)",
+    fix=(
+        "restart the partitions' leaders so that the controller writes their state, or delete the topics; while KRaft"
+        " leads, create the missing znodes (their versions begin at 0, behind the partitions' epochs: leave_kraft mends"
+        " that, Kafka's own way back does not)"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def every_partition_has_a_state_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every partition has its state znode.
 
-    One without /state makes one write of the controller fail, after which every update of /migration fails too: dual write stops for good, silently (measured on 3.9.2).
+    One without /state makes one write of the controller fail, after which every update of /migration fails too: dual
+    write stops for good, silently (measured on 3.9.2).
     """
     tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     if tree.partitions_without_state_count:
         return failed(
-            f"partitions without a state znode: {sample(tree.partitions_without_state, tree.partitions_without_state_count)}"
+            "partitions without a state znode:"
+            f" {sample(tree.partitions_without_state, tree.partitions_without_state_count)}"
         )
     return passed(f"{tree.partitions} partitions of {tree.topics} topics have one")
 
@@ -47,13 +53,17 @@ def every_partition_has_a_state_znode(seen: ClusterObservation, spec: ClusterSpe
 @check(
     "KRB-PRE-021",
     severity=BLOCKING,
-    fix="make sure that no controller of the former try runs, set their data directories aside, restart brokers that are still in migration mode, then delete /migration with zookeeper-shell",
+    fix=(
+        "make sure that no controller of the former try runs, set their data directories aside, restart brokers that"
+        " are still in migration mode, then delete /migration with zookeeper-shell"
+    ),
     stages={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
 )
 def no_former_migration_is_recorded(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No /migration is left of a former try.
 
-    Fresh controllers that find one skip the copy, and then erase every topic from ZooKeeper (2 s, measured on 3.9.2), while the metrics look normal.
+    Fresh controllers that find one skip the copy, and then erase every topic from ZooKeeper (2 s, measured on 3.9.2),
+    while the metrics look normal.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
@@ -68,7 +78,9 @@ def no_former_migration_is_recorded(seen: ClusterObservation, spec: ClusterSpec)
 
 
 def _is_alive(seen: ClusterObservation, found: MigrationZnode) -> bool:
-    """Whether the copy was made by the quorum that runs now: its leader wrote /migration and holds /controller, and its log knows the copy."""
+    """Whether the copy was made by the quorum that runs now: its leader wrote /migration and holds /controller, and its
+    log knows the copy.
+    """
     if (
         not was_read(seen.quorum)
         or not was_read(seen.zookeeper)
@@ -83,7 +95,10 @@ def _is_alive(seen: ClusterObservation, found: MigrationZnode) -> bool:
 @check(
     "KRB-PRE-022",
     severity=BLOCKING,
-    fix="with no controller running: delete /controller with zookeeper-shell, so that a broker is elected; wait until every broker knows it",
+    fix=(
+        "with no controller running: delete /controller with zookeeper-shell, so that a broker is elected; wait until"
+        " every broker knows it"
+    ),
     stages={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
 )
 def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -127,8 +142,8 @@ def no_topic_deletion_stays_pending(
 ) -> Finding:
     """No topic deletion stays pending.
 
-    Topics in /admin/delete_topics are not migrated; their replicas keep the migration from starting while a broker of theirs is down. A deletion that was
-    not there a look before is at work.
+    Topics in /admin/delete_topics are not migrated; their replicas keep the migration from starting while a broker of
+    theirs is down. A deletion that was not there a look before is at work.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
@@ -141,13 +156,17 @@ def no_topic_deletion_stays_pending(
 @check(
     "KRB-PRE-024",
     severity=BLOCKING,
-    fix="let the reassignment finish, or cancel it (kafka-reassign-partitions --cancel), then delete the znode if it stays",
+    fix=(
+        "let the reassignment finish, or cancel it (kafka-reassign-partitions --cancel), then delete the znode if it"
+        " stays"
+    ),
     stages=UNTIL_FINALIZED,
 )
 def no_reassignment_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """/admin/reassign_partitions does not exist.
 
-    KRaft takes a running reassignment over and completes it but never removes the znode; after a rollback a ZooKeeper controller would take it up again.
+    KRaft takes a running reassignment over and completes it but never removes the znode; after a rollback a ZooKeeper
+    controller would take it up again.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
@@ -199,7 +218,10 @@ def no_preferred_election_is_pending(seen: ClusterObservation, spec: ClusterSpec
 @check(
     "KRB-PRE-026",
     severity=BLOCKING,
-    fix="restart the ZooKeeper controller (delete /controller) on inter.broker.protocol.version 2.8 or later: it gives every topic an id",
+    fix=(
+        "restart the ZooKeeper controller (delete /controller) on inter.broker.protocol.version 2.8 or later: it gives"
+        " every topic an id"
+    ),
     stages=BEFORE_THE_COPY,
     needs=Needs.TREE,
 )
@@ -228,7 +250,8 @@ def every_topic_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Findin
 def every_znode_can_be_parsed(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every znode that is compared holds what Kafka writes there.
 
-    Topics, partitions, configs, quotas, credentials, ACLs, tokens: each is decoded as the comparison decodes it, which could never end in a match otherwise.
+    Topics, partitions, configs, quotas, credentials, ACLs, tokens: each is decoded as the comparison decodes it, which
+    could never end in a match otherwise.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -266,14 +289,18 @@ def no_replica_is_assigned_to_a_ghost(seen: ClusterObservation, spec: ClusterSpe
 @check(
     "KRB-PRE-031",
     severity=BLOCKING,
-    fix="name password.encoder.secret under 'secrets' in the cluster file, with the value that the brokers have, so that the controllers get it",
+    fix=(
+        "name password.encoder.secret under 'secrets' in the cluster file, with the value that the brokers have, so"
+        " that the controllers get it"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def controllers_can_decode_stored_passwords(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Controllers have password.encoder.secret where ZooKeeper holds encoded configs.
 
-    Without it they copy the encoded text as it is, and brokers in KRaft mode take that for the password (``ControllerServer``: ``PasswordEncoder.NOOP``).
+    Without it they copy the encoded text as it is, and brokers in KRaft mode take that for the password
+    (``ControllerServer``: ``PasswordEncoder.NOOP``).
     """
     tree = seen.tree
     if not was_read(tree):
@@ -319,14 +346,18 @@ def every_config_kind_can_be_migrated(seen: ClusterObservation, spec: ClusterSpe
 @check(
     "KRB-PRE-033",
     severity=BLOCKING,
-    fix="move these consumers to the broker-based protocol (bootstrap.servers): ZooKeeper is going away, and their offsets with it",
+    fix=(
+        "move these consumers to the broker-based protocol (bootstrap.servers): ZooKeeper is going away, and their"
+        " offsets with it"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def no_consumer_coordinates_through_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No consumer group is live in ZooKeeper.
 
-    Consumers of before Kafka 0.9 keep members and offsets below /consumers, which is not migrated; they read partition states that nobody writes after finalization.
+    Consumers of before Kafka 0.9 keep members and offsets below /consumers, which is not migrated; they read partition
+    states that nobody writes after finalization.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -338,7 +369,10 @@ def no_consumer_coordinates_through_zookeeper(seen: ClusterObservation, spec: Cl
 @check(
     "KRB-PRE-034",
     severity=WARNING,
-    fix="find the other clients (four-letter word cons) and move tools that use --zookeeper to --bootstrap-server; other systems need ZooKeeper kept for them",
+    fix=(
+        "find the other clients (four-letter word cons) and move tools that use --zookeeper to --bootstrap-server;"
+        " other systems need ZooKeeper kept for them"
+    ),
     needs=Needs.TREE,
     stages=UNTIL_FINALIZED,
 )
@@ -354,7 +388,8 @@ def nothing_else_uses_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> 
             seen.zookeeper.connections,
             "allow srvr in 4lw.commands.whitelist, or look with your own tools for other clients",
         )
-    # A broker has one session, and a second one where its authorizer keeps its own; a controller in migration mode has one of each too.
+    # A broker has one session, and a second one where its authorizer keeps its own; a controller in migration mode has
+    # one of each too.
     most = (
         2
         * (
@@ -370,7 +405,10 @@ def nothing_else_uses_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> 
 @check(
     "KRB-PRE-035",
     severity=BLOCKING,
-    fix="put zookeeper.set.acl: true and the brokers' ZooKeeper identity under zookeeper.properties in the cluster file: controllers must be allowed to write the same znodes",
+    fix=(
+        "put zookeeper.set.acl: true and the brokers' ZooKeeper identity under zookeeper.properties in the cluster"
+        " file: controllers must be allowed to write the same znodes"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )

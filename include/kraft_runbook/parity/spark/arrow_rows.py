@@ -19,7 +19,9 @@ ROWS = pa.schema([("kind", pa.string()), ("key", pa.string()), ("value", pa.stri
 """``path``: the znode that said so; whole topics have none, so that it costs them nothing."""
 
 FAILED = "failed"
-"""The kind of a row that says why a worker could not read on: an exception's type and way out would be lost on the way to the driver."""
+"""The kind of a row that says why a worker could not read on: an exception's type and way out would be lost on the way
+to the driver.
+"""
 
 
 def row_batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,8 @@
 
     python -m kraft_runbook.parity.spark.class_archive
 
-makes the archive of this installation. A comparison then starts about six seconds sooner on two cores; without it nothing else changes.
+makes the archive of this installation. A comparison then starts about six seconds sooner on two cores; without it
+nothing else changes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ LEAVE_WITHIN = 180.0
 
 
 def make_archive(archive: Path = CLASS_ARCHIVE) -> None:
-    """Run a comparison of nothing, and keep the classes that it loaded: the whole archive or none. Raises StepFailed where the JVM wrote none."""
+    """Run a comparison of nothing, and keep the classes that it loaded: the whole archive or none. Raises StepFailed
+    where the JVM wrote none.
+    """
     archive.parent.mkdir(parents=True, exist_ok=True)
     draft = archive.with_name(f"{archive.name}.{os.getpid()}.new")
     options = f'{DRIVER_OPTIONS} "-XX:ArchiveClassesAtExit={draft}" -Xlog:disable'

@@ -1,4 +1,6 @@
-"""One comparison from start to end: M, the tree, E, the log, a closer look at what differs, the report. The argument is in ``parity.comparison``."""
+"""One comparison from start to end: M, the tree, E, the log, a closer look at what differs, the report. The argument is
+in ``parity.comparison``.
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,17 @@ from kraft_runbook.parity.spark.session import session
 from kraft_runbook.parity.spark.topic_join import compare_topics
 
 TOPICS_AT_ONCE = 5_000
-"""How many topics in question are looked at together, each time with an M and E of their own: their rows are held in memory."""
+"""How many topics in question are looked at together, each time with an M and E of their own: their rows are held in
+memory.
+"""
 PAUSE = 1.0
 """Seconds before suspects are read again."""
 PATIENCE_FOR_THE_LOG = 3
 """How often suspects that follow the log's order are read again: by the argument once would do."""
 PATIENCE_FOR_SESSIONS = 15
-"""How often suspects are that follow sessions and elections: a broker between its two registrations, a controller just elected."""
+"""How often suspects are that follow sessions and elections: a broker between its two registrations, a controller just
+elected.
+"""
 
 
 def run_parity(
@@ -62,8 +68,9 @@ def run_parity(
 ) -> ParityReport:
     """Compare both stores once. What can't be read makes the report INCONCLUSIVE, with the reason and the way out.
 
-    ``spark``: None for a local session of this call's own. ``baseline``: what a finalized cluster is compared with. ``save_baseline``: where a
-    MATCH leaves one. Raises RunbookError for a baseline that can't be used, SecretMissing for a secret that connecting needs.
+    ``spark``: None for a local session of this call's own. ``baseline``: what a finalized cluster is compared with.
+    ``save_baseline``: where a MATCH leaves one. Raises RunbookError for a baseline that can't be used, SecretMissing
+    for a secret that connecting needs.
     """
     found = Findings(datetime.now(UTC))
     head = read_head(baseline) if baseline is not None else None
@@ -73,7 +80,8 @@ def run_parity(
         if state is ZkMigrationState.POST_MIGRATION:
             if head is None or baseline is None:
                 raise NoProof(
-                    "the migration is finalized: ZooKeeper is not written any more, so there is nothing to compare with",
+                    "the migration is finalized: ZooKeeper is not written any more, so there is nothing to compare"
+                    " with",
                     way_out="name the baseline that the last MATCH in dual write left (--baseline)",
                 )
             with session(spark) as ready:
@@ -82,12 +90,18 @@ def run_parity(
         if spec.zookeeper is None:
             raise NoProof(
                 "the cluster file names no ZooKeeper, so there are no two stores to compare",
-                way_out="none is needed: the metadata log is the only store. Where the cluster does use ZooKeeper, name the ensemble under 'zookeeper'",
+                way_out=(
+                    "none is needed: the metadata log is the only store. Where the cluster does use ZooKeeper, name the"
+                    " ensemble under 'zookeeper'"
+                ),
             )
         if state is not ZkMigrationState.MIGRATION:
             raise NoProof(
-                f"the metadata was not copied yet: the log's migration state is {state.name if state else 'not recorded'}",
-                way_out="wait until the last broker has registered in migration mode and the copy is done, then run again",
+                "the metadata was not copied yet: the log's migration state is"
+                f" {state.name if state else 'not recorded'}",
+                way_out=(
+                    "wait until the last broker has registered in migration mode and the copy is done, then run again"
+                ),
             )
         found.migration = _migration(sealed)
         found.start = found.migration.kraft_metadata_offset
@@ -132,12 +146,14 @@ def _read_ahead(log: LogFollower) -> None:
     log.replay.prints()
 
 
-# -- ZooKeeper and the log ----------------------------------------------------------------------------------------------
+# -- ZooKeeper and the log ---------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Proven:
-    """ZooKeeper's side as it agreed with the log: ``topics`` as wholes, all others in ``rows``. ``settled``: keys that agreed only ``later``."""
+    """ZooKeeper's side as it agreed with the log: ``topics`` as wholes, all others in ``rows``. ``settled``: keys that
+    agreed only ``later``.
+    """
 
     topics: DataFrame
     rows: list[Row]
@@ -148,7 +164,9 @@ class _Proven:
 def _compare_with_zookeeper(
     spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower, reading: Future[None]
 ) -> _Proven:
-    """Everything once, each topic by its fingerprint; then the topics in question row by row, with a new M and E. ``reading``: who has the log until then."""
+    """Everything once, each topic by its fingerprint; then the topics in question row by row, with a new M and E.
+    ``reading``: who has the log until then.
+    """
     tree, rows = read_tree(spark, sealed)  # read to its last znode before anybody asks for E
     reading.result()
     found.end = _end(found, log, found.start)
@@ -196,11 +214,13 @@ def _without(spark: SparkSession, tree: DataFrame, names: Sequence[str]) -> Data
     )
 
 
-# -- suspects -----------------------------------------------------------------------------------------------------------
+# -- suspects ----------------------------------------------------------------------------------------------------------
 
 
 def _look_again(found: Findings, sealed: Sealed, log: LogFollower, proven: _Proven) -> None:
-    """Read the suspects again where they were seen, each time with a new M and E. One that agrees once is cleared; what never does is a mismatch."""
+    """Read the suspects again where they were seen, each time with a new M and E. One that agrees once is cleared; what
+    never does is a mismatch.
+    """
     suspects: Sequence[Difference] = found.differences
     while suspects and found.rounds <= (
         PATIENCE_FOR_THE_LOG if all(s.kind.follows_the_log for s in suspects) else PATIENCE_FOR_SESSIONS
@@ -236,7 +256,7 @@ def _look_again(found: Findings, sealed: Sealed, log: LogFollower, proven: _Prov
     found.differences = tuple(suspects)
 
 
-# -- the proven state ---------------------------------------------------------------------------------------------------
+# -- the proven state --------------------------------------------------------------------------------------------------
 
 
 def _save(path: Path, report: ParityReport, found: Findings, sealed: Sealed, proven: _Proven) -> None:
@@ -272,8 +292,8 @@ def _compare_with_baseline(
     found.start, found.end = head.migration_offset, head.end_offset
     found.migration = MigrationZnode(head.migration_offset, -1, head.migration_epoch, -1)
     found.notes.append(
-        f"ZooKeeper is out of use: compared was the state that a MATCH (digest {head.digest}) proved at offsets {head.migration_offset} to {head.end_offset}; "
-        "what changed since then exists in KRaft only"
+        f"ZooKeeper is out of use: compared was the state that a MATCH (digest {head.digest}) proved at offsets"
+        f" {head.migration_offset} to {head.end_offset}; what changed since then exists in KRaft only"
     )
     rows = list(read_rows(path))
     as_one = {row.key: row for row in rows if row.kind is Kind.WHOLE_TOPIC}

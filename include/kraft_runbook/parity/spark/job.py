@@ -2,7 +2,8 @@
 
 ``job.py --cluster NAME --clusters-dir DIR --output FILE [--baseline FILE] [--save-baseline FILE]``
 
-Exit codes: 0 MATCH, 1 MISMATCH, 2 INCONCLUSIVE, 3 an error, said on standard error with its way out. The report is written whole or not at all.
+Exit codes: 0 MATCH, 1 MISMATCH, 2 INCONCLUSIVE, 3 an error, said on standard error with its way out. The report is
+written whole or not at all.
 """
 
 from __future__ import annotations

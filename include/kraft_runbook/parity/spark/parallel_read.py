@@ -24,7 +24,8 @@ RANGES = 32
 
 
 def read_tree(spark: SparkSession, sealed: Sealed) -> tuple[DataFrame, list[Row]]:
-    """The topics, one row of kind WHOLE_TOPIC each, and the rows of everything else, of which there are few. All is read when the call returns.
+    """The topics, one row of kind WHOLE_TOPIC each, and the rows of everything else, of which there are few. All is
+    read when the call returns.
 
     Raises NoProof with what a worker could not read, Unreachable where the driver found no server.
     """

@@ -1,7 +1,7 @@
 """What the driver hands to the workers: the cluster, resolved secrets, the run's salt, the rate.
 
-Workers resolve nothing themselves: they may run where Airflow's connections and the driver's environment are not. It goes with the pickled function that
-they run, which neither Spark's UI nor its event log shows.
+Workers resolve nothing themselves: they may run where Airflow's connections and the driver's environment are not. It
+goes with the pickled function that they run, which neither Spark's UI nor its event log shows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from kraft_runbook.parity.decoding import PASSWORD_ENCODER_SECRET, encoder_secre
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """Everything a worker needs to read one cluster. ``values``: secrets by the text of their reference. ``rate``: znodes a second for each reader."""
+    """Everything a worker needs to read one cluster. ``values``: secrets by the text of their reference. ``rate``:
+    znodes a second for each reader.
+    """
 
     spec: ClusterSpec
     salt: bytes = field(repr=False)
@@ -30,7 +32,9 @@ class Sealed:
 
     @classmethod
     def of(cls, spec: ClusterSpec, *, secrets: Secrets, salt: bytes) -> Sealed:
-        """Resolve what reading needs. Raises SecretMissing, except for password.encoder.secret, which only encoded configs need."""
+        """Resolve what reading needs. Raises SecretMissing, except for password.encoder.secret, which only encoded
+        configs need.
+        """
         values = {str(ref): secrets(ref) for ref in _connection_secrets(spec)}
         encoder, why = encoder_secret(spec, secrets)
         if encoder is not None:

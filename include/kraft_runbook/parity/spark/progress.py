@@ -28,13 +28,16 @@ class LogProgress:
         if now >= self._next:
             self._next = now + EVERY
             tell(
-                f"metadata log: {records:,} records read, {records / (now - self._began):,.0f} a second; at offset {offset:,}"
+                f"metadata log: {records:,} records read, {records / (now - self._began):,.0f} a second; at offset"
+                f" {offset:,}"
             )
 
 
 @contextmanager
 def reading_topics(spark: SparkSession, topics: int) -> Iterator[None]:
-    """While the block reads ``topics`` topics of ZooKeeper: how many parts of the work are done, from Spark's own count of the running stage."""
+    """While the block reads ``topics`` topics of ZooKeeper: how many parts of the work are done, from Spark's own count
+    of the running stage.
+    """
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, topics, ended), daemon=True)
     watcher.start()
@@ -55,7 +58,8 @@ def _watch(spark: SparkSession, topics: int, ended: threading.Event) -> None:
             done, of = stage.numCompletedTasks, stage.numTasks
             read = topics * done // of
             tell(
-                f"ZooKeeper: {100 * done // of} %, {done} of {of} parts read; about {read:,} of {topics:,} topics, {read / (time.monotonic() - began):,.0f} a second"
+                f"ZooKeeper: {100 * done // of} %, {done} of {of} parts read; about {read:,} of {topics:,} topics,"
+                f" {read / (time.monotonic() - began):,.0f} a second"
             )
 
 

@@ -17,9 +17,11 @@ from kraft_runbook.parity.spark.settings import SETTINGS
 
 @contextmanager
 def session(given: SparkSession | None, *, driver: str | None = None) -> Iterator[SparkSession]:
-    """``given``, or a small local one that ends with the block. ``driver``: other JVM options than those of ``settings``.
+    """``given``, or a small local one that ends with the block. ``driver``: other JVM options than those of
+    ``settings``.
 
-    Workers import this package: they need it installed, or on ``PYTHONPATH`` (``--conf spark.executorEnv.PYTHONPATH=…``), or in ``--py-files``.
+    Workers import this package: they need it installed, or on ``PYTHONPATH`` (``--conf
+    spark.executorEnv.PYTHONPATH=…``), or in ``--py-files``.
     """
     if given is not None:
         yield given
@@ -47,6 +49,8 @@ def session(given: SparkSession | None, *, driver: str | None = None) -> Iterato
 
 
 def _import_pandas() -> None:
-    """``createDataFrame`` and ``mapInArrow`` import it, used or not: a second and a half, beside the JVM's start instead of after it."""
+    """``createDataFrame`` and ``mapInArrow`` import it, used or not: a second and a half, beside the JVM's start
+    instead of after it.
+    """
     with suppress(ImportError):
         import_module("pandas")

@@ -13,7 +13,9 @@ from kraft_runbook.metadata.canonical_rows import Kind, parse_key
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """``both``: how many rows of each kind the topics have whose fingerprints agree. ``in_question``: the names of all others."""
+    """``both``: how many rows of each kind the topics have whose fingerprints agree. ``in_question``: the names of all
+    others.
+    """
 
     both: Counter[Kind]
     in_question: tuple[str, ...]

@@ -1,4 +1,6 @@
-"""What Spark's workers do: read their parts of Kafka's tree in ZooKeeper. They import nothing that they don't need; each starts anew for every comparison."""
+"""What Spark's workers do: read their parts of Kafka's tree in ZooKeeper. They import nothing that they don't need;
+each starts anew for every comparison.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ ODD = "odd"
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker is sent. Part n is the n-th range of topics; the one behind the last range is everything that is not of one topic."""
+    """What a worker is sent. Part n is the n-th range of topics; the one behind the last range is everything that is
+    not of one topic.
+    """
 
     sealed: Sealed
     ranges: Sequence[Sequence[str]]
