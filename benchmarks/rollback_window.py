@@ -30,6 +30,7 @@ from pathlib import Path
 from kafka.protocol.admin import CreateTopicsRequest
 
 from kraft_runbook.cluster.observation import was_read
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import RunbookError, StepFailed, Unreachable
@@ -41,7 +42,6 @@ from kraft_runbook.io.zookeeper.handover import await_election, leave_office, re
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.migration.leaving import fence_plan
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.procedures.observe import accepts, observe
 from lab import ROOT, lifecycle, supervision

@@ -5,7 +5,7 @@ cluster first and goes on from what is true.
 """
 
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.migration.phases import Phase
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook_airflow.runbook import (
     BACK,

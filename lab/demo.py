@@ -21,12 +21,12 @@ from typing import Any
 
 from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cluster.observation import was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.kinds import Workload
 from kraft_runbook.evidence.store import append_record, run_name
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import observe
 from lab import lifecycle
 from lab.airflow_standalone import USER, Airflow, AirflowClient

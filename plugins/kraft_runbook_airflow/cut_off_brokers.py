@@ -15,13 +15,13 @@ from typing import Any
 
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kinds import CutOff
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.controller_threads import cut_off
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.settled import observe_settled

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
 from kraft_runbook.migration.checks.finalization import ON_DISK
-from kraft_runbook.migration.phases import Phase, detect_phase
 
 EVERY_SECONDS = 60.0
 """How far the beginnings of two readings lie apart: one is a run of ansible, about two seconds of a processor."""

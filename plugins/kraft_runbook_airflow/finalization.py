@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone, SecretsRemoved
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.migration import conditions, plays
-from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.runbook.plays import Play

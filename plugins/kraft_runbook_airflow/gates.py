@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from airflow.triggers.base import StartTriggerArgs
 
 from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Answered, Approved, Asked, Confirmed, Proven, Rejected, TurnedAway
@@ -23,7 +24,6 @@ from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.liveness import CODE, LIVENESS_SECONDS, dual_write_liveness
 from kraft_runbook.migration.gate_page import render_in_full, render_page, what_happens_next
 from kraft_runbook.migration.gates import Proof, is_behind, make_proof
-from kraft_runbook.migration.phases import detect_phase
 from kraft_runbook.migration.signatures import APPROVE_TASKS, standing, too_old
 from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back

@@ -11,6 +11,7 @@ from typing import Any
 from airflow.sdk import BaseOperator
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, SecretMissing, Unreachable
 from kraft_runbook.evidence.kinds import AlreadyDone, Began, Checked, Played
@@ -21,7 +22,6 @@ from kraft_runbook.migration import plays
 from kraft_runbook.migration.checks import CheckResult, ChecksReport, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.lost_disk import why_not_anew
-from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.procedures.copy_size import provisioning_size
 from kraft_runbook.procedures.observe import Scope, observe

@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
+from kraft_runbook.cluster.phases import Phase, PhaseReading
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.migration.phases import Phase, PhaseReading
 from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.recheck import recheck, save_proven
 from kraft_runbook.parity.report_file import read_report, write_report

@@ -7,12 +7,12 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Closed, Proven, of_kind
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
 from kraft_runbook.migration.copy_account import copy_account
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures.settled import observe_settled

@@ -9,6 +9,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import LeftKraft, LogsRead, Planned, Restored
@@ -16,7 +17,6 @@ from kraft_runbook.migration import conditions, plays
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, gone_risk, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, why_not_proven
-from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.migration.signatures import concluded
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back

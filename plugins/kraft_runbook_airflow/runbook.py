@@ -11,10 +11,10 @@ from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.signatures import APPROVE_TASKS
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.runbook.conditions import Condition

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator
 from airflow.triggers.base import StartTriggerArgs
 
-from kraft_runbook.migration.phases import Phase
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.runbook.conditions import Condition
 

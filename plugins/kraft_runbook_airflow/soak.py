@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.kinds import TaskFailed
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
 from kraft_runbook_airflow.journal import record, require_shared_state, told_to_a_person

@@ -13,6 +13,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
 from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.kinds import GaveUp, Reached, Waited
@@ -20,7 +21,6 @@ from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.conditions import CONDITIONS
-from kraft_runbook.migration.phases import detect_phase
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook_airflow.disk_watch import DiskWatch

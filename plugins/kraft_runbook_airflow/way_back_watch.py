@@ -7,13 +7,13 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import WayBack
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.finalization import ON_DISK
 from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.procedures.settled import observe_settled

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.approvals import Approvals
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.kinds import kind_of
 from kraft_runbook.migration.checks import CheckResult, Severity
 from kraft_runbook.migration.checks import Verdict as CheckVerdict
 from kraft_runbook.migration.gates import ParitySummary, make_proof
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.signatures import Signature
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back

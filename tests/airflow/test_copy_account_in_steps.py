@@ -19,10 +19,10 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, CopySpan, was_read
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.store import append_record, read_records
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.procedures import copy_size
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook_airflow import operators, report, triggers, waiting

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook_airflow import cut_off_brokers, operators, rollback, waiting

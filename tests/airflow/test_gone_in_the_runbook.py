@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook_airflow import cut_off_brokers, operators, parity, report, rollback, second_look, waiting
 from kraft_runbook_airflow.report import ClosingReport

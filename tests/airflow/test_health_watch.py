@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode, Unread
-from kraft_runbook.migration.phases import Phase
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook_airflow import disk_watch, triggers
 from kraft_runbook_airflow.disk_watch import Hosts
 from kraft_runbook_airflow.triggers import HealthWatchTrigger

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from kraft_runbook.cluster.phases import Phase, PhaseReading
 from kraft_runbook.metadata.canonical_rows import Kind
-from kraft_runbook.migration.phases import Phase, PhaseReading
 from kraft_runbook.parity.comparison import Obstacle, ParityReport, make_report
 from kraft_runbook.parity.dual_write import NoProof
 from kraft_runbook.parity.report_file import read_report, write_report

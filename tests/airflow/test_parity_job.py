@@ -12,9 +12,9 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
 from kraft_runbook.evidence.store import read_records
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook_airflow import parity
 from kraft_runbook_airflow.journal import run_file_name, told_to_a_person
 from kraft_runbook_airflow.parity import ParityOperator

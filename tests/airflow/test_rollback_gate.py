@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation, Consequence, Found
-from kraft_runbook.migration.phases import Phase
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures.observe import Scope

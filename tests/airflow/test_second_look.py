@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook_airflow import second_look
 from kraft_runbook_airflow.second_look import Checks, look_and_judge

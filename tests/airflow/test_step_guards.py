@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, MigrationZnode, Unread, Voter, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.migration import plays
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook_airflow import dual_write, finalization, operators

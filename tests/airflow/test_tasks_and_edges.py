@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk import DAG
 from test_dags import ROOT, dags_of
 
-from kraft_runbook.migration.phases import Phase
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook_airflow.gates import ApprovalGate
 from kraft_runbook_airflow.operators import not_asked_for

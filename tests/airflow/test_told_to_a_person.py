@@ -13,10 +13,10 @@ import pytest
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSecretsBackendAccessDenied
 
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook_airflow import environment, journal, operators, parity, report, soak, triggers
 from kraft_runbook_airflow.journal import disk_in_words, run_file_name, told_to_a_person
 from kraft_runbook_airflow.operators import ClusterOperator

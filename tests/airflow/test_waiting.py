@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress
 from kraft_runbook_airflow import waiting
 from kraft_runbook_airflow.waiting import Wait

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from kraft_runbook.migration.phases import Phase
+from kraft_runbook.cluster.phases import Phase
 
 CASES = Path(__file__).parent / "cases"
 

@@ -19,10 +19,10 @@ from labs import Lab, describe_lab, with_ensemble
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.zookeeper.servers import server_mode
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 from lab import ROOT, lifecycle
 from lab.layout import ZookeeperServer, zookeeper_servers

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.outcomes import Outcome
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.transitions import TABLE, Gate
 
 Body = Mapping[str, Any]

@@ -25,7 +25,7 @@ from fault_table import Result, keep
 from fault_workload import workload
 from fault_world import World
 
-from kraft_runbook.migration.phases import detect_phase
+from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.procedures.observe import observe
 from lab.layout import starts
 

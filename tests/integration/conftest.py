@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from labs import Lab, describe_new_lab
 from pyspark.sql import SparkSession
 
-from kraft_runbook.migration.phases import Phase
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.parity.spark.session import session
 from lab import lifecycle
 from lab.layout import ZOOKEEPER

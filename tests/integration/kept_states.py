@@ -23,8 +23,8 @@ from labs import Lab, describe_lab, describe_new_lab
 
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.phases import Phase
 from lab import ROOT, lifecycle, supervision
 from lab.health import wait_until_healthy
 from lab.layout import ZOOKEEPER, config_files, layout, zookeeper_servers

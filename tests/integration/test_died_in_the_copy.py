@@ -12,10 +12,10 @@ from kazoo.client import KazooClient
 from labs import Lab
 
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.leaving import fence_plan
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, why_not_proven
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.way_back import DIED_IN_THE_COPY
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.procedures.observe import observe

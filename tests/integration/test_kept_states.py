@@ -20,9 +20,9 @@ from kazoo.client import KazooClient
 from labs import Lab
 
 from kraft_runbook.cluster.observation import was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.metadata_quorum import read_cluster_records
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import observe
 from lab import ROOT, supervision
 from lab.layout import ZOOKEEPER, layout, starts
@@ -138,7 +138,7 @@ import signal, sys, time
 from pathlib import Path
 import kept_states
 from labs import describe_new_lab
-from kraft_runbook.migration.phases import Phase
+from kraft_runbook.cluster.phases import Phase
 from lab import lifecycle
 
 def half_way(lab, topics):

@@ -15,8 +15,8 @@ from kazoo.client import KazooClient
 from labs import Lab
 from stage import ENDED, MIGRATION, PARITY, Stage, kill_worker_of_playbook, open_stage, start_workload
 
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.store import read_records
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.journal import run_file_name
 from lab.layout import starts

@@ -13,10 +13,10 @@ from kazoo.client import KazooClient
 from labs import Lab
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 from lab.layout import layout
 from lab.supervision import processes

@@ -14,12 +14,12 @@ from labs import Lab
 
 from kraft_runbook.cluster.node_properties import MIGRATION_FLAG
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ZkMigrationState, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.kafka.metadata_quorum import controller_mode, describe_quorum
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
 from kraft_runbook.migration.explain import explain
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import observe
 from tests.played import restart_broker
 

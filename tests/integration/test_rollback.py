@@ -24,8 +24,8 @@ from labs import Lab
 from stage import ENDED, MIGRATION, Stage, open_stage, start_workload, worker_of_playbook
 
 from kraft_runbook.cluster.observation import BrokerMode, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, accepts, observe
 from lab.layout import starts
 

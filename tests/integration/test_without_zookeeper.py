@@ -18,8 +18,8 @@ from labs import Lab
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 from lab import ROOT, supervision
 from lab.layout import ZOOKEEPER, layout

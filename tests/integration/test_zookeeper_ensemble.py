@@ -13,8 +13,8 @@ import pytest
 from kazoo.client import KazooClient
 from labs import Lab, zookeeper_leader
 
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.zookeeper.servers import server_mode
-from kraft_runbook.migration.phases import Phase
 from lab import lifecycle, supervision
 from lab.layout import ZOOKEEPER, ZookeeperServer, layout, starts, zookeeper_servers
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from labs import Lab
 
 from kraft_runbook.cluster.observation import ClusterObservation, ZkMigrationState, was_read
-from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.settled import observe_settled
 

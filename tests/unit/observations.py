@@ -36,9 +36,9 @@ from kraft_runbook.cluster.observation import (
     ZookeeperState,
     ZookeeperTree,
 )
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.phases import Phase
 
 CLUSTERS = Path(__file__).resolve().parents[2] / "include" / "clusters"
 SECRETS = {"KRB_LAB_PASSWORD_ENCODER_SECRET": "x", "KRB_LAB_TOKEN_SECRET": "x"}

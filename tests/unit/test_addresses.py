@@ -12,10 +12,10 @@ from kraft_runbook.cluster.addresses import address, split_address
 from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, BrokerZnode, ControllerMode
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import ClusterFileError
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.procedures.observe import accepts
 
 LAB = (CLUSTERS / "lab.yaml").read_text()

@@ -8,11 +8,11 @@ from secured import KEYS, LOGIN, MECHANISM, OF_BROKERS, SASL, TRUST, secured
 
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecurityProtocol
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.migration.phases import Phase
 
 SSL, SASL_PLAINTEXT, SASL_SSL = SecurityProtocol.SSL, SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL
 OWN = "sasl.mechanism.inter.broker.protocol"

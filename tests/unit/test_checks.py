@@ -49,6 +49,7 @@ from kraft_runbook.cluster.observation import (
     Voter,
     ZkMigrationState,
 )
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecurityProtocol
@@ -56,7 +57,6 @@ from kraft_runbook.migration.checks import CHECKS, CheckResult, ChecksReport, Se
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.controller_files import lacking_migration_mode
 from kraft_runbook.migration.copy_tuning import LARGE, Settings, estimate, heap_needed
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import differing_keys, java_release
 

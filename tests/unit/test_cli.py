@@ -28,8 +28,8 @@ from observations import (
 from kraft_runbook.cli import app
 from kraft_runbook.cli.outputs import OUTPUTS, schema
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Unread, ZkMigrationState
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.procedures import observe as observing
 

@@ -29,9 +29,9 @@ from kraft_runbook.cluster.observation import (
     Voter,
     ZkMigrationState,
 )
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.conditions import CONDITIONS
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.conditions import Condition, Progress
 
 P, H, D, F = Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED

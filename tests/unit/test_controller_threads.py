@@ -8,8 +8,8 @@ import pytest
 from observations import SPEC, observation
 
 from kraft_runbook.cluster.observation import Unread, was_read
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.controller_threads import cut_off, dead_threads
-from kraft_runbook.migration.phases import Phase
 
 
 @pytest.mark.parametrize(

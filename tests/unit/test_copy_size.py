@@ -11,9 +11,9 @@ from observations import SPEC, WHY, host, observation, tree, zookeeper
 
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, HostState
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.procedures import copy_size
 from kraft_runbook.procedures.copy_size import provisioning_size
 

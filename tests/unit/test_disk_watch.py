@@ -12,9 +12,9 @@ import pytest
 from observations import SPEC, WHY, config, observation, on_host
 
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.checks import CheckResult
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook_airflow import disk_watch
 from kraft_runbook_airflow.disk_watch import DiskWatch, Hosts, read_controllers
 

@@ -11,11 +11,11 @@ import pytest
 from observations import SPEC, both, observation, part, with_quorum, zookeeper
 
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Unread
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.session import Znode
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.parity import dual_write
 from kraft_runbook.parity.dual_write import NoProof, await_movement, read_migration, require_movement
 

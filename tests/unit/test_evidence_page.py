@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import pytest
 from evidence_runs import Run, back, forward
 
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.page import lay_out, render_page
 from kraft_runbook.evidence.record import find_break
 from kraft_runbook.evidence.run_report import make_report
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.transitions import Gate
 
 MADE = datetime(2026, 3, 5, tzinfo=UTC)

@@ -8,12 +8,12 @@ from itertools import pairwise
 import pytest
 from evidence_runs import COUNTS, START, Run, back, forward
 
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.kinds import STOPPED_OUTDATED
 from kraft_runbook.evidence.page import render_page
 from kraft_runbook.evidence.record import EvidenceRecord, find_break, make_record
 from kraft_runbook.evidence.run_report import RunReport, make_report
 from kraft_runbook.evidence.text import render_text
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.parity_report import Verdict
 

@@ -34,10 +34,10 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
     unread_parts,
 )
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Settings, estimate, heap_needed
 from kraft_runbook.migration.explain import explain
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.migration.transitions import Step
 

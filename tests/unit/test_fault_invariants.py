@@ -14,9 +14,9 @@ from fault_processes import Mutator
 from observations import SPEC, observation
 from pydantic import ValidationError
 
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.record import EvidenceRecord, make_record
 from kraft_runbook.migration.explain import explain
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.digests import digest_of
 
 BEGAN = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)

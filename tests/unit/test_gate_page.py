@@ -9,10 +9,10 @@ import pytest
 from observations import SPEC, broker, observation
 
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.gate_page import render_in_full, render_page, what_happens_next
 from kraft_runbook.migration.gates import ParitySummary, make_proof
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict

@@ -19,10 +19,10 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
     was_read,
 )
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.record import make_record
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.gates import ParitySummary, Proof, digest_of_file, is_behind, make_proof
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.signatures import By, changes_since, concluded, proven_again, refusal, standing, too_old
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import rollback_plan

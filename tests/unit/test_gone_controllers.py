@@ -10,9 +10,9 @@ import pytest
 from observations import SPEC, observation
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerState, ControllerZnode, Unread
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.leaving import counted_as_down, why_no_fence
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures import observe as observing

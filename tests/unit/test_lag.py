@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from observations import SPEC, WHY, Spoil, apart, gauges, observation, part, topics, with_quorum, zookeeper
 
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Voter
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks import CHECKS, Verdict
-from kraft_runbook.migration.phases import Phase
 
 H, D = Phase.HYBRID, Phase.DUAL_WRITE
 NAMES = st.frozensets(st.integers(0, 400).map("churn-{}".format), max_size=20)

@@ -9,8 +9,8 @@ from observations import SPEC, WHY, broker, config, observation, on_host
 
 from kraft_runbook.cluster.node_properties import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER
 from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.listener_threads import deaf, expected
-from kraft_runbook.migration.phases import Phase
 
 ACLS = ("/kafka-acl-changes", "/kafka-acl-extended-changes")
 

@@ -19,13 +19,13 @@ from metadata_encoding import ABORT, BEGIN, END, NO_OP, batch, record, topic
 from observations import SPEC, WHY, a_controller, broker, observation, part, zookeeper
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerZnode, MigrationZnode
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.metadata.log.frames import records
 from kraft_runbook.metadata.log.record_schemas import RecordType
 from kraft_runbook.metadata.log.transactions import Transactions
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.never_copied import LogAccount, may_have_died_in_the_copy, why_not_proven
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.way_back import DIED_IN_THE_COPY, way_back
 
 MODULES = Path(__file__).resolve().parents[2] / "playbooks" / "module_utils"

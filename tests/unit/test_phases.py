@@ -15,8 +15,8 @@ from kraft_runbook.cluster.observation import (
     Unread,
     ZkMigrationState,
 )
+from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.errors import Refused
-from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.migration.way_back import rollback_plan
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from observations import SPEC, WHY, observation
 
 from kraft_runbook.cluster.observation import Unread
-from kraft_runbook.migration.phases import Phase
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.runbook.read_parts import host_parts, split_read, unread_reasons
 
 

@@ -8,8 +8,8 @@ import pytest
 from observations import SPEC, WHY, a_controller, both, gauges, observation, part, zookeeper
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, ControllerZnode, ZkMigrationState
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.procedures import settled
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.settled import observe_settled

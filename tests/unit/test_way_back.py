@@ -16,9 +16,9 @@ from kraft_runbook.cluster.observation import (
     MigrationZnode,
     Unread,
 )
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.leaving import FencePlan, fence_plan
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 
 Spoil = Callable[[ClusterObservation], ClusterObservation]

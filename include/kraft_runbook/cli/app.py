@@ -21,6 +21,7 @@ from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import ClusterObservation, unread_parts, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.secrets import environment_secrets
@@ -28,7 +29,6 @@ from kraft_runbook.migration.checks import Verdict, render_catalogue
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS
 from kraft_runbook.migration.explain import explain
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.procedures.observe import Scope, observe

@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import Phase, PhaseReading
 from kraft_runbook.evidence.run_report import RunReport
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
 from kraft_runbook.migration.explain import Explanation
-from kraft_runbook.migration.phases import Phase, PhaseReading
 from kraft_runbook.migration.plan import Plan
 from kraft_runbook.parity.parity_report import ParityReport
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kraft_runbook.cluster.birth import log_says_none
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     ClusterObservation,
@@ -20,10 +21,9 @@ from kraft_runbook.cluster.observation import (
     ZookeeperState,
     was_read,
 )
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.birth import log_says_none
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy as no_copy_shown
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress, by_name, first_missing
 from kraft_runbook.runbook.health import (
     broker_registered,

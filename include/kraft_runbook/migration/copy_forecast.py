@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.controller_files import settled_size
 from kraft_runbook.migration.copy_tuning import CopyTuning, tune
-from kraft_runbook.migration.phases import Phase
 
 COPY_AHEAD = frozenset({Phase.ZOOKEEPER, Phase.PRE_MIGRATION})
 """The phases in which the metadata is still to be copied."""

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, unread_parts, was_read
+from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration import without_zookeeper
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING, SOAK
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.conditions import BROKER_IN_SYNC, BROKER_REGISTERED_IN_KRAFT, FINALIZED, METADATA_COPIED
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
-from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back

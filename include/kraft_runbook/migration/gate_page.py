@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.migration.gates import Proof
-from kraft_runbook.migration.phases import detect_phase
 from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.migration.way_back import BROKER_SECONDS, CONTROLLER_SECONDS
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.runbook.check_results import CheckResult

@@ -14,12 +14,12 @@ from functools import partial
 from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.body import moment, text
 from kraft_runbook.evidence.kinds import Approved, Asked, Begins, Compared, Confirmed, OfGate, Proven, Rejected, of_kind
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.migration.gates import UNREAD, Proof, digest_of_file, state_of
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.runbook.digests import digest_of

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import without_zookeeper
 from kraft_runbook.migration.conditions import (
     BROKER_BACK_IN_MIGRATION_MODE,
@@ -19,7 +20,6 @@ from kraft_runbook.migration.conditions import (
     QUORUM_READY,
 )
 from kraft_runbook.migration.ends import back_in_hybrid, back_in_zookeeper, finished
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
 
 

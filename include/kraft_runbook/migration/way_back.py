@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.conditions import one_controller
 from kraft_runbook.migration.leaving import gone_risk, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.runbook.way_back import RollbackPlan
 

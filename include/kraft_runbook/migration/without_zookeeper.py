@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kraft_runbook.cluster.birth import held_by_zookeeper
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.phases import MIGRATING, Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.birth import held_by_zookeeper
-from kraft_runbook.migration.phases import MIGRATING, Phase
 from kraft_runbook.migration.silent_nodes import name_silent
 from kraft_runbook.runbook.conditions import Progress, first_missing
 from kraft_runbook.runbook.health import broker_registered, name_ids, out_of_sync, quorum_whole

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Collection
 
 from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.migration.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.procedures.observe import Scope, observe
 
 

@@ -23,7 +23,7 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
     ZookeeperState,
 )
-from kraft_runbook.migration.phases import detect_phase
+from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.migration.way_back import rollback_plan
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.way_back import RollbackPlan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraft_runbook.migration.phases import Phase
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.runbook.checklist import Checklist
 
 BEFORE_THE_COPY = frozenset({Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN})

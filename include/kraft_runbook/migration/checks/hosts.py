@@ -11,10 +11,10 @@ from kraft_runbook.cluster.observation import (
     host_part,
     was_read,
 )
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.migration.controller_threads import cut_off
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS

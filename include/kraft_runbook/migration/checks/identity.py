@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kraft_runbook.cluster.birth import born_in_kraft
 from kraft_runbook.cluster.observation import ClusterObservation, ZkMigrationState, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.birth import born_in_kraft
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, DURING_MIGRATION, UNTIL_FINALIZED, check
-from kraft_runbook.migration.phases import Phase, detect_phase
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.health import name_ids

@@ -18,12 +18,12 @@ from kraft_runbook.cluster.controller_settings import (
 from kraft_runbook.cluster.mode_settings import left_out, of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, host_part
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, UNTIL_FINALIZED, check
 from kraft_runbook.migration.copy_tuning import TUNED_PROPERTIES
-from kraft_runbook.migration.phases import Phase
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import capped

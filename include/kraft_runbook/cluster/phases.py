@@ -1,4 +1,4 @@
-"""The phases of the migration, and how one is observed.
+"""The phases between ZooKeeper and KRaft, and how one is observed. Any operation may ask for it.
 
 No variable, XCom or file remembers a phase: ``detect_phase`` derives it from an observation (KIP-866; metrics as
 measured on Kafka 3.9.2).
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kraft_runbook.cluster.birth import born_in_kraft, held_by_zookeeper, log_says_none
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     ClusterObservation,
@@ -18,11 +19,10 @@ from kraft_runbook.cluster.observation import (
     ZookeeperState,
     was_read,
 )
-from kraft_runbook.migration.birth import born_in_kraft, held_by_zookeeper, log_says_none
 
 
 class Phase(StrEnum):
-    """Where a cluster stands. Each says what is true now; ``transitions.TABLE`` says what may come next."""
+    """Where a cluster stands between ZooKeeper and KRaft. Each says what is true now."""
 
     ZOOKEEPER = "ZOOKEEPER"
     """ZooKeeper holds the metadata; no migration controllers run."""
