@@ -24,7 +24,6 @@ from asgiref.sync import sync_to_async
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.store import evidence_directory, read_records
 from kraft_runbook.migration.signatures import Signature, standing
-from kraft_runbook.migration.transitions import Gate
 from kraft_runbook_airflow.journal import run_file_name
 
 
@@ -56,7 +55,7 @@ class AnswerTrigger(BaseTrigger):
         except RunbookError as error:
             self.log.error("%s", error)
             return []
-        return [each.task_instance for each in standing(records, Gate(self.gate)).on_this_proof]
+        return [each.task_instance for each in standing(records, self.gate).on_this_proof]
 
     async def _answer(self, task_instance: str) -> dict[str, Any]:
         try:

@@ -20,40 +20,47 @@ from kraft_runbook.evidence.kinds import Begins
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.migration.gates import Proof
 from kraft_runbook.migration.signatures import Standing, proven_again, refusal, standing
-from kraft_runbook.migration.transitions import TABLE, Gate
+from kraft_runbook.runbook.operation import Operation
 from kraft_runbook_airflow.environment import state_directory
 from kraft_runbook_airflow.journal import record, records_of
 
 
 def require_confirmation(
-    context: Any, spec: ClusterSpec, gate: Gate, seen: ClusterObservation, *, node: int | None = None
+    context: Any,
+    spec: ClusterSpec,
+    operation: Operation,
+    gate: str,
+    seen: ClusterObservation,
+    *,
+    node: int | None = None,
 ) -> None:
     """Raise Refused unless this run's gate was confirmed on a signed proof, and the cluster differs from it by nothing
     but the guarded steps' own work.
 
     ``node``: whose turn it is.
     """
-    proof, at = require_approval(context, spec, gate, seen, node=node)
+    proof, at = require_approval(context, spec, operation, gate, seen, node=node)
     signed = {s.task_instance for s in at.on_this_proof}
     if at.confirmed != proof.digest or not signed <= at.read_back:
         raise Refused(
-            f"gate {gate.value} was not confirmed on the proof that was signed (a task marked successful by hand"
+            f"gate {gate} was not confirmed on the proof that was signed (a task marked successful by hand"
             " confirms nothing)",
-            way_out=f"clear gate_{gate.value}.confirm with its downstream tasks; it says what is missing",
+            way_out=f"clear gate_{gate}.confirm with its downstream tasks; it says what is missing",
         )
 
 
-def begins(context: Any, cluster: str, gate: Gate) -> None:
+def begins(context: Any, cluster: str, gate: str) -> None:
     """Put on record that a step behind the gate begins to act now. Once it changed something the proof's age stops
     nobody: a killed step can go on.
     """
-    record(context, cluster, Begins(gate=gate.value, digest=standing(records_of(context), gate).digest))
+    record(context, cluster, Begins(gate=gate, digest=standing(records_of(context), gate).digest))
 
 
 def require_approval(
     context: Any,
     spec: ClusterSpec,
-    gate: Gate,
+    operation: Operation,
+    gate: str,
     seen: ClusterObservation,
     *,
     confirming: bool = False,
@@ -64,16 +71,24 @@ def require_approval(
     """
     records = records_of(context)
     at = standing(records, gate)
-    group = f"gate_{gate.value}"
+    group = f"gate_{gate}"
     if not at.digest:
-        raise Refused(f"no proof is on record for gate {gate.value}", way_out=f"clear {group}.prove")
+        raise Refused(f"no proof is on record for gate {gate}", way_out=f"clear {group}.prove")
     proof = load_proof(at.digest)
     why_not = refusal(
-        proof, at, seen, spec, now=datetime.now(UTC), asked=asked_signatures(context), confirming=confirming, node=node
+        operation,
+        proof,
+        at,
+        seen,
+        spec,
+        now=datetime.now(UTC),
+        asked=asked_signatures(context),
+        confirming=confirming,
+        node=node,
     )
     if why_not:
-        raise Refused(f"gate {gate.value} does not allow this step: {why_not.why}", way_out=why_not.way_out)
-    again = TABLE.gate(gate).proven_again
+        raise Refused(f"gate {gate} does not allow this step: {why_not.why}", way_out=why_not.way_out)
+    again = operation.table.gate(gate).proven_again
     if again and not proven_again(records, f"{group}.{again}", at.on_this_proof):
         raise Refused(
             "parity was not proven again after the last signature (a task marked successful by hand proves nothing)",

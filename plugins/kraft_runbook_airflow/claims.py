@@ -16,14 +16,30 @@ from typing import Any
 from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import DagRunResult, GetDagRun
 
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import RunbookError, StepFailed
+from kraft_runbook.errors import RunbookError, SecretMissing, StepFailed, Unreachable
 from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, lease_end, release_cluster
+from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
+from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.environment import airflow_secrets, state_directory
 
 log = logging.getLogger(__name__)
 
 ACTIVE = frozenset({"queued", "running"})
+
+
+def take_claim(context: Any, spec: ClusterSpec) -> None:
+    """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone,
+    whether or not this try plays anything. Raises as ``claim_cluster``.
+    """
+    try:
+        claim_cluster(context, spec)
+    except (Unreachable, SecretMissing) as error:
+        if detect_phase(observe(spec, secrets=airflow_secrets())).phase is not Phase.FINALIZED:
+            raise
+        log.warning("The claim is not renewed: the migration is final, and ZooKeeper is gone (%s)", error.problem)
+    remove_what_killed_runs_left()
 
 
 def claim_cluster(context: Any, spec: ClusterSpec) -> None:

@@ -22,13 +22,15 @@ from kraft_runbook.evidence.kinds import CutOff
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.controller_threads import cut_off
+from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
+from kraft_runbook_airflow.back_steps import CUT_OFF_TO_ZOOKEEPER
+from kraft_runbook_airflow.environment import airflow_secrets
 from kraft_runbook_airflow.journal import record
-from kraft_runbook_airflow.operators import not_asked_for
-from kraft_runbook_airflow.rollback import RestartBrokerBack
+from kraft_runbook_airflow.node_steps import take_step
+from kraft_runbook_airflow.operators import ClusterOperator
 from kraft_runbook_airflow.waiting import wait_for
 from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
@@ -44,19 +46,19 @@ back only after that one's restart.
 """
 
 
-class RestartCutOffBrokers(RestartBrokerBack):
+class RestartCutOffBrokers(ClusterOperator):
     """Start the brokers that don't run, look at the threads of those still in migration mode, restart those that are
     cut off, and see all in sync again.
     """
 
     def __init__(self, *, left_task: str, **kwargs: Any) -> None:
-        super().__init__(node=-1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER, **kwargs)
+        super().__init__(**kwargs)
         self.left_task = left_task
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        unasked = not_asked_for(context, self.step)
-        if unasked or is_dry_run():
-            self.log.info("%s", unasked or "Dry run: would look for brokers that lost a thread to their controller")
+        unasked = _left_out(context)
+        if unasked:
+            self.log.info("%s", unasked)
             return {"restarted": []}
         gone = said_to_be_gone(context, spec)
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
@@ -79,17 +81,21 @@ class RestartCutOffBrokers(RestartBrokerBack):
             )
             self._restart(context, spec, node, "it lost a thread to its controller, and is restarted before the others")
             if node != restarted[-1]:
-                self._in_sync_soon(spec)
+                self._in_sync_soon(spec, node)
         for broker in observe(spec, secrets=airflow_secrets()).brokers_in(BrokerMode.ZOOKEEPER):
             wait_for(
                 spec, conditions.BROKER_IN_SYNC, deadline=spec.deadlines.in_sync, say=self.log.info, node_id=broker
             )
         return {"restarted": [*ended, *restarted], "not_looked_at": unread}
 
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        told = "Dry run: would look for brokers that lost a thread to their controller"
+        self.log.info("%s", _left_out(context) or told)
+        return {"restarted": []}
+
     def _restart(self, context: Any, spec: ClusterSpec, node: int, why: str) -> None:
-        self.node = node  # a try has a process, and with it an operator, of its own
         record(context, self.cluster, CutOff(phase=Phase.ZOOKEEPER.value, node_id=node, why=why))
-        super().act(context, spec)
+        take_step(context, spec, CUT_OFF_TO_ZOOKEEPER, node, self.log.info)
         wait_for(
             spec,
             conditions.BROKER_IN_ZOOKEEPER_MODE,
@@ -98,17 +104,14 @@ class RestartCutOffBrokers(RestartBrokerBack):
             node_id=node,
         )
 
-    def require_others_in_sync(self, seen: ClusterObservation) -> None:
-        """No reason to wait here: what a broker that is cut off leads comes back into sync only by its restart."""
-
-    def _in_sync_soon(self, spec: ClusterSpec) -> None:
+    def _in_sync_soon(self, spec: ClusterSpec, node: int) -> None:
         try:
             wait_for(
                 spec,
                 conditions.BROKER_IN_SYNC,
                 deadline=min(SOON, spec.deadlines.in_sync),
                 say=self.log.info,
-                node_id=self.node,
+                node_id=node,
             )
         except StepFailed as behind:
             self.log.warning("%s; the next broker that is cut off may be what it waits for", behind.problem)
@@ -135,3 +138,7 @@ class RestartCutOffBrokers(RestartBrokerBack):
         for broker, reason in unread.items():
             self.log.warning("broker %d's threads could not be looked at: %s", broker, reason)
         return sorted(found.keys() - unread.keys()), sorted(unread)
+
+
+def _left_out(context: Any) -> str | None:
+    return MIGRATION.left_out(Step.ROLL_BROKERS_TO_ZOOKEEPER, context["params"].get("goal"))

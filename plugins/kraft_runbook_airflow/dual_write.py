@@ -11,8 +11,9 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.checks import Verdict
-from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
+from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.parity.dual_write import await_movement
+from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.environment import airflow_secrets
 

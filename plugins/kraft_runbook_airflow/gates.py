@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, urlsplit
 
 from airflow.configuration import conf
@@ -19,32 +18,59 @@ from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Answered, Approved, Asked, Confirmed, Proven, Rejected, TurnedAway
-from kraft_runbook.migration.checks import Verdict
-from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
-from kraft_runbook.migration.checks.liveness import CODE, LIVENESS_SECONDS, dual_write_liveness
-from kraft_runbook.migration.gate_page import render_in_full, render_page, what_happens_next
-from kraft_runbook.migration.gates import Proof, is_behind, make_proof
+from kraft_runbook.migration.gate_page import render_in_full, render_page
+from kraft_runbook.migration.gates import Exhibit, ParitySummary, Proof, make_proof
 from kraft_runbook.migration.signatures import APPROVE_TASKS, standing, too_old
-from kraft_runbook.migration.transitions import TABLE, Gate
-from kraft_runbook.migration.way_back import quorum_is_lost, way_back
-from kraft_runbook.parity.dual_write import await_movement
-from kraft_runbook.parity.final_proof import what_lies_behind
-from kraft_runbook.procedures.observe import Scope
-from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.check_results import CheckResult
+from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook_airflow.acting import ActsOrRehearses
 from kraft_runbook_airflow.answers import AnswerTrigger, require_same
 from kraft_runbook_airflow.approvals import asked_signatures, load_proof, require_approval, store_proof, triggered_by
-from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
-from kraft_runbook_airflow.journal import record, records_of, require_shared_state, told_to_a_person
+from kraft_runbook_airflow.environment import cluster_spec
+from kraft_runbook_airflow.journal import record, records_of, told_to_a_person
 from kraft_runbook_airflow.operators import ClusterOperator
-from kraft_runbook_airflow.parity import load_summary
 from kraft_runbook_airflow.people import assigned_users, require_enough_people
-from kraft_runbook_airflow.second_look import look_and_judge
-from kraft_runbook_airflow.way_back_facts import examine_the_hosts_of_those_down, not_deletable, said_to_be_gone
+from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 READ_BACK_SECONDS = 120.0
 """How long the triggerer may take to read the answers back; it takes one request each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What a gate's proof is made of: the cluster, the checks' answers, and the way back from here."""
+
+    seen: ClusterObservation
+    checks: tuple[CheckResult, ...]
+    way_back: RollbackPlan
+
+
+class Examines(Protocol):
+    """How an operation looks at a cluster before a gate. ``gone``: controllers whose hosts are gone for good."""
+
+    def __call__(
+        self, spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()
+    ) -> Examined: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What else a gate's proof holds of this run: parity's summary, and what an earlier task made to be signed.
+    ``by``: the task to clear where that does not hold.
+    """
+
+    parity: ParitySummary | None = None
+    exhibits: tuple[Exhibit, ...] = ()
+    by: str = "this task"
+
+
+Shows = Callable[[Any], Shown]
+"""Given Airflow's context. Raises Refused where what is to be shown is not on record."""
+
+
+def shows_nothing(_: Any) -> Shown:
+    return Shown()
 
 
 class ProveGate(ClusterOperator):
@@ -55,42 +81,27 @@ class ProveGate(ClusterOperator):
     (``ApprovalGate``).
     """
 
-    def __init__(self, *, gate: Gate, parity_task: str | None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, operation: Operation, gate: str, examine: Examines, shows: Shows = shows_nothing, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
+        self.operation = operation
         self.gate = gate
-        self.parity_task = parity_task
+        self.examine = examine
+        self.shows = shows
 
     def act(self, context: Any, spec: ClusterSpec) -> list[dict[str, Any]]:
-        seen, checks, back = examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
-        phase = detect_phase(seen).phase
-        parity = load_summary(context, self.parity_task) if self.parity_task and not is_dry_run() else None
-        needed = spec.approvals.needed_for(self.gate.value, asked_signatures(context))
-        proof = make_proof(
-            self.gate,
-            seen,
-            spec,
-            checks=checks,
-            parity=parity,
-            rollback=back,
-            made_at=datetime.now(UTC),
-            ahead=what_happens_next(self.gate, seen, spec, steps_back=back.steps),
-            needed=needed,
-            triggered_by=triggered_by(context),
-        )
-        self.log.info("%s", render_in_full(proof))
-        if is_dry_run():
-            self.log.info("Dry run: this gate would now wait for an approval")
-            return [{"digest": proof.digest, "passed": False}]
-        passed = is_behind(self.gate, seen)
+        shown = self.shows(context)
+        seen, proof = self.prove(context, spec, shown)
+        passed = self.operation.is_behind(self.gate, seen, spec)
         if not passed:
-            self.require_askable(spec, proof)
+            self.require_askable(spec, proof, shown.by)
         store_proof(proof)
-        based_on = parity.digest if parity else None
         proven = Proven(
-            gate=self.gate.value,
+            gate=self.gate,
             digest=proof.digest,
-            phase=phase.value,
-            parity=based_on,
+            phase=proof.phase.value,
+            parity=proof.parity.digest if proof.parity else None,
             passed=passed,
             proof=proof.to_dict(),
         )
@@ -98,72 +109,49 @@ class ProveGate(ClusterOperator):
         earlier = [{"digest": "", "passed": False}] * (standing(records_of(context), self.gate).provings - 1)
         return [*earlier, {"digest": proof.digest, "passed": passed}]
 
-    def require_askable(self, spec: ClusterSpec, proof: Proof) -> None:
+    def rehearse(self, context: Any, spec: ClusterSpec) -> list[dict[str, Any]]:
+        _, proof = self.prove(context, spec, Shown())
+        self.log.info("Dry run: this gate would now wait for an approval")
+        return [{"digest": proof.digest, "passed": False}]
+
+    def prove(self, context: Any, spec: ClusterSpec, shown: Shown) -> tuple[ClusterObservation, Proof]:
+        """The proof as things stand now, said in full in the task's log."""
+        found = self.examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
+        proof = make_proof(
+            self.gate,
+            found.seen,
+            spec,
+            checks=found.checks,
+            parity=shown.parity,
+            rollback=found.way_back,
+            made_at=datetime.now(UTC),
+            ahead=self.operation.ahead(self.gate, found.seen, spec, found.way_back.steps),
+            needed=spec.approvals.needed_for(self.gate, asked_signatures(context)),
+            triggered_by=triggered_by(context),
+            exhibits=shown.exhibits,
+        )
+        self.log.info("%s", render_in_full(proof, self.operation.table.gate(self.gate)))
+        return found.seen, proof
+
+    def require_askable(self, spec: ClusterSpec, proof: Proof, shown_by: str) -> None:
         """Raise Refused where nobody should be asked: the proof does not hold, is too old already, or too few could
         sign it.
         """
-        if proof.objections:
+        objections = proof.objections(self.operation.table.gate(self.gate))
+        if objections:
             raise Refused(
-                f"gate {self.gate.value} can't be put before a person:\n"
-                + "\n".join(f"- {o}" for o in proof.objections),
+                f"gate {self.gate} can't be put before a person:\n" + "\n".join(f"- {o}" for o in objections),
                 way_out="; ".join(dict.fromkeys(c.fix for c in proof.checks if c.blocks and c.fix))
-                or "look at the parity report above, correct what differs, and clear "
-                f"{self.parity_task or 'this task'} with its downstream tasks",
+                or f"look at the parity report above, correct what differs, and clear {shown_by} with its downstream"
+                " tasks",
             )
         old = too_old(proof, spec.approvals.valid_for, proof.made_at)
         if old:
-            raise Refused(f"gate {self.gate.value} can't be put before a person: {old.why}", way_out=old.way_out)
+            raise Refused(f"gate {self.gate} can't be put before a person: {old.why}", way_out=old.way_out)
         require_enough_people(spec, proof)
 
 
-def examine(
-    spec: ClusterSpec, gate: Gate, tell: Callable[[str], object], gone: Collection[int] = ()
-) -> tuple[ClusterObservation, tuple[CheckResult, ...], RollbackPlan]:
-    """Observe deeply, run the gate's checks, and find the way back; once dual writes should flow, look twice to see
-    that they do.
-
-    ``gone``: controllers whose hosts are gone for good, as an operator says.
-    """
-    earlier = observe_settled(spec, secrets=airflow_secrets(), tell=tell, gone=gone)
-    dual_writing = TABLE.gate(gate).needs_parity or detect_phase(earlier).phase in DUAL_WRITING
-    apart = LIVENESS_SECONDS if dual_writing else spec.deadlines.poll
-    if dual_writing:
-        await_movement(spec, earlier, secrets=airflow_secrets(), within=apart)
-    # The way back asks nothing of the hosts but of controllers that are down; of ZooKeeper, what would keep a restarted
-    # broker down.
-    deep: dict[str, Any] = {"scope": Scope.FULL, "with_hosts": gate is not Gate.ROLLBACK}
-    seen, checks = look_and_judge(
-        spec, partial(_judge, spec, gate), tell=tell, apart=apart, earlier=earlier, gone=gone, **deep
-    )
-    stopped = next((each.evidence for each in checks if each.code == CODE and each.verdict is Verdict.FAIL), None)
-    return seen, checks, _way_back(spec, gate, seen, stopped, gone)
-
-
-def _judge(
-    spec: ClusterSpec, gate: Gate, seen: ClusterObservation, earlier: ClusterObservation | None
-) -> tuple[CheckResult, ...]:
-    phase = detect_phase(seen).phase
-    found = CHECKS.run(seen, spec, phase, gate=gate.value, earlier=earlier).results
-    if earlier is not None and (TABLE.gate(gate).needs_parity or (phase in DUAL_WRITING and not quorum_is_lost(seen))):
-        return (*found, dual_write_liveness(earlier, seen))
-    return found
-
-
-def _way_back(
-    spec: ClusterSpec, gate: Gate, seen: ClusterObservation, stopped: str | None, gone: Collection[int]
-) -> RollbackPlan:
-    """The way back from here; before a rollback with everything that could stop it half-way."""
-    if gate is not Gate.ROLLBACK:
-        return way_back(seen, spec, dual_write_stopped=stopped)
-    leads = detect_phase(seen).phase in DUAL_WRITING and not quorum_is_lost(seen)
-    behind = what_lies_behind(spec, secrets=airflow_secrets()) if leads else None
-    asked = examine_the_hosts_of_those_down(spec, seen, gone)
-    return way_back(
-        asked, spec, dual_write_stopped=stopped, gone=gone, not_deletable=not_deletable(spec), lies_behind=behind
-    )
-
-
-class ApprovalGate(ApprovalOperator):
+class ApprovalGate(ActsOrRehearses, ApprovalOperator):
     """Parks until a person approves or rejects; holds no worker. What is shown comes from the stored proof, and the
     answer goes into the evidence.
 
@@ -175,30 +163,39 @@ class ApprovalGate(ApprovalOperator):
     template_fields: Sequence[str] = ("subject", "body")
 
     def __init__(
-        self, *, cluster: str, gate: Gate, number: int, asking: Mapping[str, Any] | None = None, **kwargs: Any
+        self,
+        *,
+        cluster: str,
+        operation: Operation,
+        gate: str,
+        number: int,
+        asking: Mapping[str, Any] | None = None,
+        **kwargs: Any,
     ) -> None:
+        terms = operation.table.gate(gate)
         super().__init__(
-            subject=f"{cluster}: {TABLE.gate(gate).asks}" + (" (second signature)" if number == 2 else ""),
+            subject=f"{cluster}: {terms.asks}" + (" (second signature)" if number == 2 else ""),
             fail_on_reject=True,
             **kwargs,
         )
         self.cluster = cluster
+        self.terms = terms
         self.gate = gate
         self.number = number
         self.asking = asking
 
-    def execute(self, context: Any) -> Any:
-        if is_dry_run():
-            return self._not_asked("Dry run: nobody is asked")
-        with told_to_a_person(context, self.cluster):
-            at = standing(records_of(context), self.gate)
-            if context["ti"].map_index != at.provings - 1:
-                return self._not_asked(
-                    "The gate was proven again: that proof is asked for by another instance of this task"
-                )
-            if at.passed:
-                return self._not_asked("already done: the cluster is beyond this gate's step")
-            proof = load_proof(at.digest)
+    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
+        return self._not_asked("Dry run: nobody is asked")
+
+    def act(self, context: Any, spec: ClusterSpec) -> Any:
+        at = standing(records_of(context), self.gate)
+        if context["ti"].map_index != at.provings - 1:
+            return self._not_asked(
+                "The gate was proven again: that proof is asked for by another instance of this task"
+            )
+        if at.passed:
+            return self._not_asked("already done: the cluster is beyond this gate's step")
+        proof = load_proof(at.digest)
         if self.number > proof.needed:
             return self._not_asked("One signature is enough in this run")
         return self._ask(context, proof)
@@ -209,17 +206,19 @@ class ApprovalGate(ApprovalOperator):
 
     def _ask(self, context: Any, proof: Proof) -> Any:
         ti = context["ti"]
-        prove = f"gate_{self.gate.value}.prove"
+        prove = f"gate_{self.gate}.prove"
         base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
         self.body = render_page(
-            proof, in_full=f"[the log of {prove}]({base}/dags/{ti.dag_id}/runs/{quote(ti.run_id)}/tasks/{prove})"
+            proof,
+            self.terms,
+            in_full=f"[the log of {prove}]({base}/dags/{ti.dag_id}/runs/{quote(ti.run_id)}/tasks/{prove})",
         )
         self.assigned_users = assigned_users(cluster_spec(self.cluster).approvals, excluded=proof.triggered_by)
         record(
             context, self.cluster, Asked(**self._try(context, proof.digest), number=self.number, needed=proof.needed)
         )
         try:
-            super().execute(context)
+            ApprovalOperator.execute(self, context)
         except TaskAwaitingInput as parked:
             parked.kwargs = {"proof_digest": proof.digest}
             raise
@@ -267,7 +266,7 @@ class ApprovalGate(ApprovalOperator):
     def _try(self, context: Any, digest: str) -> dict[str, Any]:
         """Which try of this task asks for a signature of which proof: what its records have in common."""
         ti = context["ti"]
-        return {"gate": self.gate.value, "digest": digest, "task_instance": str(ti.id), "try_number": ti.try_number}
+        return {"gate": self.gate, "digest": digest, "task_instance": str(ti.id), "try_number": ti.try_number}
 
 
 def _moment(value: Any) -> str | None:
@@ -281,12 +280,14 @@ class ConfirmGate(ClusterOperator):
 
     start_from_trigger = True
 
-    def __init__(self, *, gate: Gate, **kwargs: Any) -> None:
+    def __init__(self, *, operation: Operation, gate: str, examine: Examines, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.operation = operation
         self.gate = gate
+        self.examine = examine
         self.start_trigger_args = StartTriggerArgs(
             trigger_cls="kraft_runbook_airflow.answers.AnswerTrigger",
-            trigger_kwargs={"gate": gate.value},
+            trigger_kwargs={"gate": gate},
             next_method="after_reading",
             timeout=timedelta(seconds=READ_BACK_SECONDS),
         )
@@ -294,35 +295,36 @@ class ConfirmGate(ClusterOperator):
     def act(self, context: Any, spec: ClusterSpec) -> None:
         """Only where the scheduler can't start a trigger itself (``dag.test()``): defer to the same trigger."""
         self.defer(
-            trigger=AnswerTrigger(self.gate.value),
+            trigger=AnswerTrigger(self.gate),
             method_name="after_reading",
             timeout=timedelta(seconds=READ_BACK_SECONDS),
         )
 
-    def after_reading(self, context: Any, event: dict[str, Any]) -> dict[str, Any] | None:
+    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+        """Nobody was asked, so nothing is to be confirmed."""
+
+    def after_reading(self, context: Any, event: dict[str, Any]) -> Any:
         """Go on with Airflow's own answers, by task instance."""
-        if is_dry_run():
-            return None
-        with told_to_a_person(context, self.cluster):
-            require_shared_state(context)
-            return self.confirm(context, cluster_spec(self.cluster), event)
+        return self.act_or_rehearse(
+            context, act=lambda context, spec: self.confirm(context, spec, event), rehearse=self.rehearse
+        )
 
     def confirm(self, context: Any, spec: ClusterSpec, answers: Mapping[str, Any]) -> dict[str, Any]:
         """``answers``: Airflow's own, by task instance. Raises Refused where they, the evidence or the cluster do not
         allow the gate's step.
         """
-        seen, checks, _ = examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
-        phase = detect_phase(seen).phase
-        if is_behind(self.gate, seen):
+        found = self.examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
+        phase = detect_phase(found.seen).phase
+        if self.operation.is_behind(self.gate, found.seen, spec):
             self.log.info("already done: the cluster is in %s", phase)
             return {"passed": True}
-        blocking = [c for c in checks if c.blocks]
+        blocking = [c for c in found.checks if c.blocks]
         if blocking:
             raise Refused(
                 "\n".join(f"{c.code} {c.title}: {c.evidence}" for c in blocking),
                 way_out="; ".join(dict.fromkeys(c.fix for c in blocking)),
             )
-        proof, at = require_approval(context, spec, self.gate, seen, confirming=True)
+        proof, at = require_approval(context, spec, self.operation, self.gate, found.seen, confirming=True)
         require_same(at.on_this_proof, answers)
         signatures = tuple(
             {
@@ -337,6 +339,6 @@ class ConfirmGate(ClusterOperator):
         record(
             context,
             self.cluster,
-            Confirmed(gate=self.gate.value, digest=proof.digest, phase=phase.value, signatures=signatures),
+            Confirmed(gate=self.gate, digest=proof.digest, phase=phase.value, signatures=signatures),
         )
         return {"digest": proof.digest, "phase": phase.value}

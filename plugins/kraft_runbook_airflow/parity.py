@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,20 +26,19 @@ from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.report_file import read_report
 from kraft_runbook.parity.spark.settings import SETTINGS
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook_airflow.acting import ActsOrRehearses
 from kraft_runbook_airflow.environment import (
     airflow_secrets,
     cluster_spec,
     clusters_directory,
-    is_dry_run,
     state_directory,
 )
+from kraft_runbook_airflow.gates import Shown
 from kraft_runbook_airflow.journal import (
     NOT_WRITABLE,
     record,
     records_of,
-    require_shared_state,
     run_file_name,
-    told_to_a_person,
 )
 from kraft_runbook_airflow.spark_submit import ends_with_this_process
 from kraft_runbook_airflow.way_back_facts import said_to_be_gone
@@ -57,7 +57,7 @@ ENVIRONMENT = {
 }
 
 
-class ParityOperator(SparkSubmitOperator):
+class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
     """Prove that ZooKeeper and KRaft hold the same metadata. Any verdict but MATCH fails the task, and the report says
     what differs.
     """
@@ -83,22 +83,15 @@ class ParityOperator(SparkSubmitOperator):
         hook.submit = partial(hook.submit, preexec_fn=ends_with_this_process())  # type: ignore[method-assign]
         return hook
 
-    def execute(self, context: Any) -> Any:
-        if is_dry_run():
-            self.log.info("Dry run: would compare ZooKeeper with the metadata log of %s", self.cluster)
-            return None
-        with told_to_a_person(context, self.cluster):
-            if self.upstream_task_ids:
-                require_shared_state(context)
-            spec = cluster_spec(self.cluster)
-            reading = detect_phase(
-                observe_settled(
-                    spec, secrets=airflow_secrets(), tell=self.log.info, gone=said_to_be_gone(context, spec)
-                )
-            )
-            if reading.phase not in COMPARABLE:
-                return self.nothing_to_compare(reading)
-            return self.compare(context, reading.phase)
+    def act(self, context: Any, spec: ClusterSpec) -> Any:
+        gone = said_to_be_gone(context, spec)
+        reading = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone))
+        if reading.phase not in COMPARABLE:
+            return self.nothing_to_compare(reading)
+        return self.compare(context, reading.phase)
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
+        self.log.info("Dry run: would compare ZooKeeper with the metadata log of %s", self.cluster)
 
     def nothing_to_compare(self, reading: PhaseReading) -> None:
         """End the task where there are no two stores: a runbook relies on the proof."""
@@ -129,7 +122,7 @@ class ParityOperator(SparkSubmitOperator):
         try:
             if passwords:
                 self.require_environment_passed()
-            super().execute(context)
+            SparkSubmitOperator.execute(self, context)
         except AirflowException as error:  # a verdict other than MATCH is an exit code too: the report decides
             failure = error
         except OSError as error:
@@ -212,6 +205,16 @@ def _connections(spec: ClusterSpec) -> dict[str, str]:
     secrets = airflow_secrets()
     wanted = [ref for ref in references(spec) if ref.airflow_connection is not None]
     return {connection_variable(ref): json.dumps({"conn_type": "generic", "password": secrets(ref)}) for ref in wanted}
+
+
+@dataclass(frozen=True, slots=True)
+class ShowsParity:
+    """What a gate shows of the comparison that this task of its run made."""
+
+    task: str
+
+    def __call__(self, context: Any) -> Shown:
+        return Shown(parity=load_summary(context, self.task), by=self.task)
 
 
 def load_summary(context: Any, parity_task: str) -> ParitySummary | None:

@@ -44,7 +44,7 @@ def require_enough_people(spec: ClusterSpec, proof: Proof) -> None:
             f"; Airflow has no user {', '.join(unknown)} (it has {', '.join(sorted(known or ()))})" if unknown else ""
         )
         raise Refused(
-            f"{proof.needed} must sign gate {proof.gate.value}, and of approvals.users {len(able)} can{strangers}",
+            f"{proof.needed} must sign gate {proof.gate}, and of approvals.users {len(able)} can{strangers}",
             way_out="correct approvals in the cluster file, or let another person trigger the run",
         )
 

@@ -12,13 +12,11 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Closed, Proven, of_kind
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
-from kraft_runbook.migration.copy_account import copy_account
-from kraft_runbook.migration.transitions import TABLE
-from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.way_back import RollbackPlan
 from kraft_runbook_airflow.claims import give_back
-from kraft_runbook_airflow.environment import airflow_secrets, is_dry_run
+from kraft_runbook_airflow.environment import airflow_secrets
 from kraft_runbook_airflow.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.operators import ClusterOperator
 from kraft_runbook_airflow.way_back_facts import said_to_be_gone
@@ -29,11 +27,12 @@ BAD = frozenset({"failed", "upstream_failed"})
 class ClosingReport(ClusterOperator):
     """Runs whatever happened before it. Succeeds only where the whole run did, so a stopped run shows as failed.
 
-    ``goal``: the phase in which a run of this DAG ends; the run's own parameter of that name comes first.
+    ``goal``: the stage in which a run of this DAG ends; the run's own parameter of that name comes first.
     """
 
-    def __init__(self, *, goal: Phase, **kwargs: Any) -> None:
+    def __init__(self, *, operation: Operation, goal: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.operation = operation
         self.goal = goal
 
     def follows_a_record(self, context: Any) -> bool:
@@ -43,30 +42,31 @@ class ClosingReport(ClusterOperator):
         states = _states(context)
         return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
 
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        if any(state in BAD for state in _states(context).values()):
+            return self.act(context, spec)
+        self.log.info(
+            "Dry run: every step was played, nothing was changed. The plan stands in the tasks' logs, in their order."
+        )
+        return {"dry_run": True}
+
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         states = _states(context)
         failed = sorted(task for task, state in states.items() if state == "failed")
         unfinished = sorted(task for task, state in states.items() if state in BAD)
-        if is_dry_run() and not unfinished:
-            self.log.info(
-                "Dry run: every step was played, nothing was changed. The plan stands in the tasks' logs, in their"
-                " order."
-            )
-            return {"dry_run": True}
         gone = self._gone(context, spec)
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
-        phase = detect_phase(seen).phase
-        goal = TABLE.stage(context["params"].get("goal", self.goal))
-        succeeded = not unfinished and (phase == goal.name or phase in goal.also_reached_in)
+        phase, stage = detect_phase(seen).phase, self.operation.read(seen, spec).stage
+        goal = self.operation.table.stage(context["params"].get("goal", self.goal))
+        succeeded = not unfinished and (stage == goal.name or stage in goal.also_reached_in)
         text = (
             goal.end(spec)
             if succeeded and goal.end
-            else self._stopped(context, way_back(seen, spec, gone=gone), phase, failed)
+            else self._stopped(context, self.operation.way_back(seen, spec, gone=gone), phase, failed)
         )
-        copied = copy_account([record.body for record in records_of(context)])
-        if copied:
-            text = f"{text}\n{copied}"
-        in_kraft = len(seen.brokers_in(BrokerMode.KRAFT))
+        account = self.operation.account([record.body for record in records_of(context)])
+        if account:
+            text = f"{text}\n{account}"
         closed = record(
             context,
             self.cluster,
@@ -74,8 +74,8 @@ class ClosingReport(ClusterOperator):
                 phase=phase.value,
                 succeeded=succeeded,
                 failed=tuple(failed),
-                brokers_in_kraft=in_kraft,
-                copy=copied or None,
+                brokers_in_kraft=len(seen.brokers_in(BrokerMode.KRAFT)),
+                copy=account or None,
             ),
         )
         self.log.info("%s", text)
@@ -104,10 +104,9 @@ class ClosingReport(ClusterOperator):
         }
         lines = [f"The run stopped. Cluster {self.cluster} is in {phase}."]
         lines += [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
-        lines += [
-            "To go on: correct what is named above and clear the failed task.",
-            f"To go back (trigger zk_to_kraft_rollback__{self.cluster}): {plan.why}.",
-        ]
+        lines.append("To go on: correct what is named above and clear the failed task.")
+        back = f" (trigger {self.operation.back}__{self.cluster})" if self.operation.back else ""
+        lines.append(f"To go back{back}: {plan.why}.")
         lines += [f"{n}. {step}" for n, step in enumerate(plan.steps, 1)]
         return "\n".join(lines)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 
@@ -15,27 +16,27 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.migration import conditions
+from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.signatures import APPROVE_TASKS
-from kraft_runbook.migration.transitions import TABLE, Gate, Step
+from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook_airflow.back_steps import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.environment import clusters_directory
-from kraft_runbook_airflow.finalization import FinalizeActiveController, FinalizeController, ForgetZookeeperSecrets
-from kraft_runbook_airflow.gates import ApprovalGate, ConfirmGate, ProveGate
-from kraft_runbook_airflow.operators import ClaimOperator, PreflightOperator, ProvisionController, RestartBroker
-from kraft_runbook_airflow.parity import ParityOperator
+from kraft_runbook_airflow.finalization import FinalizeActiveController, ForgetZookeeperSecrets
+from kraft_runbook_airflow.forward_steps import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
+from kraft_runbook_airflow.gates import ApprovalGate, ConfirmGate, Examines, ProveGate, Shows, shows_nothing
+from kraft_runbook_airflow.leave_kraft import LeaveKraft
+from kraft_runbook_airflow.migration_gates import examine
+from kraft_runbook_airflow.node_steps import TakeStep
+from kraft_runbook_airflow.operators import ClaimOperator, PreflightOperator
+from kraft_runbook_airflow.parity import ParityOperator, ShowsParity
 from kraft_runbook_airflow.parity_check import ParityCheck
 from kraft_runbook_airflow.problems import problem_dag
 from kraft_runbook_airflow.report import ClosingReport
-from kraft_runbook_airflow.rollback import (
-    LeaveKraft,
-    PlanRollback,
-    ProveBeforeLeaving,
-    RestartBrokerBack,
-    RestoreQuorum,
-    SetControllerAside,
-    VerifyRollback,
-)
+from kraft_runbook_airflow.restore_quorum import RestoreQuorum
+from kraft_runbook_airflow.rollback import PlanRollback, ProveBeforeLeaving, VerifyRollback
 from kraft_runbook_airflow.sensors import ClusterSensor
 from kraft_runbook_airflow.soak import SoakOperator
 from kraft_runbook_airflow.way_back_facts import GONE_TITLE
@@ -55,11 +56,14 @@ def load_clusters() -> Iterator[ClusterSpec]:
             problem_dag(path.stem, str(error))
 
 
+def clusters_served_by(operation: Operation) -> Iterator[ClusterSpec]:
+    """Those whose file lets them have the operation."""
+    return (cluster for cluster in load_clusters() if operation.serves(cluster))
+
+
 def clusters_with_zookeeper() -> Iterator[ClusterSpec]:
-    """Those whose file names a ZooKeeper: they alone can be migrated, go back, or be compared. After finalization a
-    file may drop it.
-    """
-    return (cluster for cluster in load_clusters() if cluster.zookeeper is not None)
+    """Those whose file names a ZooKeeper: they alone can be migrated, go back, or be compared."""
+    return clusters_served_by(MIGRATION)
 
 
 FORWARD = {
@@ -137,30 +141,50 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
         yield dag
 
 
-def preflight(cluster: ClusterSpec) -> TaskGroup:
+def preflight(cluster: ClusterSpec, operation: Operation = MIGRATION) -> TaskGroup:
     """Claim the cluster for this run, then every check."""
     with TaskGroup("preflight") as group:
         ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PreflightOperator(
-            task_id="checks", cluster=cluster.name
+            task_id="checks", cluster=cluster.name, operation=operation
         )
     return group
 
 
 def approve(cluster: ClusterSpec, gate: Gate, *, parity: BaseOperator | None = None) -> TaskGroup:
     """Prove, ask, confirm. The finalize gate proves parity once more between the approval and its confirmation."""
-    with TaskGroup(f"gate_{gate.value}") as group:
-        prove = ProveGate(
-            task_id="prove", cluster=cluster.name, gate=gate, parity_task=parity.task_id if parity else None
-        )
+    compared = MIGRATION.table.gate(gate).proven_again
+    return ask(
+        cluster,
+        MIGRATION,
+        gate,
+        examine,
+        shows=ShowsParity(parity.task_id) if parity else shows_nothing,
+        again=(lambda task_id: ParityOperator(task_id=task_id, cluster=cluster.name)) if compared else None,
+    )
+
+
+def ask(
+    cluster: ClusterSpec,
+    operation: Operation,
+    gate: str,
+    examine: Examines,
+    *,
+    shows: Shows = shows_nothing,
+    again: Callable[[str], BaseOperator] | None = None,
+) -> TaskGroup:
+    """A gate of any operation: prove, ask, confirm. ``again``: makes the task that proves once more after the last
+    signature, where the gate's terms name one.
+    """
+    terms = operation.table.gate(gate)
+    given: dict[str, Any] = {"cluster": cluster.name, "operation": operation, "gate": str(gate)}
+    with TaskGroup(f"gate_{terms.name}") as group:
+        prove = ProveGate(task_id="prove", examine=examine, shows=shows, **given)
         signatures = [
-            ApprovalGate.partial(task_id=name, cluster=cluster.name, gate=gate, number=number).expand(
-                asking=prove.output
-            )
+            ApprovalGate.partial(task_id=name, number=number, **given).expand(asking=prove.output)
             for number, name in enumerate(APPROVE_TASKS, 1)
         ]
-        compared = TABLE.gate(gate).proven_again
-        again = [ParityOperator(task_id=compared, cluster=cluster.name)] if compared else []
-        chain(prove, *signatures, *again, ConfirmGate(task_id="confirm", cluster=cluster.name, gate=gate))
+        proven_again = [again(terms.proven_again)] if again and terms.proven_again else []
+        chain(prove, *signatures, *proven_again, ConfirmGate(task_id="confirm", examine=examine, **given))
     return group
 
 
@@ -170,22 +194,23 @@ def provision_controllers(cluster: ClusterSpec) -> TaskGroup:
         starts: list[BaseOperator] = []
         for controller in cluster.controllers:
             with TaskGroup(f"controller_{controller.id}"):
-                starts.append(ProvisionController(task_id="provision", cluster=cluster.name, node=controller.id))
+                starts.append(TakeStep(task_id="provision", cluster=cluster.name, step=PROVISION, node=controller.id))
         chain(*starts, _wait(cluster, "quorum_ready", conditions.QUORUM_READY, cluster.deadlines.quorum))
     return group
 
 
 def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
     """Restart each broker in the mode, one by one: the next one only when this one is registered and in every ISR."""
-    registered = (
-        conditions.BROKER_REGISTERED_AS_MIGRATING if to is BrokerMode.HYBRID else conditions.BROKER_REGISTERED_IN_KRAFT
-    )
+    step, registered = {
+        BrokerMode.HYBRID: (TO_HYBRID, conditions.BROKER_REGISTERED_AS_MIGRATING),
+        BrokerMode.KRAFT: (TO_KRAFT, conditions.BROKER_REGISTERED_IN_KRAFT),
+    }[to]
     with TaskGroup(f"roll_brokers_to_{to.value}") as group:
         steps: list[BaseOperator] = []
         for broker in cluster.brokers:
             with TaskGroup(f"broker_{broker.id}"):
                 steps += [
-                    RestartBroker(task_id="restart", cluster=cluster.name, node=broker.id, mode=to),
+                    TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id),
                     _wait_for_broker(cluster, broker.id, registered),
                 ]
         chain(*steps)
@@ -213,7 +238,7 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
         steps: list[BaseOperator] = []
         for controller in cluster.controllers:
             with TaskGroup(f"controller_{controller.id}"):
-                restart = FinalizeController(task_id="restart", cluster=cluster.name, node=controller.id)
+                restart = TakeStep(task_id="restart", cluster=cluster.name, step=FINALIZE, node=controller.id)
                 steps += [
                     restart,
                     _wait(
@@ -227,9 +252,17 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
     return group
 
 
-def closing_report(cluster: ClusterSpec, goal: Phase = Phase.FINALIZED) -> BaseOperator:
-    """Say what was proven and what may be decommissioned, or where the run stopped and why. Always runs."""
-    return ClosingReport(task_id="closing_report", cluster=cluster.name, goal=goal, trigger_rule="all_done")
+def closing_report(
+    cluster: ClusterSpec, goal: str = Phase.FINALIZED, *, operation: Operation = MIGRATION
+) -> BaseOperator:
+    """Say what was proven and done and what comes next, or where the run stopped and why. Always runs."""
+    return ClosingReport(
+        task_id="closing_report",
+        cluster=cluster.name,
+        operation=operation,
+        goal=goal,
+        trigger_rule="all_done",
+    )
 
 
 # -- the way back ------------------------------------------------------------------------------------------------------
@@ -252,15 +285,15 @@ def restore_quorum(cluster: ClusterSpec) -> BaseOperator:
 def roll_brokers_back(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
     """Restart each broker one mode back, one by one; those that are back already are left alone."""
     step, back = {
-        BrokerMode.HYBRID: (Step.ROLL_BROKERS_BACK_TO_HYBRID, conditions.BROKER_BACK_IN_MIGRATION_MODE),
-        BrokerMode.ZOOKEEPER: (Step.ROLL_BROKERS_TO_ZOOKEEPER, conditions.BROKER_IN_ZOOKEEPER_MODE),
+        BrokerMode.HYBRID: (BACK_TO_HYBRID, conditions.BROKER_BACK_IN_MIGRATION_MODE),
+        BrokerMode.ZOOKEEPER: (TO_ZOOKEEPER, conditions.BROKER_IN_ZOOKEEPER_MODE),
     }[to]
-    with TaskGroup(step.value) as group:
+    with TaskGroup(step.step) as group:
         steps: list[BaseOperator] = []
         for broker in cluster.brokers:
             with TaskGroup(f"broker_{broker.id}"):
-                restart = RestartBrokerBack(task_id="restart", cluster=cluster.name, node=broker.id, mode=to, step=step)
-                steps += [restart, _wait_for_broker(cluster, broker.id, back, step)]
+                restart = TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id)
+                steps += [restart, _wait_for_broker(cluster, broker.id, back, step.step)]
         chain(*steps)
     return group
 
@@ -287,7 +320,7 @@ def set_controllers_aside(cluster: ClusterSpec) -> TaskGroup:
     with TaskGroup("set_controllers_aside") as group:
         chain(
             *(
-                SetControllerAside(task_id=f"controller_{c.id}", cluster=cluster.name, node=c.id)
+                TakeStep(task_id=f"controller_{c.id}", cluster=cluster.name, step=SET_ASIDE, node=c.id)
                 for c in cluster.controllers
             )
         )
@@ -342,17 +375,25 @@ def _read_only_dag(
 def _wait(
     cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node: int | None = None
 ) -> ClusterSensor:
-    return ClusterSensor(task_id=task_id, cluster=cluster.name, condition=condition, deadline=deadline, node=node)
+    return ClusterSensor(
+        task_id=task_id,
+        cluster=cluster.name,
+        operation=MIGRATION,
+        condition=condition,
+        deadline=deadline,
+        node=node,
+    )
 
 
 def _wait_for_broker(
-    cluster: ClusterSpec, broker: int, registered: Condition, step: Step | None = None
+    cluster: ClusterSpec, broker: int, registered: Condition, step: str | None = None
 ) -> ClusterSensor:
     """Until the broker is registered in its mode and in every ISR, both at the same looks."""
     deadlines = cluster.deadlines
     return ClusterSensor(
         task_id="in_sync",
         cluster=cluster.name,
+        operation=MIGRATION,
         condition=conditions.BROKER_IN_SYNC,
         deadline=deadlines.in_sync,
         node=broker,

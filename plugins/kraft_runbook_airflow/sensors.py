@@ -8,16 +8,15 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator
 from airflow.triggers.base import StartTriggerArgs
 
-from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.operation import Operation
 
 
 class ClusterSensor(BaseSensorOperator):
     """Waits until a condition holds, with a deadline and a message that says who or what is missing.
 
     ``first``: a condition that comes before and must go on holding, with its own deadline. ``step``: the step it
-    belongs to, where a run may leave that out.
+    belongs to, where a run may leave that out. ``operation``: whose the condition is.
     """
 
     template_fields: Sequence[str] = ("rehearse", "gone")
@@ -33,24 +32,23 @@ class ClusterSensor(BaseSensorOperator):
         self,
         *,
         cluster: str,
+        operation: Operation,
         condition: Condition,
         deadline: float,
         node: int | None = None,
         first: tuple[Condition, float] | None = None,
-        step: Step | None = None,
+        step: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.cluster = cluster
+        self.operation = operation.name
         self.condition = condition.name
         self.deadline = deadline
         self.node = node
         self.first = None if first is None else [first[0].name, first[1]]
-        left_out = (
-            f" or params.goal == '{Phase.HYBRID.value}'"
-            if step is not None and TABLE.leaves_out(step, Phase.HYBRID)
-            else ""
-        )
+        without = [] if step is None else _goals_without(operation, step)
+        left_out = "".join(f" or params.goal == '{goal}'" for goal in without)
         self.gone = (
             "{{ params.gone_controllers or '' }}" if step is not None else ""
         )  # only a rollback's form names them
@@ -66,6 +64,7 @@ class ClusterSensor(BaseSensorOperator):
                 "rehearse": self.rehearse,
                 "first": self.first,
                 "gone": self.gone,
+                "operation": operation.name,
             },
         )
 
@@ -75,10 +74,23 @@ class ClusterSensor(BaseSensorOperator):
 
         self.defer(
             trigger=ClusterConditionTrigger(
-                self.cluster, self.condition, self.node, self.deadline, self.rehearse, self.first, self.gone
+                self.cluster,
+                self.condition,
+                self.node,
+                self.deadline,
+                self.rehearse,
+                self.first,
+                self.gone,
+                self.operation,
             ),
             method_name="execute_complete",
         )
 
     def execute_complete(self, context: Any, event: Any = None) -> None:
         """Nothing is left to do: the trigger ended the task."""
+
+
+def _goals_without(operation: Operation, step: str) -> list[str]:
+    """The goals of a run back that leave this step out. A run back can end in any stage but the last."""
+    ends = [stage.name for stage in operation.table.stages[:-1] if stage.end is not None]
+    return [str(goal) for goal in ends if operation.table.leaves_out(step, goal)]

@@ -9,10 +9,11 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import TaskFailed
 from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec, is_dry_run
-from kraft_runbook_airflow.journal import record, require_shared_state, told_to_a_person
+from kraft_runbook_airflow.environment import airflow_secrets
+from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.parity import ParityOperator
 from kraft_runbook_airflow.triggers import HealthWatchTrigger
 
@@ -34,21 +35,16 @@ class SoakOperator(ParityOperator):
         self.parity_every = parity_every
         self.ends_at = datetime.max.replace(tzinfo=UTC)
 
-    def execute(self, context: Any) -> Any:
-        minutes = float(context["params"]["soak_minutes"])
-        if is_dry_run():
-            self.log.info("Dry run: would soak for %g minutes, parity at least every %s", minutes, self.parity_every)
-            return None
-        with told_to_a_person(context, self.cluster):
-            require_shared_state(context)
-            phase = detect_phase(
-                observe_settled(cluster_spec(self.cluster), secrets=airflow_secrets(), tell=self.log.info)
-            ).phase
+    def act(self, context: Any, spec: ClusterSpec) -> Any:
+        phase = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)).phase
         if phase is Phase.FINALIZED:
             self.log.info("already done: the cluster is finalized")
-            return None
-        self.watch_until(datetime.now(UTC) + timedelta(minutes=minutes))
-        return None
+            return
+        self.watch_until(datetime.now(UTC) + timedelta(minutes=_minutes(context)))
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
+        told = "Dry run: would soak for %g minutes, parity at least every %s"
+        self.log.info(told, _minutes(context), self.parity_every)
 
     def watch_until(self, ends_at: datetime) -> None:
         """Hand the wait to the triggerer; it comes back to prove parity."""
@@ -67,11 +63,16 @@ class SoakOperator(ParityOperator):
             record(context, self.cluster, TaskFailed(error=f"the soak found the cluster unhealthy: {event['broken']}"))
             raise AirflowFailException(f"the soak found the cluster unhealthy: {event['broken']}")
         self.ends_at = datetime.fromisoformat(ends_at)
-        with told_to_a_person(context, self.cluster):
-            compared = self.compare(context, Phase.DUAL_WRITE)
+        compared = self.act_or_rehearse(
+            context, act=lambda context, _: self.compare(context, Phase.DUAL_WRITE), rehearse=self.rehearse
+        )
         if not compared["final"]:
             self.watch_until(self.ends_at)
         return compared
 
     def is_final(self) -> bool:
         return datetime.now(UTC) >= self.ends_at
+
+
+def _minutes(context: Any) -> float:
+    return float(context["params"]["soak_minutes"])

@@ -20,7 +20,8 @@ from kraft_runbook.evidence.kinds import GaveUp, Reached, Waited
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
-from kraft_runbook.migration.conditions import CONDITIONS
+from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook_airflow.disk_watch import DiskWatch
@@ -39,6 +40,7 @@ class ClusterConditionTrigger(BaseTrigger):
     ``node_id``: the broker or controller that the condition is about, where it is about one.
     ``first``: the condition that comes before, if any, and its deadline, which ``deadline`` goes on from.
     ``gone``: the controllers that the trigger form of a rollback names as gone with their hosts, as it names them.
+    ``operation``: whose the conditions are; a wait that an earlier version began names none.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class ClusterConditionTrigger(BaseTrigger):
         rehearse: str | bool = False,
         first: Sequence[Any] | None = None,
         gone: str = "",
+        operation: str = MIGRATION.name,
     ) -> None:
         super().__init__()
         self.cluster = cluster
@@ -59,14 +62,16 @@ class ClusterConditionTrigger(BaseTrigger):
         self.rehearse = rehearse
         self.first = first
         self.gone = gone
+        self.operation = operation
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = ("cluster", "condition", "node_id", "deadline", "rehearse", "first", "gone")
+        names = ("cluster", "condition", "node_id", "deadline", "rehearse", "first", "gone", "operation")
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        condition = CONDITIONS[self.condition]
-        first = (CONDITIONS[self.first[0]], float(self.first[1])) if self.first else None
+        conditions = OPERATIONS[self.operation].conditions
+        condition = conditions[self.condition]
+        first = (conditions[self.first[0]], float(self.first[1])) if self.first else None
         if str(self.rehearse).lower() == "true":
             for each, deadline in (*([first] if first else []), (condition, self.deadline)):
                 self.log.info(

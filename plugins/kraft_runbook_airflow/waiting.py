@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS
+from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.runbook.conditions import Condition, Progress
 from kraft_runbook_airflow.environment import airflow_secrets

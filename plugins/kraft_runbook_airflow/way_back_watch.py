@@ -13,9 +13,10 @@ from kraft_runbook.evidence.kinds import WayBack
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.finalization import ON_DISK
-from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
+from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
+from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.way_back import render_estimate
 from kraft_runbook_airflow.environment import airflow_secrets
@@ -30,6 +31,10 @@ class WayBackWatch(ClusterOperator):
     """Say yes with the steps, the time and the window, or fail with what closed the way back, or is about to. Skipped
     where nothing was copied yet, and at the end.
     """
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        """The same: it changes nothing."""
+        return self.act(context, spec)
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         earlier = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)

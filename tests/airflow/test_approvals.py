@@ -19,11 +19,12 @@ from kraft_runbook.evidence.kinds import kind_of
 from kraft_runbook.migration.checks import CheckResult, Severity
 from kraft_runbook.migration.checks import Verdict as CheckVerdict
 from kraft_runbook.migration.gates import ParitySummary, make_proof
+from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.signatures import Signature
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.parity.parity_report import ParityReport, Verdict
-from kraft_runbook_airflow import operators, rollback
+from kraft_runbook_airflow import claims, leave_kraft
 from kraft_runbook_airflow.answers import require_same
 from kraft_runbook_airflow.approvals import require_confirmation, store_proof
 from kraft_runbook_airflow.journal import record_for
@@ -99,7 +100,7 @@ class Run:
 
     def ask(self) -> None:
         require_confirmation(
-            {"ti": self, "params": {"approvals_needed": 1}}, SPEC, self.gate, observation(PHASE[self.gate])
+            {"ti": self, "params": {"approvals_needed": 1}}, SPEC, MIGRATION, self.gate, observation(PHASE[self.gate])
         )
 
 
@@ -277,14 +278,13 @@ def test_what_is_left_in_zookeeper_is_not_deleted_without_a_signature(
     """A cluster that is in ZOOKEEPER already, where leaving KRaft has only a /migration to delete."""
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     settled: list[str] = []
-    monkeypatch.setattr(rollback, "observe_settled", lambda spec, **_: observation(Phase.ZOOKEEPER))
-    monkeypatch.setattr(rollback, "is_dry_run", lambda: False)
-    monkeypatch.setattr(operators, "claim_cluster", lambda *_: None)
+    monkeypatch.setattr(leave_kraft, "observe_settled", lambda spec, **_: observation(Phase.ZOOKEEPER))
+    monkeypatch.setattr(claims, "claim_cluster", lambda *_: None)
     monkeypatch.setattr(
-        rollback, "settle_in_zookeeper", lambda spec, **_: settled.append(spec.name) or SimpleNamespace(controller=1)
+        leave_kraft, "settle_in_zookeeper", lambda spec, **_: settled.append(spec.name) or SimpleNamespace(controller=1)
     )
     run = Run(Gate.ROLLBACK, *([] if signed else ["approve"])).write()
-    leave = rollback.LeaveKraft(task_id="leave", cluster="lab", parity_task="parity")
+    leave = leave_kraft.LeaveKraft(task_id="leave", cluster="lab", parity_task="parity")
     context = {"ti": run, "params": {"approvals_needed": 1, "goal": "ZOOKEEPER"}}
     if signed:
         leave.act(context, SPEC)

@@ -19,15 +19,17 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, CopySpan, was_read
-from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.store import append_record, read_records
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
+from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.procedures import copy_size
 from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook_airflow import operators, report, triggers, waiting
+from kraft_runbook_airflow import forward_steps, report, triggers, waiting
+from kraft_runbook_airflow.forward_steps import PROVISION
 from kraft_runbook_airflow.journal import run_file_name
-from kraft_runbook_airflow.operators import ProvisionController
+from kraft_runbook_airflow.node_steps import Look
 from kraft_runbook_airflow.report import ClosingReport
 from kraft_runbook_airflow.triggers import ClusterConditionTrigger
 from tests.unit.observations import SPEC, dual_writing, host, observation, tree
@@ -77,11 +79,10 @@ class Evidence:
     def close(self) -> tuple[dict[str, Any], str]:
         """What the closing report of a run that stopped in HYBRID records and says."""
         said: list[str] = []
-        self.patch.setattr(report, "is_dry_run", lambda: False)
         self.patch.setattr(report, "airflow_secrets", lambda: None)
         self.patch.setattr(report, "observe_settled", lambda *_, **__: observation(Phase.HYBRID))
         self.patch.setattr(report, "give_back", lambda *_: None)
-        task = ClosingReport(task_id="closing_report", cluster="lab", goal=Phase.FINALIZED)
+        task = ClosingReport(task_id="closing_report", cluster="lab", operation=MIGRATION, goal=Phase.FINALIZED)
         self.patch.setattr(type(task), "log", SimpleNamespace(info=lambda *given: said.append(str(given[-1]))))
         ti = SimpleNamespace(
             dag_id=DAG, run_id=RUN, task_id="closing_report", get_task_states=lambda *_, **__: {RUN: {}}
@@ -148,11 +149,12 @@ def test_provisioning_renders_the_size_that_was_settled_or_else_is_counted(
     monkeypatch: pytest.MonkeyPatch, settled: tuple[Size, tuple[int, ...]], partitions: int, size: Size
 ) -> None:
     """Down to the file that ansible is told to write."""
-    monkeypatch.setattr(operators, "airflow_secrets", lambda: None)
+    monkeypatch.setattr(forward_steps, "airflow_secrets", lambda: None)
     monkeypatch.setattr(
         copy_size, "observe", lambda *_, **__: tree(partitions=partitions)(observation(Phase.ZOOKEEPER))
     )
     lay_files(*settled, monkeypatch)
-    told = ProvisionController(task_id="provision", cluster="lab", node=102).play(SPEC, observation(Phase.ZOOKEEPER))
+    seen = observation(Phase.ZOOKEEPER)
+    told = PROVISION.play(Look(SPEC, 102, seen, detect_phase(seen), frozenset(), print))
     rendered = controller_properties(SPEC, SPEC.controller(102), ControllerMode.MIGRATION, also=size.properties)
     assert (told.playbook, told.node_id, told.variables["properties"]) == ("provision_controller", 102, rendered)

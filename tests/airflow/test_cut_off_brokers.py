@@ -19,12 +19,11 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.migration.transitions import Step
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook_airflow import cut_off_brokers, operators, rollback, waiting
+from kraft_runbook_airflow import back_steps, cut_off_brokers, node_steps, waiting
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.journal import run_file_name
-from kraft_runbook_airflow.rollback import RestartBrokerBack
+from kraft_runbook_airflow.node_steps import Look
 from tests.unit.observations import SPEC, broker, later, observation
 
 BEGAN = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
@@ -118,29 +117,29 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         cluster: Cluster, *, left: Any = LONG_AGO, goal: str = "ZOOKEEPER", properties: dict[str, str] | None = None
     ) -> dict[str, Any]:
         clock = SimpleNamespace(sleep=cluster.sleep, time=lambda: cluster.clock)
-        for module in (cut_off_brokers, operators, waiting):
+        for module in (cut_off_brokers, node_steps, waiting):
             monkeypatch.setattr(module, "observe", cluster.observe)
             monkeypatch.setattr(module, "airflow_secrets", lambda: None)
-        for module in (cut_off_brokers, operators):
+        for module in (cut_off_brokers, node_steps):
             monkeypatch.setattr(module, "observe_settled", cluster.observe)
-            monkeypatch.setattr(module, "is_dry_run", lambda: False)
         for module in (cut_off_brokers, waiting):
             monkeypatch.setattr(module, "time", clock)
         monkeypatch.setattr(cut_off_brokers, "datetime", type("At", (Now,), {"cluster": cluster}))
         monkeypatch.setattr(cut_off_brokers, "gather_host_facts", cluster.threads)
-        monkeypatch.setattr(rollback, "airflow_secrets", lambda: None)
-        monkeypatch.setattr(rollback, "knows_controller", lambda *_, **__: None)
-        monkeypatch.setattr(operators.playbooks, "play", cluster.restart)
+        monkeypatch.setattr(back_steps, "airflow_secrets", lambda: None)
+        monkeypatch.setattr(back_steps, "knows_controller", lambda *_, **__: None)
+        monkeypatch.setattr(node_steps.playbooks, "play", cluster.restart)
         for name in (
-            "claim_cluster",
+            "take_claim",
             "require_confirmation",
             "begins",
         ):  # these have tests of their own (test_approvals, test_claims)
-            monkeypatch.setattr(operators, name, lambda *_, **__: None)
+            monkeypatch.setattr(node_steps, name, lambda *_, **__: None)
         spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **(properties or {})}})
         task = RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster="lab", left_task="leave_kraft")
         ti = SimpleNamespace(dag_id="d", run_id="r", task_id="restart_cut_off_brokers", xcom_pull=lambda task_ids: left)
-        answer = task.act({"params": {"goal": goal}, "ti": ti}, spec)
+        dag_run = SimpleNamespace(start_date=BEGAN)
+        answer = task.act({"params": {"goal": goal}, "ti": ti, "dag_run": dag_run}, spec)
         records = [record.body for record in read_records(tmp_path / "evidence", run_file_name("d", "r"))]
         for outcome in ("cut_off", "played"):
             assert [body["node_id"] for body in records if body["outcome"] == outcome] == cluster.restarted
@@ -172,11 +171,9 @@ def test_one_that_nobody_takes_back_into_sync_fails_the_task_at_the_end(run: Run
 def test_what_is_not_in_sync_keeps_other_brokers_from_a_restart_but_not_one_that_is_cut_off(run: Run) -> None:
     cluster = Cluster((1, 2), dead=(1,), held_by={3: 1})
     cluster.restarted, cluster.out_of_sync = [], {3: 7}
-    usual = RestartBrokerBack(
-        task_id="back", cluster="lab", node=1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER
-    )
+    seen = cluster.observe()
     with pytest.raises(Refused, match="broker 3: 7"):
-        usual.require_others_in_sync(cluster.observe())
+        back_steps.TO_ZOOKEEPER.guard(Look(SPEC, 1, seen, detect_phase(seen), frozenset(), print))
     assert run(cluster)["restarted"] == [1]
 
 
@@ -215,7 +212,7 @@ def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run: Run) -> 
         ({"elected_at": BEGAN.isoformat()}, {}, 35),
         ({"elected_at": (BEGAN - timedelta(seconds=20)).isoformat()}, {}, 15),
         ({"elected_at": BEGAN.isoformat()}, {"controller.socket.timeout.ms": "60000"}, 65),
-        ({"already_done": "ZooKeeper holds the office"}, {}, 35),
+        ({"already_done": "a ZooKeeper broker is the controller"}, {}, 35),
         (LONG_AGO, {}, 0),
     ],
 )

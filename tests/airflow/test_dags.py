@@ -13,6 +13,7 @@ from kraft_runbook.migration import conditions
 from kraft_runbook.migration.signatures import APPROVE_TASKS
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook_airflow.gates import ApprovalGate
+from kraft_runbook_airflow.parity import ShowsParity
 from lab.demo_report import FORWARD
 
 ROOT = Path(__file__).parents[2]
@@ -103,7 +104,7 @@ def test_no_step_without_its_gate(migration, step, gate):
 @pytest.mark.parametrize(("gate", "proof"), [("gate_dual_write", "parity_in_hybrid"), ("gate_finalize", "soak")])
 def test_parity_is_proven_before_a_gate_asks(migration, gate, proof):
     assert proof in upstream(migration, f"{gate}.prove")
-    assert migration.get_task(f"{gate}.prove").parity_task == proof
+    assert migration.get_task(f"{gate}.prove").shows == ShowsParity(proof)
 
 
 def test_parity_is_proven_again_between_the_last_signature_and_finalization(migration):
@@ -128,10 +129,8 @@ def test_no_gate_has_a_default_or_a_time_out(migration, rollback):
         f"gate_{gate.value}.{task}" for gate in Gate for task in APPROVE_TASKS
     }
     for given in (approval.partial_kwargs for approval in approvals):
-        made = ApprovalGate(
-            task_id="asked",
-            **{name: given[name] for name in {"cluster", "gate", "number", *WITHOUT_AN_ANSWER} & given.keys()},
-        )
+        named = {"cluster", "operation", "gate", "number", *WITHOUT_AN_ANSWER} & given.keys()
+        made = ApprovalGate(task_id="asked", **{name: given[name] for name in named})
         assert [getattr(made, name) for name in WITHOUT_AN_ANSWER] == [None] * 3
 
 

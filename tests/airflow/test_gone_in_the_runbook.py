@@ -9,21 +9,27 @@ from typing import Any
 
 import pytest
 
-from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
+from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
-from kraft_runbook_airflow import cut_off_brokers, operators, parity, report, rollback, second_look, waiting
-from kraft_runbook_airflow.report import ClosingReport
-from kraft_runbook_airflow.rollback import (
-    LeaveKraft,
-    PlanRollback,
-    ProveBeforeLeaving,
-    RestartBrokerBack,
-    RestoreQuorum,
-    SetControllerAside,
-    VerifyRollback,
+from kraft_runbook_airflow import (
+    cut_off_brokers,
+    leave_kraft,
+    node_steps,
+    parity,
+    report,
+    restore_quorum,
+    rollback,
+    second_look,
+    waiting,
 )
+from kraft_runbook_airflow.back_steps import SET_ASIDE, TO_ZOOKEEPER
+from kraft_runbook_airflow.leave_kraft import LeaveKraft
+from kraft_runbook_airflow.node_steps import TakeStep
+from kraft_runbook_airflow.report import ClosingReport
+from kraft_runbook_airflow.restore_quorum import RestoreQuorum
+from kraft_runbook_airflow.rollback import PlanRollback, ProveBeforeLeaving, VerifyRollback
 from kraft_runbook_airflow.sensors import ClusterSensor
 from kraft_runbook_airflow.triggers import ClusterConditionTrigger
 from kraft_runbook_airflow.waiting import wait_for
@@ -37,14 +43,12 @@ class Looked(Exception):
 TASKS: dict[str, Callable[[], Any]] = {
     "plan": lambda: PlanRollback(task_id="t", cluster="lab"),
     "restore_quorum": lambda: RestoreQuorum(task_id="t", cluster="lab"),
-    "restart": lambda: RestartBrokerBack(
-        task_id="t", cluster="lab", node=1, mode=BrokerMode.ZOOKEEPER, step=Step.ROLL_BROKERS_TO_ZOOKEEPER
-    ),
+    "restart": lambda: TakeStep(task_id="t", cluster="lab", step=TO_ZOOKEEPER, node=1),
     "leave_kraft": lambda: LeaveKraft(task_id="t", cluster="lab", parity_task="p"),
     "cut_off": lambda: cut_off_brokers.RestartCutOffBrokers(task_id="t", cluster="lab", left_task="l"),
-    "set_aside": lambda: SetControllerAside(task_id="t", cluster="lab", node=101),
+    "set_aside": lambda: TakeStep(task_id="t", cluster="lab", step=SET_ASIDE, node=101),
     "verify": lambda: VerifyRollback(task_id="t", cluster="lab"),
-    "closing_report": lambda: ClosingReport(task_id="t", cluster="lab", goal=Phase.ZOOKEEPER),
+    "closing_report": lambda: ClosingReport(task_id="t", cluster="lab", operation=MIGRATION, goal=Phase.ZOOKEEPER),
 }
 
 
@@ -53,37 +57,40 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> None:
     def look(*_: object, gone: object = (), **__: object) -> None:
         raise Looked(gone)
 
-    for module in (cut_off_brokers, operators, parity, report, rollback, second_look, waiting):
+    for module in (
+        cut_off_brokers,
+        leave_kraft,
+        node_steps,
+        parity,
+        report,
+        restore_quorum,
+        rollback,
+        second_look,
+        waiting,
+    ):
         for name in ("observe", "observe_settled"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, look)
         for name, value in (
             ("airflow_secrets", lambda: None),
-            ("is_dry_run", lambda: False),
-            ("cluster_spec", lambda _: SPEC),
+            ("take_claim", lambda *_: None),
         ):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(operators.ClusterOperator, "claim", lambda *_: None)
     monkeypatch.setattr(report, "_states", lambda _: {})
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_each_task_of_the_way_back_looks_without_the_controllers_that_are_gone(looks: None, task: str) -> None:
+    context = {"params": {"gone_controllers": "103", "goal": "ZOOKEEPER"}, "ti": None}
     with pytest.raises(Looked) as seen:
-        TASKS[task]().act({"params": {"gone_controllers": "103", "goal": "ZOOKEEPER"}, "ti": None}, SPEC)
+        TASKS[task]().act(context, SPEC)
     assert seen.value.args == (frozenset({103}),)
 
 
-def test_so_does_its_parity(looks: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Told:
-        def __init__(self, *_: object) -> None: ...
-        def __enter__(self) -> None: ...
-        def __exit__(self, *_: object) -> None: ...
-
-    monkeypatch.setattr(parity, "told_to_a_person", Told)
+def test_so_does_its_parity(looks: None) -> None:
     with pytest.raises(Looked) as seen:
-        ProveBeforeLeaving(task_id="t", cluster="lab").execute({"params": {"gone_controllers": "103"}})
+        ProveBeforeLeaving(task_id="t", cluster="lab").act({"params": {"gone_controllers": "103"}}, SPEC)
     assert seen.value.args == (frozenset({103}),)
 
 
@@ -91,6 +98,7 @@ def test_so_do_its_waits(looks: None) -> None:
     back = ClusterSensor(
         task_id="w",
         cluster="lab",
+        operation=MIGRATION,
         condition=conditions.BROKER_BACK_IN_MIGRATION_MODE,
         deadline=9,
         node=1,
@@ -101,7 +109,9 @@ def test_so_do_its_waits(looks: None) -> None:
     assert "gone" in back.template_fields
     path, given = ClusterConditionTrigger(**{**kwargs, "gone": "103"}).serialize()
     assert (path, given["gone"]) == ("kraft_runbook_airflow.triggers.ClusterConditionTrigger", "103")
-    forward = ClusterSensor(task_id="f", cluster="lab", condition=conditions.QUORUM_READY, deadline=9)
+    forward = ClusterSensor(
+        task_id="f", cluster="lab", operation=MIGRATION, condition=conditions.QUORUM_READY, deadline=9
+    )
     assert (forward.start_trigger_args.trigger_kwargs or {})["gone"] == "", "its form names none"
     with pytest.raises(Looked) as seen:
         wait_for(SPEC, conditions.BROKER_IN_SYNC, deadline=9, say=print, node_id=1, gone={103})

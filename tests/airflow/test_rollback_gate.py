@@ -13,7 +13,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures.observe import Scope
-from kraft_runbook_airflow import gates, second_look
+from kraft_runbook_airflow import migration_gates, second_look
 from tests.unit.observations import SPEC, WHY, dual_writing, observation, tree, with_quorum
 
 QUOTA = "/config/ips/%3A%3A1 (its name is neither an address nor a host's name)"
@@ -26,16 +26,16 @@ def blocking(monkeypatch: pytest.MonkeyPatch, seen: ClusterObservation) -> dict[
         later = dual_writing(seen, 3)
         return later if scope is Scope.FULL else replace(later, zookeeper=replace(later.zookeeper, tree=WHY))  # type: ignore[type-var]
 
-    monkeypatch.setattr(gates, "observe_settled", lambda *_, **__: seen)
+    monkeypatch.setattr(migration_gates, "observe_settled", lambda *_, **__: seen)
     for name in ("observe_settled", "observe"):
         monkeypatch.setattr(second_look, name, look)
-    for module in (gates, second_look):
+    for module in (migration_gates, second_look):
         monkeypatch.setattr(module, "airflow_secrets", lambda: None)
     monkeypatch.setattr(second_look, "time", SimpleNamespace(sleep=lambda _: None))
-    monkeypatch.setattr(gates, "await_movement", lambda *_, **__: None)
-    monkeypatch.setattr(gates, "what_lies_behind", lambda *_, **__: None)
-    monkeypatch.setattr(gates, "not_deletable", lambda *_, **__: None)
-    _, checks, _ = gates.examine(SPEC, Gate.ROLLBACK, print)
+    monkeypatch.setattr(migration_gates, "await_movement", lambda *_, **__: None)
+    monkeypatch.setattr(migration_gates, "what_lies_behind", lambda *_, **__: None)
+    monkeypatch.setattr(migration_gates, "not_deletable", lambda *_, **__: None)
+    checks = migration_gates.examine(SPEC, Gate.ROLLBACK, print).checks
     return {each.code: each.evidence for each in checks if each.blocks}
 
 

@@ -40,7 +40,8 @@ class Looks:
         return self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]
 
     def blocking(self, earlier: ClusterObservation = WELL) -> list[str]:
-        _, checks = look_and_judge(SPEC, judge, tell=self.told.append, apart=3.0, earlier=earlier, scope=Scope.FULL)
+        given = {"tell": self.told.append, "apart": 3.0, "earlier": earlier, "scope": Scope.FULL}
+        _, checks = look_and_judge(SPEC, judge, CHECKS, **given)
         return [each.code for each in checks if each.blocks]
 
 

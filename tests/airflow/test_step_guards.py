@@ -15,19 +15,19 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.migration import plays
-from kraft_runbook.migration.transitions import Step
 from kraft_runbook.runbook.plays import Guard
-from kraft_runbook_airflow import dual_write, finalization, operators
+from kraft_runbook_airflow import claims, dual_write, finalization
+from kraft_runbook_airflow.back_steps import BACK_TO_HYBRID, TO_ZOOKEEPER
 from kraft_runbook_airflow.finalization import FinalizeActiveController
-from kraft_runbook_airflow.operators import ProvisionController, RestartBroker
-from kraft_runbook_airflow.rollback import RestartBrokerBack
+from kraft_runbook_airflow.forward_steps import PROVISION, TO_HYBRID, TO_KRAFT
+from kraft_runbook_airflow.node_steps import Look
 from tests.unit.observations import SPEC, a_controller, both, broker, later, observation, part, with_quorum, zookeeper
 
 NO_QUORUM = Unread("no controller runs")
 
 
-def provision() -> Any:
-    return ProvisionController(task_id="provision", cluster="lab", node=101)
+def look(node: int, seen: ClusterObservation) -> Look:
+    return Look(SPEC, node, seen, detect_phase(seen), frozenset(), print)
 
 
 def test_a_stale_migration_znode_is_refused_before_a_controller_is_formatted() -> None:
@@ -36,7 +36,7 @@ def test_a_stale_migration_znode_is_refused_before_a_controller_is_formatted() -
     assert was_read(seen.zookeeper)
     stale = replace(seen, zookeeper=replace(seen.zookeeper, migration=MigrationZnode(207, 102, 3, 5)))
     with pytest.raises(Refused, match="erase every topic") as refused:
-        provision().guard({}, SPEC, stale)
+        PROVISION.guard(look(101, stale))
     assert "zk_to_kraft_rollback__lab" in refused.value.way_out
 
 
@@ -44,7 +44,7 @@ def test_a_broker_left_in_migration_mode_is_refused_before_a_controller_is_forma
     """It would shut itself down when fresh controllers start at the former quorum's addresses (measured)."""
     seen = replace(broker(2, mode=BrokerMode.HYBRID)(observation(Phase.ZOOKEEPER)), quorum=NO_QUORUM)
     with pytest.raises(Refused, match="broker 2 is still in migration mode"):
-        provision().guard({}, SPEC, seen)
+        PROVISION.guard(look(101, seen))
 
 
 def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(
@@ -55,22 +55,18 @@ def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(
     left = tmp_path / "tmp" / "kraft-runbook-run-left"
     left.mkdir(parents=True)
     (left / ".alive").touch()
-    monkeypatch.setattr(operators, "claim_cluster", lambda *_: None)
-    provision().claim({"ti": SimpleNamespace(dag_id="d", run_id="one")})
+    monkeypatch.setattr(claims, "claim_cluster", lambda *_: None)
+    claims.take_claim({"ti": SimpleNamespace(dag_id="d", run_id="one")}, SPEC)
     assert not left.exists()
-
-
-def to_kraft(node: int) -> Any:
-    return RestartBroker(task_id="restart", cluster="lab", node=node, mode=BrokerMode.KRAFT)
 
 
 def test_a_broker_that_a_finalization_by_hand_left_behind_is_still_taken_to_kraft_mode() -> None:
     seen = broker(3, mode=BrokerMode.HYBRID)(observation(Phase.FINALIZED))
     reading = detect_phase(seen)
     assert reading.phase is Phase.FINALIZED
-    assert to_kraft(3).already_done(SPEC, seen, reading) is None
-    to_kraft(3).require_phase(reading, seen)
-    to_kraft(3).guard({}, SPEC, seen)
+    assert TO_KRAFT.why_done(look(3, seen)) is None
+    TO_KRAFT.require_stage(look(3, seen))
+    TO_KRAFT.guard(look(3, seen))
 
 
 @pytest.fixture
@@ -102,7 +98,7 @@ def test_no_broker_leaves_zookeeper_once_dual_write_has_died(
     with pytest.raises(
         Refused, match=r"KRB-DW-001.*FAIL.*stood at offset 990 for 9\.0 s.*could not go back"
     ) as refused:
-        to_kraft(3).guard({}, SPEC, standing(seen, 0))
+        TO_KRAFT.guard(look(3, standing(seen, 0)))
     assert (
         "Create the missing znodes" in refused.value.way_out and "This broker was not touched" in refused.value.way_out
     )
@@ -112,28 +108,26 @@ def test_where_zookeeper_can_t_be_read_no_broker_leaves_it(looks: list[ClusterOb
     seen = observation(Phase.HYBRID)
     looks[:] = [later(part(zookeeper=NO_QUORUM)(seen), 3)]
     with pytest.raises(Refused, match=r"KRB-DW-001.*UNKNOWN"):
-        to_kraft(3).guard({}, SPEC, seen)
+        TO_KRAFT.guard(look(3, seen))
     looks[:] = [*[later(part(zookeeper=NO_QUORUM)(seen), 3)] * 9, standing(seen, 30, at=1050)]
-    to_kraft(3).guard({}, SPEC, seen)
+    TO_KRAFT.guard(look(3, seen))
 
 
 def test_an_election_stops_the_roll_for_a_moment_only(looks: list[ClusterObservation]) -> None:
     seen = observation(Phase.HYBRID)
     looks[:] = [standing(seen, 3), standing(seen, 6, at=1005)]
-    to_kraft(3).guard({}, SPEC, standing(seen, 0))
+    TO_KRAFT.guard(look(3, standing(seen, 0)))
     assert len(looks) == 1
 
 
 def test_once_final_no_other_broker_is_touched() -> None:
     seen = observation(Phase.FINALIZED)
-    reading = detect_phase(seen)
-    assert "is in kraft mode" in (to_kraft(3).already_done(SPEC, seen, reading) or "")
-    hybrid = RestartBroker(task_id="restart", cluster="lab", node=3, mode=BrokerMode.HYBRID)
-    assert hybrid.already_done(SPEC, broker(3, mode=BrokerMode.HYBRID)(seen), reading)
+    assert "is in kraft mode" in (TO_KRAFT.why_done(look(3, seen)) or "")
+    assert TO_HYBRID.why_done(look(3, broker(3, mode=BrokerMode.HYBRID)(seen)))
 
 
 def test_a_clean_start_is_not_refused() -> None:
-    provision().guard({}, SPEC, replace(observation(Phase.ZOOKEEPER), quorum=NO_QUORUM))
+    PROVISION.guard(look(101, replace(observation(Phase.ZOOKEEPER), quorum=NO_QUORUM)))
 
 
 @pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE])
@@ -143,16 +137,15 @@ def test_a_controller_that_came_down_after_the_copy_is_provisioned_anew_only_bes
     """Formatted anew it has forgotten what it acknowledged: its vote could elect one that lacks it."""
     down = Unread("it does not run")
     seen = a_controller(101, running=False, mode=down, metrics=down)(with_quorum(leader_id=102)(observation(phase)))
-    reading = detect_phase(seen)
-    assert provision().already_done(SPEC, seen, reading) is None
-    provision().require_phase(reading, seen)
-    provision().guard({}, SPEC, seen)
+    assert PROVISION.why_done(look(101, seen)) is None
+    PROVISION.require_stage(look(101, seen))
+    PROVISION.guard(look(101, seen))
     lagging = with_quorum(voters=(Voter(101, 0), Voter(102, 1000), Voter(103, 999)))(seen)
     with pytest.raises(Refused, match=r"1 \(102\) run and hold all that is committed, and 2 must"):
-        provision().guard({}, SPEC, lagging)
+        PROVISION.guard(look(101, lagging))
     with pytest.raises(Refused, match=r"1 \(102\) run"):
-        provision().guard({}, SPEC, a_controller(103, running=False)(seen))
-    assert "beyond" in (provision().already_done(SPEC, a_controller(101, running=down)(seen), reading) or "")
+        PROVISION.guard(look(101, a_controller(103, running=False)(seen)))
+    assert "beyond" in (PROVISION.why_done(look(101, a_controller(101, running=down)(seen))) or "")
 
 
 @pytest.mark.parametrize("mode", [BrokerMode.HYBRID, BrokerMode.ZOOKEEPER])
@@ -162,9 +155,8 @@ def test_on_the_way_back_a_controller_that_lost_its_file_and_does_not_run_stops_
     """Its host was made anew: it can't start, so it can't lead. The plan says yes to it, and so must each restart
     behind the plan.
     """
-    back = RestartBrokerBack(task_id="restart", cluster="lab", node=1, mode=mode, step=Step.ROLL_BROKERS_BACK_TO_HYBRID)
-    back.gone = frozenset()
-    played = back.play(SPEC, observation(Phase.DUAL_WRITE))
+    back = BACK_TO_HYBRID if mode is BrokerMode.HYBRID else TO_ZOOKEEPER
+    played = back.play(look(1, observation(Phase.DUAL_WRITE)))
     assert played.guard is (Guard.PROVISIONING if mode is BrokerMode.HYBRID else Guard.NONE)
     forward = plays.restart_broker(SPEC, 1, BrokerMode.HYBRID)
     assert forward.guard is Guard.PROVISIONED, "on the way forward each must be there"
@@ -175,7 +167,6 @@ def test_where_no_controller_is_left_for_last_the_evidence_says_so(monkeypatch: 
     told: list[tuple[Any, ...]] = []
     monkeypatch.setattr(finalization, "observe", lambda *_, **__: observation(Phase.FINALIZED))
     monkeypatch.setattr(finalization, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(finalization, "is_dry_run", lambda: False)
     monkeypatch.setattr(finalization, "record", lambda _, *what: told.append(what))
     last: Any = FinalizeActiveController(task_id="restart", cluster="lab")
     assert last.act({}, SPEC) == {"restarted": []}

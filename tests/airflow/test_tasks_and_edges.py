@@ -11,9 +11,9 @@ from airflow.sdk import DAG
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook_airflow.gates import ApprovalGate
-from kraft_runbook_airflow.operators import not_asked_for
 from kraft_runbook_airflow.parity import COMPARABLE
 from kraft_runbook_airflow.runbook import load_clusters
 
@@ -236,15 +236,16 @@ def test_a_cluster_file_that_cant_be_used_has_one_task(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("step", Step)
 def test_a_rollback_to_hybrid_leaves_out_these_steps(step: Step) -> None:
     because = "not asked for: the goal of this run is HYBRID" if step in LEFT_OUT_WITH_GOAL_HYBRID else None
-    assert not_asked_for({"params": {"goal": Phase.HYBRID.value}}, step) == because
-    assert not_asked_for({"params": {"goal": Phase.ZOOKEEPER.value}}, step) is None
-    assert not_asked_for({"params": {}}, step) is None
+    assert MIGRATION.left_out(step, Phase.HYBRID.value) == because
+    assert MIGRATION.left_out(step, Phase.ZOOKEEPER.value) is None
+    assert MIGRATION.left_out(step, None) is None
 
 
 @pytest.mark.parametrize("gate", Gate)
 def test_each_gate_asks_this(gate: Gate) -> None:
     asked = {
-        number: ApprovalGate(task_id="asked", cluster="lab", gate=gate, number=number).subject for number in (1, 2)
+        number: ApprovalGate(task_id="asked", cluster="lab", operation=MIGRATION, gate=gate, number=number).subject
+        for number in (1, 2)
     }
     assert asked == {1: f"lab: {ASKED[gate]}", 2: f"lab: {ASKED[gate]} (second signature)"}
 

@@ -17,7 +17,8 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
-from kraft_runbook_airflow import environment, journal, operators, parity, report, soak, triggers
+from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook_airflow import acting, environment, journal, report, triggers
 from kraft_runbook_airflow.journal import disk_in_words, run_file_name, told_to_a_person
 from kraft_runbook_airflow.operators import ClusterOperator
 from kraft_runbook_airflow.parity import ParityOperator
@@ -49,8 +50,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(clusters))
     monkeypatch.delenv("KRAFT_RUNBOOK_EVIDENCE", raising=False)
-    for module in (parity, soak, operators):
-        monkeypatch.setattr(module, "is_dry_run", lambda: False)
+    monkeypatch.setattr(acting, "is_dry_run", lambda: False)
     return tmp_path / "state"
 
 
@@ -105,7 +105,9 @@ def test_the_report_of_a_run_whose_first_task_died_does_not_blame_the_state_dire
     first: str, said: str, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with DAG("d", schedule=None) as dag:
-        task = ClosingReport(task_id="task", cluster="lab", goal=Phase.FINALIZED, trigger_rule="all_done")
+        task = ClosingReport(
+            task_id="task", cluster="lab", operation=MIGRATION, goal=Phase.FINALIZED, trigger_rule="all_done"
+        )
         BaseOperator(task_id="first") >> task
     for name, found in {
         "airflow_secrets": None,
@@ -113,8 +115,7 @@ def test_the_report_of_a_run_whose_first_task_died_does_not_blame_the_state_dire
         "give_back": None,
     }.items():
         monkeypatch.setattr(report, name, lambda *_, given=found, **__: given)
-    monkeypatch.setattr(report, "is_dry_run", lambda: False)
-    monkeypatch.setattr(operators, "cluster_spec", lambda _: SPEC)
+    monkeypatch.setattr(acting, "cluster_spec", lambda _: SPEC)
     ti = SimpleNamespace(
         **vars(CONTEXT["ti"]), get_task_states=lambda *_, **__: {RUN_ID: {"first": first, "task": "running"}}
     )

@@ -18,7 +18,8 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks.catalogue import CHECKS, SOAK
-from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS, dual_write_liveness
+from kraft_runbook.migration.checks.liveness import dual_write_liveness
+from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
 from kraft_runbook.runbook.checklist import Needs

@@ -10,10 +10,11 @@ from observations import SPEC, broker, observation
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.migration import gate_page
+from kraft_runbook.migration.ahead import what_happens_next
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.migration.gate_page import render_in_full, render_page, what_happens_next
-from kraft_runbook.migration.gates import ParitySummary, make_proof
-from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.migration.gates import ParitySummary, Proof, make_proof
+from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
@@ -40,10 +41,18 @@ PHASE = {
 }
 
 
+def render_page(made: Proof, **given: str) -> str:
+    return gate_page.render_page(made, TABLE.gate(made.gate), **given)
+
+
+def render_in_full(made: Proof) -> str:
+    return gate_page.render_in_full(made, TABLE.gate(made.gate))
+
+
 def proof(gate, seen=None, checks=(FINE,), **further):
     seen = seen or observation(PHASE[gate])
     back = way_back(seen, SPEC)
-    ahead = what_happens_next(gate, seen, SPEC, steps_back=back.steps)
+    ahead = what_happens_next(gate, seen, SPEC, back=back.steps)
     parity = MATCH if gate in (Gate.DUAL_WRITE, Gate.FINALIZE) else None
     return make_proof(
         gate, seen, SPEC, checks=checks, parity=parity, rollback=back, made_at=NOW, ahead=ahead, **further

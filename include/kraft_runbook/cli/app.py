@@ -27,10 +27,10 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.checks import Verdict, render_catalogue
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
-from kraft_runbook.migration.checks.liveness import LIVENESS_SECONDS
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
+from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.settled import observe_settled
 

@@ -8,29 +8,19 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
-from kraft_runbook.cluster.phases import detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.migration.gates import Proof
-from kraft_runbook.migration.transitions import TABLE, Gate
-from kraft_runbook.migration.way_back import BROKER_SECONDS, CONTROLLER_SECONDS
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
+from kraft_runbook.runbook.transitions import GateTerms
 from kraft_runbook.runbook.way_back import render_estimate
 
-LOST_BY_A_ROLLBACK = (
-    "What is lost: nothing that ZooKeeper can hold. What only KRaft knows (configs of client metrics and of groups)"
-    " stays behind in the controllers' data, which is set aside."
-)
 
-
-def render_page(proof: Proof, *, in_full: str = "the log of this gate's `prove` task") -> str:
+def render_page(proof: Proof, terms: GateTerms, *, in_full: str = "the log of this gate's `prove` task") -> str:
     """What the decision hangs on. What passes is counted and named by code; ``in_full``: where the rest is to be read,
     as markdown.
     """
     fine = [c.code for c in proof.checks if c.verdict is Verdict.PASS]
     lines = [
-        *_decision(proof),
+        *_decision(proof, terms),
         "",
         f"### What passes: {len(fine)} of {len(proof.checks)} checks" + (", and parity" if proof.parity else ""),
         "",
@@ -40,10 +30,10 @@ def render_page(proof: Proof, *, in_full: str = "the log of this gate's `prove` 
     return "\n".join([*lines, f"{', '.join(fine)}.", "", f"With the evidence of each: {in_full}."])
 
 
-def render_in_full(proof: Proof) -> str:
+def render_in_full(proof: Proof, terms: GateTerms) -> str:
     """The same, and all that was proven: each check that passes with its evidence, and what parity counted."""
     fine = [c for c in proof.checks if c.verdict is Verdict.PASS]
-    lines = _decision(proof)
+    lines = _decision(proof, terms)
     if proof.parity:
         lines += ["", "### ZooKeeper and KRaft compared", "", proof.parity.rendered]
     lines += ["", f"### What passes: {len(fine)} of {len(proof.checks)} checks", ""]
@@ -51,32 +41,35 @@ def render_in_full(proof: Proof) -> str:
     return "\n".join(lines)
 
 
-def _decision(proof: Proof) -> list[str]:
+def _decision(proof: Proof, terms: GateTerms) -> list[str]:
     amiss = [c for c in proof.checks if c.verdict is not Verdict.PASS]
+    objections = proof.objections(terms)
     lines = [
-        TABLE.gate(proof.gate).means,
+        terms.means,
         "",
         f"- Cluster **{proof.cluster}** is in phase **{proof.phase.value}**",
-        f"- Objections: **{len(proof.objections) or 'none'}**",
+        f"- Objections: **{len(objections) or 'none'}**",
         f"- Warnings: **{_warnings(amiss)}**",
         f"- Checks that pass: **{len(proof.checks) - len(amiss)} of {len(proof.checks)}**",
-        _parity(proof),
-        f"- The way back: {_way_back(proof)}",
+        *_parity(proof, terms),
+        f"- The way back: {_way_back(proof, terms)}",
         f"- Signatures: {_text(proof.people)}",
         (
             f"- The proof was made {proof.made_at:%Y-%m-%d %H:%M:%S} UTC and holds until {_until(proof)} UTC; its"
             f" digest is `{proof.digest}`"
         ),
     ]
-    if amiss or proof.objections:
-        lines += ["", "### What does not pass", "", *_amiss(proof, amiss)]
+    if amiss or objections:
+        lines += ["", "### What does not pass", "", *_amiss(proof, objections, amiss)]
+    for exhibit in proof.exhibits:
+        lines += ["", exhibit.rendered]
     lines += ["", "### What happens next", "", *_numbered(map(_text, proof.ahead))]
     return [
         *lines,
         "",
-        "### What a rollback risks" if proof.gate is Gate.ROLLBACK else "### The way back from here",
+        "### What a rollback risks" if terms.goes_back else "### The way back from here",
         "",
-        *_the_way_back(proof),
+        *_the_way_back(proof, terms),
     ]
 
 
@@ -89,13 +82,14 @@ def _warnings(amiss: Iterable[CheckResult]) -> str:
     return str(count) if count else "none"
 
 
-def _parity(proof: Proof) -> str:
-    if proof.parity is None:
-        return "- Parity: nothing to compare yet"
-    return (
-        f"- Parity: **{proof.parity.verdict}** at metadata offset {proof.parity.offset}, measured until"
-        f" {proof.parity.finished_at[:19].replace('T', ' ')} UTC"
-    )
+def _parity(proof: Proof, terms: GateTerms) -> Iterator[str]:
+    if proof.parity is not None:
+        yield (
+            f"- Parity: **{proof.parity.verdict}** at metadata offset {proof.parity.offset}, measured until"
+            f" {proof.parity.finished_at[:19].replace('T', ' ')} UTC"
+        )
+    elif terms.without_parity:
+        yield f"- Parity: {terms.without_parity}"
 
 
 def _until(proof: Proof) -> str:
@@ -107,8 +101,8 @@ def _until(proof: Proof) -> str:
     return f"{until:%H:%M:%S}" if until.date() == proof.made_at.date() else f"{until:%Y-%m-%d %H:%M:%S}"
 
 
-def _way_back(proof: Proof) -> str:
-    if TABLE.gate(proof.gate).irreversible:
+def _way_back(proof: Proof, terms: GateTerms) -> str:
+    if terms.irreversible:
         return (
             f"**open now, closed for good once you approve**{render_estimate(proof.rollback)}"
             if proof.rollback.possible
@@ -121,24 +115,24 @@ def _closed(proof: Proof) -> str:
     return f"**closed**: {_text(proof.rollback.why)}"
 
 
-def _amiss(proof: Proof, amiss: Iterable[CheckResult]) -> Iterator[str]:
+def _amiss(proof: Proof, objections: Iterable[str], amiss: Iterable[CheckResult]) -> Iterator[str]:
     for check in sorted(amiss, key=lambda c: not c.blocks):
         mark = "objection" if check.blocks else "warning"
         unread = " (could not be answered)" if check.verdict is Verdict.UNKNOWN else ""
         yield f"- **{mark}** `{check.code}` {_text(check.title)}{unread}: {_text(check.evidence)}" + (
             f". What to do: {_text(check.fix)}" if check.fix else ""
         )
-    for objection in proof.objections:
+    for objection in objections:
         if not any(objection.startswith(check.code) for check in proof.checks):
             yield f"- **objection** {_text(objection)}"
 
 
-def _the_way_back(proof: Proof) -> Iterator[str]:
-    if proof.gate is Gate.ROLLBACK:  # its steps are what happens next
+def _the_way_back(proof: Proof, terms: GateTerms) -> Iterator[str]:
+    if terms.goes_back:  # its steps are what happens next
         yield from (f"- Risk: {_text(risk)}" for risk in proof.rollback.risks)
-        yield f"- {LOST_BY_A_ROLLBACK}"
+        yield f"- {terms.loses}"
         return
-    if TABLE.gate(proof.gate).irreversible:
+    if terms.irreversible:
         yield "After this step there is **none**. Until then:"
         yield ""
     if not proof.rollback.steps:
@@ -161,74 +155,3 @@ def _text(text: str) -> str:
 
 
 _MARKUP = re.compile(r"[\\`*\[\]<>|#]|(?<![^\W_])_|_(?![^\W_])")
-
-
-# -- what approving lets happen ----------------------------------------------------------------------------------------
-
-
-def what_happens_next(
-    gate: Gate, seen: ClusterObservation, spec: ClusterSpec, *, steps_back: Iterable[str] = ()
-) -> tuple[str, ...]:
-    """The steps behind the gate as they lie ahead of this cluster: which nodes, and about how long. ``steps_back``:
-    those of the way back.
-    """
-    match gate:
-        case Gate.START:
-            return tuple(_start(seen, spec))
-        case Gate.DUAL_WRITE:
-            return tuple(_restarts(seen, BrokerMode.KRAFT, "KRaft mode"))
-        case Gate.FINALIZE:
-            return tuple(_finalization(seen))
-        case Gate.ROLLBACK:
-            return tuple(steps_back)
-
-
-def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
-    fresh = [c.id for c in seen.controllers.values() if not (c.running is True and c.mode == ControllerMode.MIGRATION)]
-    if fresh:
-        yield (
-            f"Provision controller {_ids(fresh)}: about {_time(len(fresh) * CONTROLLER_SECONDS)}. No broker is touched."
-        )
-    yield from _restarts(seen, BrokerMode.HYBRID, "migration mode")
-    tuning = copy_tuning(seen, spec) if detect_phase(seen).phase in COPY_AHEAD else None
-    if tuning is None:
-        return
-    size = (
-        f"{tuning.partitions:,} partitions, {tuning.expected} expected"
-        if was_read(tuning)
-        else f"how long it takes is not known: {tuning.reason}"
-    )
-    yield (
-        f"Metadata copy: {size}. While it runs, Kafka handles no topic, leader or ISR change. Producing and consuming"
-        " go on."
-    )
-
-
-def _restarts(seen: ClusterObservation, mode: BrokerMode, named: str) -> Iterator[str]:
-    ahead = [b.id for b in seen.brokers.values() if not (b.running is True and b.mode in (mode, BrokerMode.KRAFT))]
-    if ahead:
-        yield (
-            f"Restart broker {_ids(ahead)} in {named}, one by one. Each waits until the one before is in every ISR. "
-            f"About {_time(len(ahead) * BROKER_SECONDS)} on a small cluster, longer with more partitions."
-        )
-
-
-def _finalization(seen: ClusterObservation) -> Iterator[str]:
-    ahead = [c.id for c in seen.controllers.values() if c.mode != ControllerMode.KRAFT]
-    active = seen.active_controller
-    last = f", the active one last (now {active.id})" if active else ", the active one last"
-    yield "Parity is proven once more. Where it is no MATCH, nothing is changed."
-    if ahead:
-        yield (
-            f"Restart controller {_ids(ahead)} without the migration flag, one by one{last}: about"
-            f" {_time(len(ahead) * CONTROLLER_SECONDS)}."
-        )
-    yield "ZooKeeper is no longer written. No broker is restarted."
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-
-
-def _ids(ids: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(ids)))

@@ -1,8 +1,8 @@
 """Gates: what is proven before a person decides, and what that person signs.
 
 A proof is a record of what was observed, with a digest over all of it. The signature is a person's approval *of that
-digest*. Just before the step that the gate guards, both are looked at again (``kraft_runbook.migration.signatures``).
-What the person is shown is ``kraft_runbook.migration.gate_page``.
+digest*. Just before the step that the gate guards, both are looked at again (``kraft_runbook.gates.signatures``).
+What the person is shown is ``kraft_runbook.gates.page``.
 """
 
 from __future__ import annotations
@@ -12,36 +12,15 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
+from kraft_runbook.runbook.changes import state_of
 from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.digests import digest_of, sha256_of
+from kraft_runbook.runbook.transitions import GateTerms
 from kraft_runbook.runbook.way_back import RollbackPlan
-
-
-def is_behind(gate: Gate, seen: ClusterObservation) -> bool:
-    """Whether nothing that this gate guards is left to do, so that nobody need be asked.
-
-    A controller that is down after the copy is left to do: it is provisioned anew on the start gate's signature,
-    whichever run found the copy made.
-    """
-    phase = detect_phase(seen).phase
-    if (
-        gate is Gate.START
-        and phase in (Phase.HYBRID, Phase.DUAL_WRITE)
-        and any(c.running is False for c in seen.controllers.values())
-    ):
-        return False
-    if gate is Gate.START and phase is Phase.HYBRID:
-        return not seen.brokers_in(BrokerMode.ZOOKEEPER) and not seen.brokers_of_unknown_mode()
-    return TABLE.is_past_gate(gate, phase)
-
-
-UNREAD = "unread"
-"""In a proof's state: this part of a node could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +38,28 @@ class ParitySummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Exhibit:
+    """What an earlier task of the run made and the person signs with the proof, such as a plan: its digest, and its
+    text as markdown.
+    """
+
+    task: str
+    digest: str
+    rendered: str
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """What was true when the gate was reached. ``digest`` covers every other field.
 
     ``state``: the nodes, as ``state_of`` gives them. ``cluster_file``: the digest of what the cluster file said.
+    ``exhibits``: what else is signed; a proof without any is stored without the field.
     ``needed``: how many different people must sign. ``triggered_by``: who triggered the run, by Airflow's name; None
     where Airflow knows no one. ``ahead``: what approving lets happen, in order. ``people``: who may sign, in words.
     ``valid_for``: seconds that it holds.
     """
 
-    gate: Gate
+    gate: str
     cluster: str
     phase: Phase
     made_at: datetime
@@ -82,16 +73,15 @@ class Proof:
     ahead: tuple[str, ...] = ()
     people: str = ""
     valid_for: float = 0
+    exhibits: tuple[Exhibit, ...] = ()
     digest: str = ""
 
-    @property
-    def objections(self) -> tuple[str, ...]:
-        """Why this proof can't be put before a person at all. Empty: it can."""
+    def objections(self, terms: GateTerms) -> tuple[str, ...]:
+        """Why this proof can't be put before a person at all, by the terms of its gate. Empty: it can."""
         found = [f"{c.code} {c.title}: {c.verdict}. {c.evidence}" for c in self.checks if c.blocks]
-        terms = TABLE.gate(self.gate)
         if terms.checked and not self.checks:
             found.append("nothing was checked")
-        if not terms.checked and not self.rollback.possible and not self.rollback.steps:
+        if terms.goes_back and not self.rollback.possible and not self.rollback.steps:
             found.append(f"the way back is not open: {self.rollback.why}")
         if terms.needs_parity:
             if self.parity is None:
@@ -101,14 +91,17 @@ class Proof:
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "made_at": self.made_at.isoformat()}
+        plain = {**asdict(self), "made_at": self.made_at.isoformat()}
+        if not self.exhibits:
+            del plain["exhibits"]
+        return plain
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Proof:
         parity = data["parity"]
         rollback = data["rollback"]
         return Proof(
-            gate=Gate(data["gate"]),
+            gate=data["gate"],
             cluster=data["cluster"],
             phase=Phase(data["phase"]),
             made_at=datetime.fromisoformat(data["made_at"]),
@@ -122,12 +115,13 @@ class Proof:
             ahead=tuple(data["ahead"]),
             people=data["people"],
             valid_for=data["valid_for"],
+            exhibits=tuple(Exhibit(**each) for each in data.get("exhibits", ())),
             digest=data["digest"],
         )
 
 
 def make_proof(
-    gate: Gate,
+    gate: str,
     seen: ClusterObservation,
     spec: ClusterSpec,
     *,
@@ -138,8 +132,9 @@ def make_proof(
     ahead: Sequence[str] = (),
     needed: int = 1,
     triggered_by: str | None = None,
+    exhibits: Sequence[Exhibit] = (),
 ) -> Proof:
-    """Put a proof together and seal it with its digest. ``ahead``, ``needed`` and ``triggered_by``: as in ``Proof``."""
+    """Put a proof together and seal it with its digest. What has a default: as in ``Proof``."""
     proof = Proof(
         gate=gate,
         cluster=spec.name,
@@ -155,6 +150,7 @@ def make_proof(
         ahead=tuple(ahead),
         people=spec.approvals.describe(needed, triggered_by),
         valid_for=spec.approvals.valid_for,
+        exhibits=tuple(exhibits),
     )
     return replace(proof, digest=digest_of(proof.to_dict()))
 
@@ -166,24 +162,3 @@ def digest_of_file(spec: ClusterSpec) -> str:
     signing anew.
     """
     return sha256_of(spec.model_dump(mode="json"))
-
-
-def state_of(seen: ClusterObservation) -> dict[str, Any]:
-    """What must not change between a proof and its step: phase, cluster id, which nodes run and in which mode. A leader
-    change may happen.
-
-    Plain JSON, a node as ``[running, mode]`` under its id as text; what was not read is ``"unread"``.
-    """
-    return {
-        "phase": detect_phase(seen).phase.value,
-        "cluster_id": seen.zookeeper.cluster_id if was_read(seen.zookeeper) else None,
-        "brokers": {str(b.id): [_plain(b.running), _plain(b.mode)] for b in seen.brokers.values()},
-        "controllers": {str(c.id): [_plain(c.running), _plain(c.mode)] for c in seen.controllers.values()},
-        "undeclared": [sorted(seen.undeclared_brokers), sorted(seen.undeclared_controllers)],
-    }
-
-
-def _plain(part: Any) -> bool | str:
-    if not was_read(part):
-        return UNREAD
-    return part if isinstance(part, bool) else str(part.value)

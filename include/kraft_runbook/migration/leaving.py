@@ -35,6 +35,30 @@ class FencePlan:
         everybody = sorted({*self.fenced, *([] if self.active is None else [self.active])})
         return FencePlan(leader, tuple(i for i in everybody if i != leader), self.gone)
 
+    def render(self) -> str:
+        """What leaving does with it, in order, for a person."""
+        steps = []
+        if self.fenced:
+            steps.append(
+                f"stop controller {_ids(self.fenced)}: without a majority the quorum can acknowledge nothing more"
+                if self.active is not None
+                else f"stop controller {_ids(self.fenced)}: no quorum leads"
+            )
+        if self.active is not None:
+            steps += [
+                f"wait until controller {self.active}, the active one, has written everything to ZooKeeper; else start"
+                " the others again, and nothing has changed",
+                "prove in ZooKeeper what was changed since the last full parity",
+                f"stop controller {self.active}",
+            ]
+        steps += [
+            "delete /controller and /migration in one transaction",
+            "see every broker follow ZooKeeper's controller",
+        ]
+        if self.gone:
+            steps.insert(0, f"count controller {_ids(self.gone)} as stopped, on the word of the trigger form")
+        return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+
 
 def fence_plan(seen: ClusterObservation, *, gone: Collection[int] = ()) -> FencePlan:
     """Whom to stop first. Every declared controller is in it: one that is down already must not come back in the

@@ -6,23 +6,21 @@ a DAG's runs in Airflow can set both by hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
-from functools import partial
-from typing import Any
 
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
-from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.body import moment, text
 from kraft_runbook.evidence.kinds import Approved, Asked, Begins, Compared, Confirmed, OfGate, Proven, Rejected, of_kind
 from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.migration.gates import UNREAD, Proof, digest_of_file, state_of
-from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.migration.gates import Proof, digest_of_file
 from kraft_runbook.parity.parity_report import Verdict
+from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.digests import digest_of
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.transitions import GateTerms
 
 APPROVE_TASKS = ("approve", "approve_second")
 """The tasks of a gate at which a person is asked."""
@@ -59,7 +57,7 @@ class Standing:
     was last confirmed. Whether that changed anything, only the cluster tells (``refusal``).
     """
 
-    gate: Gate
+    gate: str
     digest: str = ""
     provings: int = 0
     passed: bool = False
@@ -74,7 +72,7 @@ class Standing:
         return tuple(s for s in self.signatures if s.proof_digest == self.digest)
 
 
-def standing(records: Sequence[EvidenceRecord], gate: Gate) -> Standing:
+def standing(records: Sequence[EvidenceRecord], gate: str) -> Standing:
     """Read the gate's records. An approval counts where the same try of the same task had asked for it, and did not ask
     again since.
     """
@@ -82,9 +80,9 @@ def standing(records: Sequence[EvidenceRecord], gate: Gate) -> Standing:
     asked: dict[str, tuple[str, str]] = {}
     for record, told in of_kind(records, OfGate):
         task, digest = text(record.body, "task"), told.digest
-        if told.gate != gate.value or not digest:
+        if told.gate != gate or not digest:
             continue
-        here = task.removeprefix(f"gate_{gate.value}.") if task.startswith(f"gate_{gate.value}.") else ""
+        here = task.removeprefix(f"gate_{gate}.") if task.startswith(f"gate_{gate}.") else ""
         match told, here:
             case Proven(passed=passed), "prove":
                 now = replace(
@@ -169,6 +167,7 @@ class Refusal:
 
 
 def refusal(
+    operation: Operation,
     proof: Proof,
     gate: Standing,
     seen: ClusterObservation,
@@ -187,15 +186,16 @@ def refusal(
     it, the age is excused too: stopping half-way for that would be worse than going on. ``node``: the one whose turn it
     is; a killed try may have left it down.
     """
-    prove = f"clear gate_{proof.gate.value}.prove with its downstream tasks: the gate is proven anew and asks again"
-    why = _why_not_signed(proof, gate, spec, asked)
+    prove = f"clear gate_{proof.gate}.prove with its downstream tasks: the gate is proven anew and asks again"
+    terms = operation.table.gate(proof.gate)
+    why = _why_not_signed(proof, terms, gate, spec, asked)
     if why:
         return Refusal(why, prove)
     if proof.cluster_file != digest_of_file(spec):
         why = f"the cluster file {spec.name}.yaml was edited after the proof: what was signed is not what it says now"
         return Refusal(why, f"take the edit back and clear this task; or, where it is meant to be so, {prove}")
-    found = list(changes_since(proof, seen, node))
-    flickers = confirming and proof.gate is Gate.ROLLBACK
+    found = list(operation.changes(proof.gate, proof.state, state_of(seen), node))
+    flickers = confirming and terms.goes_back
     foreign = [
         each.what for each in found if each.by is By.OTHERS or (confirming and not (flickers and each.of_controller))
     ]
@@ -218,17 +218,17 @@ def too_old(proof: Proof, valid_for: float, now: datetime) -> Refusal | None:
             " asks again"
         )
         return Refusal(f"the parity report that was signed is {age:.0f} s old and holds for {valid_for:.0f} s", way_out)
-    way_out = f"clear gate_{proof.gate.value}.prove with its downstream tasks: the gate is proven anew and asks again"
+    way_out = f"clear gate_{proof.gate}.prove with its downstream tasks: the gate is proven anew and asks again"
     return Refusal(f"the proof is {age:.0f} s old and holds for {valid_for:.0f} s", way_out)
 
 
-def _why_not_signed(proof: Proof, gate: Standing, spec: ClusterSpec, asked: int) -> str | None:
+def _why_not_signed(proof: Proof, terms: GateTerms, gate: Standing, spec: ClusterSpec, asked: int) -> str | None:
     if digest_of(proof.to_dict()) != proof.digest:
         return "the stored proof does not have the digest it claims: it was altered after it was made"
-    if proof.gate is not gate.gate or proof.cluster != spec.name:
-        return f"the proof is of gate {proof.gate.value} of {proof.cluster}"
-    if proof.objections:
-        return f"the proof does not hold: {'; '.join(proof.objections)}"
+    if proof.gate != gate.gate or proof.cluster != spec.name:
+        return f"the proof is of gate {proof.gate} of {proof.cluster}"
+    if objections := proof.objections(terms):
+        return f"the proof does not hold: {'; '.join(objections)}"
     if gate.rejected_by:
         return f"{gate.rejected_by} rejected it"
     if gate.digest != proof.digest or (gate.signatures and not gate.on_this_proof):
@@ -247,137 +247,5 @@ def _why_not_signed(proof: Proof, gate: Standing, spec: ClusterSpec, asked: int)
             " the UI or by its API"
         )
     people = {s.user_id for s in gate.on_this_proof}
-    needed = spec.approvals.needed_for(proof.gate.value, asked)
+    needed = spec.approvals.needed_for(proof.gate, asked)
     return f"{len(people)} of {needed} approvals by different people are on record" if len(people) < needed else None
-
-
-_BROKER_CHANGES: Mapping[Gate, frozenset[tuple[str, str]]] = {
-    Gate.START: frozenset({(BrokerMode.ZOOKEEPER.value, BrokerMode.HYBRID.value)}),
-    Gate.DUAL_WRITE: frozenset({(BrokerMode.HYBRID.value, BrokerMode.KRAFT.value)}),
-    Gate.FINALIZE: frozenset(),
-    Gate.ROLLBACK: frozenset(
-        {
-            (BrokerMode.KRAFT.value, BrokerMode.HYBRID.value),
-            (BrokerMode.KRAFT.value, BrokerMode.ZOOKEEPER.value),
-            (BrokerMode.HYBRID.value, BrokerMode.ZOOKEEPER.value),
-        }
-    ),
-}
-"""From which mode into which the steps behind each gate take a broker, all of them together."""
-
-_BEHIND_THE_NEXT_GATE = frozenset(
-    {(BrokerMode.ZOOKEEPER.value, BrokerMode.KRAFT.value), (BrokerMode.HYBRID.value, BrokerMode.KRAFT.value)}
-)
-"""What a broker may have become besides, when a controller that lost its disk is provisioned anew, which the start gate
-guards.
-"""
-
-
-class By(StrEnum):
-    """Whose a change is: of the steps that the gate guards, of somebody else, or none that can be told, since a part
-    was not read.
-    """
-
-    THE_STEPS = "the steps"
-    OTHERS = "others"
-    UNREAD = "unread"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One difference between a proof and the cluster as it was seen later."""
-
-    what: str
-    by: By
-    of_controller: bool = False
-
-
-def changes_since(proof: Proof, seen: ClusterObservation, node: int | None = None) -> Iterator[Change]:
-    """How the cluster differs from the proof, part by part. ``node``: whose turn it is; that it is down, or half-way,
-    is its own step's affair.
-    """
-    was, now = proof.state, state_of(seen)
-    if now["cluster_id"] != was["cluster_id"]:
-        yield Change(
-            f"the cluster's id was {was['cluster_id']}, now {now['cluster_id'] or UNREAD}",
-            By.UNREAD if now["cluster_id"] is None else By.OTHERS,
-        )
-    for what, before, after in zip(("brokers", "controllers"), was["undeclared"], now["undeclared"], strict=True):
-        if list(before) != list(after):
-            yield Change(
-                f"{what} that the cluster file does not name: were {_ids(before)}, now {_ids(after)}", By.OTHERS
-            )
-    later = _BEHIND_THE_NEXT_GATE if proof.gate is Gate.START and str(node) in was["controllers"] else frozenset()
-    of_broker = partial(_whose_broker, made=_BROKER_CHANGES[proof.gate] | later)
-    for kind, of_whom in (("brokers", of_broker), ("controllers", _whose_controller)):
-        for node_id in sorted({*was[kind], *now[kind]}, key=int):
-            before, after = was[kind].get(node_id), now[kind].get(node_id)
-            if before == after:
-                continue
-            if before is None or after is None:
-                whose = By.OTHERS
-            elif int(node_id) == node:
-                whose = _by_the_steps_if_read(before, after)
-            else:
-                whose = of_whom(proof.gate, before, after, now["phase"])
-            yield Change(
-                f"{kind.removesuffix('s')} {node_id} {_say(before)}, now {_say(after)}", whose, kind == "controllers"
-            )
-    if now["phase"] != was["phase"]:
-        # never OTHERS: the table of transitions refuses a phase in which a step may not run, and what made the phase
-        # stands in the parts above, but where every controller was down already when the way back was proven: then it
-        # alone shows that ZooKeeper holds the office again
-        left = proof.gate is Gate.ROLLBACK and now["phase"] == Phase.ZOOKEEPER.value
-        yield Change(f"the phase was {was['phase']}, now {now['phase']}", By.THE_STEPS if left else By.UNREAD)
-
-
-def _by_the_steps_if_read(before: Any, after: Any) -> By:
-    """UNREAD where one of the two looks did not see the node well enough to tell that it changed: one that is down has
-    no mode.
-    """
-    seen_then = before[0] is False or UNREAD not in before
-    seen_now = after[0] is False or UNREAD not in after
-    return By.THE_STEPS if seen_then and seen_now else By.UNREAD
-
-
-def _whose_broker(gate: Gate, before: Any, after: Any, _phase: str, *, made: frozenset[tuple[str, str]]) -> By:
-    (ran, mode), (runs, in_mode) = before, after
-    if runs is not True:
-        return By.OTHERS
-    if UNREAD in (mode, in_mode):
-        return By.UNREAD
-    if ran is not True:  # the way back begins with brokers that are down, and goes on when a person has started them
-        return By.UNREAD if gate is Gate.ROLLBACK else By.OTHERS
-    return By.THE_STEPS if (mode, in_mode) in made else By.OTHERS
-
-
-def _whose_controller(gate: Gate, before: Any, after: Any, phase: str) -> By:
-    (ran, mode), (runs, in_mode) = before, after
-    if gate is Gate.ROLLBACK:  # it starts those that are down, and stops and sets aside all
-        return By.OTHERS if in_mode == ControllerMode.KRAFT.value else _by_the_steps_if_read(before, after)
-    if runs is not True:
-        return By.OTHERS
-    if in_mode == UNREAD:
-        return By.UNREAD
-    if gate is Gate.START:
-        return By.THE_STEPS if ran is not True and in_mode == ControllerMode.MIGRATION.value else By.OTHERS
-    if gate is Gate.FINALIZE:
-        return (
-            By.THE_STEPS
-            if (mode, in_mode) == (ControllerMode.MIGRATION.value, ControllerMode.KRAFT.value)
-            else By.OTHERS
-        )
-    # a hand that finalized in the middle of the roll left brokers behind, and KRaft mode is the only way left for them
-    return By.UNREAD if phase == Phase.FINALIZED.value else By.OTHERS
-
-
-def _say(node: Any) -> str:
-    if node is None:
-        return "was not declared"
-    running, mode = node
-    state = "its port was not looked at" if running == UNREAD else "runs" if running else "is down"
-    return f"{state} ({mode if mode != UNREAD else 'mode not read'})"
-
-
-def _ids(ids: Sequence[int]) -> str:
-    return ", ".join(map(str, ids)) or "none"

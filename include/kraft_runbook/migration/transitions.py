@@ -96,12 +96,14 @@ TABLE = Transitions(
     gates=(
         GateTerms(
             Gate.START,
+            without_parity="nothing to compare yet",
             asks="start the migration to KRaft?",
             means="Approving starts the migration. The way back stays open.",
             next="preflight, then the start gate",
         ),
         GateTerms(
             Gate.DUAL_WRITE,
+            without_parity="nothing to compare yet",
             asks="restart the brokers in KRaft mode?",
             means=(
                 "Approving restarts the brokers in KRaft mode. ZooKeeper is still written, and the way back stays open."
@@ -111,6 +113,7 @@ TABLE = Transitions(
         ),
         GateTerms(
             Gate.FINALIZE,
+            without_parity="nothing to compare yet",
             asks="finalize? This can't be undone",
             means="Approving finalizes: ZooKeeper is no longer written. **This can't be undone.**",
             next="the finalize gate, after the soak",
@@ -120,12 +123,18 @@ TABLE = Transitions(
         ),
         GateTerms(
             Gate.ROLLBACK,
+            without_parity="nothing to compare yet",
             asks="go back to ZooKeeper?",
             means=(
                 "Approving takes the cluster back towards ZooKeeper. Where it can't be proven that nothing acknowledged"
                 " is lost, the run stops."
             ),
             checked=False,
+            goes_back=True,
+            loses=(
+                "What is lost: nothing that ZooKeeper can hold. What only KRaft knows (configs of client metrics and of"
+                " groups) stays behind in the controllers' data, which is set aside."
+            ),
         ),
     ),
     edges=(

@@ -4,6 +4,8 @@ STANDSTILL_SECONDS = 2.0
 """NoOpRecords move the offset twice a second (metadata.max.idle.interval.ms), so standing still for longer means a stop
 (measured on 3.9.2).
 """
+LIVENESS_SECONDS = 3.0
+"""How far apart two looks should be, to be surely more than a standstill."""
 
 CURE = (
     "look for a partition without its znode /brokers/topics/<topic>/partitions/<partition>/state: one failed write"

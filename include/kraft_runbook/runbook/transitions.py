@@ -37,7 +37,9 @@ class GateTerms:
 
     ``needs_parity``: a full comparison that was a MATCH. ``proven_again``: the task that compares once more after the
     last signature. ``checked``: whether its proof must hold checks. ``next``: what the cluster waits for where only
-    this signature is missing.
+    this signature is missing. ``goes_back``: behind it lies the way back itself, which must be open; controllers may
+    start and stop before it is confirmed. ``loses``: what going back loses, for the page. ``without_parity``: what the
+    page says of parity where none was measured; empty: nothing.
     """
 
     name: str
@@ -48,6 +50,9 @@ class GateTerms:
     proven_again: str | None = None
     checked: bool = True
     irreversible: bool = False
+    goes_back: bool = False
+    loses: str = ""
+    without_parity: str = ""
 
 
 @dataclass(frozen=True, slots=True)

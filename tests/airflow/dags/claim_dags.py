@@ -6,6 +6,7 @@ from airflow.sdk import DAG, Param
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.migration import conditions
+from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook_airflow.environment import clusters_directory
 from kraft_runbook_airflow.operators import ClaimOperator
 from kraft_runbook_airflow.sensors import ClusterSensor
@@ -14,7 +15,7 @@ cluster = load_cluster("anyone", directory=clusters_directory(), environment=os.
 for name in ("forward", "back"):
     with DAG(f"claim_{name}", schedule=None, params={"dry_run": Param(False, type="boolean")}):
         ClaimOperator(task_id="claim", cluster=cluster.name) >> ClusterSensor(
-            task_id="hold", cluster=cluster.name, condition=conditions.QUORUM_READY, deadline=8
+            task_id="hold", cluster=cluster.name, operation=MIGRATION, condition=conditions.QUORUM_READY, deadline=8
         )
 
 with DAG("claim_brief", schedule=None, params={"dry_run": Param(False, type="boolean")}):

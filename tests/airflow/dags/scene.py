@@ -26,8 +26,8 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.migration.way_back import rollback_plan
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
-from kraft_runbook.runbook.way_back import RollbackPlan
-from kraft_runbook_airflow import gates
+from kraft_runbook_airflow import runbook
+from kraft_runbook_airflow.gates import Examined
 
 
 def observation() -> ClusterObservation:
@@ -56,9 +56,7 @@ def observation() -> ClusterObservation:
     )
 
 
-def examine(
-    spec: object, gate: object, tell: object, gone: object = ()
-) -> tuple[ClusterObservation, tuple[CheckResult, ...], RollbackPlan]:
+def examine(spec: object, gate: object, tell: object, gone: object = ()) -> Examined:
     """In place of the deep look at a real cluster."""
     scene = json.loads(Path(os.environ["KRB_TEST_SCENE"]).read_text())
     objection = scene.get("objection")
@@ -72,7 +70,7 @@ def examine(
         "put the scene in order",
     )
     seen = observation()
-    return seen, (check,), rollback_plan(detect_phase(seen).phase)
+    return Examined(seen, (check,), rollback_plan(detect_phase(seen).phase))
 
 
-gates.examine = examine
+runbook.examine = examine

@@ -6,6 +6,7 @@ from airflow.sdk import DAG, Param
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.migration import conditions
+from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook_airflow.environment import clusters_directory
 from kraft_runbook_airflow.operators import ClaimOperator
 from kraft_runbook_airflow.sensors import ClusterSensor
@@ -15,6 +16,7 @@ with DAG("wait", schedule=None, params={"dry_run": Param(False, type="boolean")}
     ClaimOperator(task_id="claim", cluster=cluster.name) >> ClusterSensor(
         task_id="quorum_ready",
         cluster=cluster.name,
+        operation=MIGRATION,
         condition=conditions.QUORUM_READY,
         deadline=60,
         first=(conditions.QUORUM_LED, 3),

@@ -8,8 +8,6 @@ from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 
 CODE = "KRB-DW-001"
 TITLE = "ZooKeeper is still being written (dual write is alive)"
-LIVENESS_SECONDS = 3.0
-"""How far apart two looks should be, to be surely more than a standstill."""
 
 
 def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) -> CheckResult:

@@ -1,0 +1,102 @@
+"""What lies behind a gate of the migration: whether anything is left to do, and what approving lets happen. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
+from kraft_runbook.migration.transitions import TABLE, Gate
+from kraft_runbook.migration.way_back import BROKER_SECONDS, CONTROLLER_SECONDS
+
+
+def is_behind(gate: str, seen: ClusterObservation) -> bool:
+    """Whether nothing that this gate guards is left to do, so that nobody need be asked.
+
+    A controller that is down after the copy is left to do: it is provisioned anew on the start gate's signature,
+    whichever run found the copy made.
+    """
+    phase = detect_phase(seen).phase
+    if (
+        gate == Gate.START
+        and phase in (Phase.HYBRID, Phase.DUAL_WRITE)
+        and any(c.running is False for c in seen.controllers.values())
+    ):
+        return False
+    if gate == Gate.START and phase is Phase.HYBRID:
+        return not seen.brokers_in(BrokerMode.ZOOKEEPER) and not seen.brokers_of_unknown_mode()
+    return TABLE.is_past_gate(gate, phase)
+
+
+UNREAD = "unread"
+"""In a proof's state: this part of a node could not be read."""
+
+
+def what_happens_next(
+    gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The steps behind the gate as they lie ahead of this cluster: which nodes, and about how long. ``back``: those of
+    the way back.
+    """
+    match Gate(gate):
+        case Gate.START:
+            return tuple(_start(seen, spec))
+        case Gate.DUAL_WRITE:
+            return tuple(_restarts(seen, BrokerMode.KRAFT, "KRaft mode"))
+        case Gate.FINALIZE:
+            return tuple(_finalization(seen))
+        case Gate.ROLLBACK:
+            return tuple(back)
+
+
+def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
+    fresh = [c.id for c in seen.controllers.values() if not (c.running is True and c.mode == ControllerMode.MIGRATION)]
+    if fresh:
+        yield (
+            f"Provision controller {_ids(fresh)}: about {_time(len(fresh) * CONTROLLER_SECONDS)}. No broker is touched."
+        )
+    yield from _restarts(seen, BrokerMode.HYBRID, "migration mode")
+    tuning = copy_tuning(seen, spec) if detect_phase(seen).phase in COPY_AHEAD else None
+    if tuning is None:
+        return
+    size = (
+        f"{tuning.partitions:,} partitions, {tuning.expected} expected"
+        if was_read(tuning)
+        else f"how long it takes is not known: {tuning.reason}"
+    )
+    yield (
+        f"Metadata copy: {size}. While it runs, Kafka handles no topic, leader or ISR change. Producing and consuming"
+        " go on."
+    )
+
+
+def _restarts(seen: ClusterObservation, mode: BrokerMode, named: str) -> Iterator[str]:
+    ahead = [b.id for b in seen.brokers.values() if not (b.running is True and b.mode in (mode, BrokerMode.KRAFT))]
+    if ahead:
+        yield (
+            f"Restart broker {_ids(ahead)} in {named}, one by one. Each waits until the one before is in every ISR. "
+            f"About {_time(len(ahead) * BROKER_SECONDS)} on a small cluster, longer with more partitions."
+        )
+
+
+def _finalization(seen: ClusterObservation) -> Iterator[str]:
+    ahead = [c.id for c in seen.controllers.values() if c.mode != ControllerMode.KRAFT]
+    active = seen.active_controller
+    last = f", the active one last (now {active.id})" if active else ", the active one last"
+    yield "Parity is proven once more. Where it is no MATCH, nothing is changed."
+    if ahead:
+        yield (
+            f"Restart controller {_ids(ahead)} without the migration flag, one by one{last}: about"
+            f" {_time(len(ahead) * CONTROLLER_SECONDS)}."
+        )
+    yield "ZooKeeper is no longer written. No broker is restarted."
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(ids)))

@@ -1,0 +1,85 @@
+"""Which changes of a cluster since a gate's proof are the work of the migration's own steps. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.runbook.changes import UNREAD, By, Change, State, by_the_steps_if_read, changes_between
+
+_BROKER_CHANGES: Mapping[str, frozenset[tuple[str, str]]] = {
+    Gate.START: frozenset({(BrokerMode.ZOOKEEPER.value, BrokerMode.HYBRID.value)}),
+    Gate.DUAL_WRITE: frozenset({(BrokerMode.HYBRID.value, BrokerMode.KRAFT.value)}),
+    Gate.FINALIZE: frozenset(),
+    Gate.ROLLBACK: frozenset(
+        {
+            (BrokerMode.KRAFT.value, BrokerMode.HYBRID.value),
+            (BrokerMode.KRAFT.value, BrokerMode.ZOOKEEPER.value),
+            (BrokerMode.HYBRID.value, BrokerMode.ZOOKEEPER.value),
+        }
+    ),
+}
+"""From which mode into which the steps behind each gate take a broker, all of them together."""
+
+_BEHIND_THE_NEXT_GATE = frozenset(
+    {(BrokerMode.ZOOKEEPER.value, BrokerMode.KRAFT.value), (BrokerMode.HYBRID.value, BrokerMode.KRAFT.value)}
+)
+"""What a broker may have become besides, when a controller that lost its disk is provisioned anew, which the start gate
+guards.
+"""
+
+
+def changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+    """How the cluster differs from the proof of a gate of the migration (``Operation.changes``)."""
+    later = _BEHIND_THE_NEXT_GATE if gate == Gate.START and str(node) in was["controllers"] else frozenset()
+    return changes_between(
+        was,
+        now,
+        node=node,
+        of_broker=partial(_whose_broker, gate, _BROKER_CHANGES[gate] | later),
+        of_controller=partial(_whose_controller, gate, now["phase"]),
+        of_phase=partial(_whose_phase, gate, now["phase"]),
+    )
+
+
+def _whose_phase(gate: str, phase: str) -> By:
+    """Never OTHERS: the table of transitions refuses a phase in which a step may not run, and what made the phase
+    stands in the parts above. The exception is a cluster whose controllers were all down when the way back was proven:
+    then the phase alone shows that ZooKeeper has the controller again.
+    """
+    return By.THE_STEPS if gate == Gate.ROLLBACK and phase == Phase.ZOOKEEPER else By.UNREAD
+
+
+def _whose_broker(gate: str, made: frozenset[tuple[str, str]], before: Any, after: Any) -> By:
+    (ran, mode), (runs, in_mode) = before, after
+    if runs is not True:
+        return By.OTHERS
+    if UNREAD in (mode, in_mode):
+        return By.UNREAD
+    if ran is not True:  # the way back begins with brokers that are down, and goes on when a person has started them
+        return By.UNREAD if gate == Gate.ROLLBACK else By.OTHERS
+    return By.THE_STEPS if (mode, in_mode) in made else By.OTHERS
+
+
+def _whose_controller(gate: str, phase: str, before: Any, after: Any) -> By:
+    (ran, mode), (runs, in_mode) = before, after
+    if gate == Gate.ROLLBACK:  # it starts those that are down, and stops and sets aside all
+        return By.OTHERS if in_mode == ControllerMode.KRAFT.value else by_the_steps_if_read(before, after)
+    if runs is not True:
+        return By.OTHERS
+    if in_mode == UNREAD:
+        return By.UNREAD
+    if gate == Gate.START:
+        return By.THE_STEPS if ran is not True and in_mode == ControllerMode.MIGRATION.value else By.OTHERS
+    if gate == Gate.FINALIZE:
+        return (
+            By.THE_STEPS
+            if (mode, in_mode) == (ControllerMode.MIGRATION.value, ControllerMode.KRAFT.value)
+            else By.OTHERS
+        )
+    # a hand that finalized in the middle of the roll left brokers behind, and KRaft mode is the only way left for them
+    return By.UNREAD if phase == Phase.FINALIZED.value else By.OTHERS

@@ -1,0 +1,76 @@
+"""An operation as a value: all that tasks, gates, waits, the preflight, the closing report and the command ask of it.
+
+The generic rooms know no operation. Whoever adds one makes such a value, a DAG file in words, and the values of its
+steps on a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.changes import Change, State
+from kraft_runbook.runbook.checklist import Checklist
+from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.transitions import Reading, Transitions
+from kraft_runbook.runbook.way_back import RollbackPlan
+
+
+class FindsWayBack(Protocol):
+    """Whether and how the operation can be undone from here. ``gone``: controllers whose hosts are gone for good."""
+
+    def __call__(self, seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan: ...
+
+
+class ReadsChanges(Protocol):
+    """How the cluster differs from a proof of the gate, and whose each difference is. ``node``: whose turn it is."""
+
+    def __call__(self, gate: str, was: State, now: State, node: int | None) -> Iterator[Change]: ...
+
+
+class TellsAhead(Protocol):
+    """What approving the gate lets happen, in order. ``back``: the steps of the way back."""
+
+    def __call__(
+        self, gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]
+    ) -> tuple[str, ...]: ...
+
+
+def _nothing_to_account(_: Sequence[Mapping[str, Any]]) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """``name``: under which a deferred wait finds it again (``operations.OPERATIONS``).
+
+    ``read``: the stage that an observation shows. ``checks``: what its preflight and gates check, by stage and gate.
+    ``conditions``: what its waits wait for, by name. ``is_behind``: whether nothing that a gate guards is left to do,
+    so that nobody need be asked. ``serves``: whether a cluster file can have it. ``account``: what its closing report
+    says besides, of the bodies of the run's records; None: nothing. ``back``: the DAG of its way back, without the
+    cluster's name; empty where the same run, or none, undoes it.
+    """
+
+    name: str
+    table: Transitions
+    checks: Checklist
+    conditions: Mapping[str, Condition]
+    read: Callable[[ClusterObservation, ClusterSpec], Reading]
+    way_back: FindsWayBack
+    changes: ReadsChanges
+    ahead: TellsAhead
+    is_behind: Callable[[str, ClusterObservation, ClusterSpec], bool]
+    serves: Callable[[ClusterSpec], bool]
+    account: Callable[[Sequence[Mapping[str, Any]]], str | None] = _nothing_to_account
+    back: str = ""
+
+    def left_out(self, step: str, goal: str | None) -> str | None:
+        """Why a run with this goal leaves the step out; None where it does not. ``goal``: None where the run's form
+        has none.
+        """
+        if goal and self.table.leaves_out(step, goal):
+            return f"not asked for: the goal of this run is {goal}"
+        return None
