@@ -148,7 +148,7 @@ def test_a_controller_that_came_down_after_the_copy_is_provisioned_anew_only_bes
     provision().require_phase(reading, seen)
     provision().guard({}, SPEC, seen)
     lagging = with_quorum(voters=(Voter(101, 0), Voter(102, 1000), Voter(103, 999)))(seen)
-    with pytest.raises(Refused, match=r"1 \(102\) run and hold all that is committed, and 2 must"):
+    with pytest.raises(Refused, match=r"1 \(102\) run and hold everything committed, and 2 must"):
         provision().guard({}, SPEC, lagging)
     with pytest.raises(Refused, match=r"1 \(102\) run"):
         provision().guard({}, SPEC, a_controller(103, running=False)(seen))

@@ -1,5 +1,6 @@
-"""What a person reads at a gate: what the decision hangs on. Markdown; Airflow's page shows no HTML, so it can fold
-nothing: the rest is elsewhere.
+"""What a person reads at a gate: the facts for the decision, as markdown.
+
+Airflow's page shows no HTML and can fold nothing, so the evidence of what passes is in a task's log.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ LOST_BY_A_ROLLBACK = (
 
 
 def render_page(proof: Proof, *, in_full: str = "the log of this gate's `prove` task") -> str:
-    """What the decision hangs on. What passes is counted and named by code; ``in_full``: where the rest is to be read,
-    as markdown.
+    """The facts for the decision. Checks that pass are counted and named by code. ``in_full``: where the rest can be
+    read, as markdown.
     """
     fine = [c.code for c in proof.checks if c.verdict is Verdict.PASS]
     lines = [
@@ -37,11 +38,11 @@ def render_page(proof: Proof, *, in_full: str = "the log of this gate's `prove` 
     ]
     if proof.parity:
         lines += [_first_line(proof.parity.rendered), ""]
-    return "\n".join([*lines, f"{', '.join(fine)}.", "", f"With the evidence of each: {in_full}."])
+    return "\n".join([*lines, f"{', '.join(fine)}.", "", f"The evidence of each is in {in_full}."])
 
 
 def render_in_full(proof: Proof) -> str:
-    """The same, and all that was proven: each check that passes with its evidence, and what parity counted."""
+    """The same, with the evidence of each check that passes and the counts of parity."""
     fine = [c for c in proof.checks if c.verdict is Verdict.PASS]
     lines = _decision(proof)
     if proof.parity:
@@ -61,7 +62,7 @@ def _decision(proof: Proof) -> list[str]:
         f"- Warnings: **{_warnings(amiss)}**",
         f"- Checks that pass: **{len(proof.checks) - len(amiss)} of {len(proof.checks)}**",
         _parity(proof),
-        f"- The way back: {_way_back(proof)}",
+        f"- Rollback: {_way_back(proof)}",
         f"- Signatures: {_text(proof.people)}",
         (
             f"- The proof was made {proof.made_at:%Y-%m-%d %H:%M:%S} UTC and holds until {_until(proof)} UTC; its"
@@ -74,7 +75,7 @@ def _decision(proof: Proof) -> list[str]:
     return [
         *lines,
         "",
-        "### What a rollback risks" if proof.gate is Gate.ROLLBACK else "### The way back from here",
+        "### What a rollback risks" if proof.gate is Gate.ROLLBACK else "### How to roll back from here",
         "",
         *_the_way_back(proof),
     ]
@@ -110,15 +111,15 @@ def _until(proof: Proof) -> str:
 def _way_back(proof: Proof) -> str:
     if TABLE.gate(proof.gate).irreversible:
         return (
-            f"**open now, closed for good once you approve**{render_estimate(proof.rollback)}"
+            f"**possible now, impossible once you approve**{render_estimate(proof.rollback)}"
             if proof.rollback.possible
             else _closed(proof)
         )
-    return f"**open**{render_estimate(proof.rollback)}" if proof.rollback.possible else _closed(proof)
+    return f"**possible**{render_estimate(proof.rollback)}" if proof.rollback.possible else _closed(proof)
 
 
 def _closed(proof: Proof) -> str:
-    return f"**closed**: {_text(proof.rollback.why)}"
+    return f"**not possible**: {_text(proof.rollback.why)}"
 
 
 def _amiss(proof: Proof, amiss: Iterable[CheckResult]) -> Iterator[str]:
@@ -139,7 +140,7 @@ def _the_way_back(proof: Proof) -> Iterator[str]:
         yield f"- {LOST_BY_A_ROLLBACK}"
         return
     if TABLE.gate(proof.gate).irreversible:
-        yield "After this step there is **none**. Until then:"
+        yield "After this step **no rollback is possible**. Until then:"
         yield ""
     if not proof.rollback.steps:
         yield "Nothing has to be undone." if proof.rollback.possible else _text(proof.rollback.why)
@@ -154,8 +155,8 @@ def _numbered(steps: Iterable[str]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Names come from the cluster: they must not become markup, nor break a line. An underscore inside a
-    word is none.
+    """``text`` with its markup escaped and its line breaks removed, since names come from the cluster. An underscore
+    inside a word is no markup.
     """
     return _MARKUP.sub(r"\\\g<0>", text).replace("\n", " ")
 
@@ -169,8 +170,8 @@ _MARKUP = re.compile(r"[\\`*\[\]<>|#]|(?<![^\W_])_|_(?![^\W_])")
 def what_happens_next(
     gate: Gate, seen: ClusterObservation, spec: ClusterSpec, *, steps_back: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """The steps behind the gate as they lie ahead of this cluster: which nodes, and about how long. ``steps_back``:
-    those of the way back.
+    """The steps that the gate allows and this cluster still needs: which nodes, and about how long. ``steps_back``:
+    the steps of a rollback.
     """
     match gate:
         case Gate.START:
@@ -196,7 +197,7 @@ def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
     size = (
         f"{tuning.partitions:,} partitions, {tuning.expected} expected"
         if was_read(tuning)
-        else f"how long it takes is not known: {tuning.reason}"
+        else f"its length is not known: {tuning.reason}"
     )
     yield (
         f"Metadata copy: {size}. While it runs, Kafka handles no topic, leader or ISR change. Producing and consuming"
@@ -217,7 +218,7 @@ def _finalization(seen: ClusterObservation) -> Iterator[str]:
     ahead = [c.id for c in seen.controllers.values() if c.mode != ControllerMode.KRAFT]
     active = seen.active_controller
     last = f", the active one last (now {active.id})" if active else ", the active one last"
-    yield "Parity is proven once more. Where it is no MATCH, nothing is changed."
+    yield "Parity is proven once more. If it is no MATCH, nothing is changed."
     if ahead:
         yield (
             f"Restart controller {_ids(ahead)} without the migration flag, one by one{last}: about"

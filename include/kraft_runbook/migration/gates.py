@@ -1,8 +1,8 @@
 """Gates: what is proven before a person decides, and what that person signs.
 
-A proof is a record of what was observed, with a digest over all of it. The signature is a person's approval *of that
-digest*. Just before the step that the gate guards, both are looked at again (``kraft_runbook.migration.signatures``).
-What the person is shown is ``kraft_runbook.migration.gate_page``.
+A proof is a record of the observation, with a digest over all of it. The signature is a person's approval *of that
+digest*. Just before the step that the gate guards, both are checked again (``kraft_runbook.migration.signatures``).
+``kraft_runbook.migration.gate_page`` renders what the person reads.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from kraft_runbook.runbook.way_back import RollbackPlan
 
 
 def is_behind(gate: Gate, seen: ClusterObservation) -> bool:
-    """Whether nothing that this gate guards is left to do, so that nobody need be asked.
+    """Whether nothing that this gate guards is left to do, so that nobody is asked.
 
-    A controller that is down after the copy is left to do: it is provisioned anew on the start gate's signature,
-    whichever run found the copy made.
+    After the metadata copy, a controller that is down still counts as left to do: provisioning it again needs the start
+    gate's signature, also in a run that began after the copy.
     """
     phase = detect_phase(seen).phase
     if (
@@ -46,8 +46,8 @@ UNREAD = "unread"
 
 @dataclass(frozen=True, slots=True)
 class ParitySummary:
-    """What a gate keeps of a parity report: its verdict, digest, offset, one line a record kind, and the task that made
-    it.
+    """What a gate keeps of a parity report: verdict, digest, metadata offset, one line a record kind, and the task that
+    made it. ``finished_at``: ISO 8601.
     """
 
     verdict: ParityVerdict
@@ -62,10 +62,10 @@ class ParitySummary:
 class Proof:
     """What was true when the gate was reached. ``digest`` covers every other field.
 
-    ``state``: the nodes, as ``state_of`` gives them. ``cluster_file``: the digest of what the cluster file said.
+    ``state``: the nodes, as ``state_of`` gives them. ``cluster_file``: the digest of the cluster file's content.
     ``needed``: how many different people must sign. ``triggered_by``: who triggered the run, by Airflow's name; None
-    where Airflow knows no one. ``ahead``: what approving lets happen, in order. ``people``: who may sign, in words.
-    ``valid_for``: seconds that it holds.
+    where Airflow does not know. ``ahead``: the steps that approving allows, in order. ``people``: who may sign, in
+    words. ``valid_for``: seconds that the proof holds.
     """
 
     gate: Gate
@@ -86,13 +86,13 @@ class Proof:
 
     @property
     def objections(self) -> tuple[str, ...]:
-        """Why this proof can't be put before a person at all. Empty: it can."""
+        """Why this proof can't be shown to a person for approval. Empty: it can."""
         found = [f"{c.code} {c.title}: {c.verdict}. {c.evidence}" for c in self.checks if c.blocks]
         terms = TABLE.gate(self.gate)
         if terms.checked and not self.checks:
             found.append("nothing was checked")
         if not terms.checked and not self.rollback.possible and not self.rollback.steps:
-            found.append(f"the way back is not open: {self.rollback.why}")
+            found.append(f"no rollback is possible: {self.rollback.why}")
         if terms.needs_parity:
             if self.parity is None:
                 found.append("parity was not measured")
@@ -139,7 +139,7 @@ def make_proof(
     needed: int = 1,
     triggered_by: str | None = None,
 ) -> Proof:
-    """Put a proof together and seal it with its digest. ``ahead``, ``needed`` and ``triggered_by``: as in ``Proof``."""
+    """Make a proof and seal it with its digest. ``ahead``, ``needed`` and ``triggered_by``: as in ``Proof``."""
     proof = Proof(
         gate=gate,
         cluster=spec.name,
@@ -160,19 +160,19 @@ def make_proof(
 
 
 def digest_of_file(spec: ClusterSpec) -> str:
-    """SHA-256 over what a cluster file says, its variables filled in. It holds no secret: the file only names them.
+    """SHA-256 over a cluster file's content, its variables filled in. It covers no secret: the file only names them.
 
-    Comments and the order of keys don't count. Everything else does: which edit is harmless is for a person to say, by
-    signing anew.
+    Comments and the order of keys don't count. Everything else does: a person decides which edit is harmless, by
+    signing again.
     """
     return sha256_of(spec.model_dump(mode="json"))
 
 
 def state_of(seen: ClusterObservation) -> dict[str, Any]:
     """What must not change between a proof and its step: phase, cluster id, which nodes run and in which mode. A leader
-    change may happen.
+    may change.
 
-    Plain JSON, a node as ``[running, mode]`` under its id as text; what was not read is ``"unread"``.
+    Plain JSON; a node is ``[running, mode]`` under its id as text; a part that was not read is ``"unread"``.
     """
     return {
         "phase": detect_phase(seen).phase.value,
