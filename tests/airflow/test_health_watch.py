@@ -14,7 +14,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnod
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook_airflow import disk_watch, triggers
 from kraft_runbook_airflow.disk_watch import Hosts
-from kraft_runbook_airflow.triggers import HealthWatchTrigger
+from kraft_runbook_airflow.health_watch import HealthWatchTrigger
 from tests.unit.observations import SPEC, Spoil, broker, config, dual_writing, observation, part, zookeeper
 
 HEALTHY = observation(Phase.DUAL_WRITE)

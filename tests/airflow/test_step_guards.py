@@ -141,7 +141,7 @@ def test_a_controller_that_came_down_after_the_copy_is_provisioned_anew_only_bes
     PROVISION.require_stage(look(101, seen))
     PROVISION.guard(look(101, seen))
     lagging = with_quorum(voters=(Voter(101, 0), Voter(102, 1000), Voter(103, 999)))(seen)
-    with pytest.raises(Refused, match=r"1 \(102\) run and hold all that is committed, and 2 must"):
+    with pytest.raises(Refused, match=r"1 \(102\) run and hold everything committed, and 2 must"):
         PROVISION.guard(look(101, lagging))
     with pytest.raises(Refused, match=r"1 \(102\) run"):
         PROVISION.guard(look(101, a_controller(103, running=False)(seen)))

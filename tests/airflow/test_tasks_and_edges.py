@@ -159,21 +159,20 @@ ASKED = {
 
 LAST_WORDS = {
     Phase.ZOOKEEPER: (
-        "Cluster lab is back in ZooKeeper mode. Nothing that was acknowledged was lost: what the controllers had"
-        " touched last was proven in ZooKeeper before they were stopped.\nThe controllers' data and configuration were"
-        " set aside on their hosts (names that end in set-aside and the time): keep them until you need them no"
-        " more.\nThe migration can begin anew at once: trigger zk_to_kraft_migration__lab."
+        "Cluster lab is back in ZooKeeper mode. Nothing that was acknowledged was lost: the controllers' last changes"
+        " were proven in ZooKeeper before the controllers were stopped.\nThe controllers' data and configuration were"
+        " renamed on their hosts (the names end in set-aside and the time): keep them as long as you may need them.\n"
+        "The migration can begin again at once: trigger zk_to_kraft_migration__lab."
     ),
     Phase.HYBRID: (
-        "No broker of cluster lab is in KRaft mode any more. To go on, trigger zk_to_kraft_migration__lab; to leave"
-        " KRaft altogether, trigger zk_to_kraft_rollback__lab with goal ZOOKEEPER."
+        "No broker of cluster lab is in KRaft mode any more. To go on, trigger zk_to_kraft_migration__lab; to go back"
+        " to ZooKeeper, trigger zk_to_kraft_rollback__lab with goal ZOOKEEPER."
     ),
     Phase.FINALIZED: (
-        "Cluster lab runs on KRaft; the migration is final.\nMay be decommissioned now: the ZooKeeper ensemble"
-        " ({servers}), once nothing else uses it;\nthe brokers' former ZooKeeper properties, which no rendered"
-        " configuration holds any more.\nKeep: the evidence of this run, and the last proven dual-write state, which"
-        " later parity checks compare against.\nNext: upgrade metadata.version and the software to Kafka 4 when you are"
-        " ready."
+        "Cluster lab runs on KRaft; the migration is final.\nYou may decommission the ZooKeeper ensemble ({servers})"
+        " once nothing else uses it.\nNo rendered configuration holds the brokers' ZooKeeper properties any more.\n"
+        "Keep the evidence of this run, and the last proven dual-write state: later parity checks compare with it.\n"
+        "Next: upgrade metadata.version and the software to Kafka 4 when you are ready."
     ),
 }
 

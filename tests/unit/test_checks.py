@@ -651,7 +651,7 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     "KRB-PRE-031": (WITHOUT_SECRETS, "controller 101, 102, 103 gets no password.encoder.secret"),
     "KRB-PRE-054": (
         HASTY,
-        f"5,000 partitions of 9 topics: {estimate(5_000, Settings.TUNED)} with what is rendered for it",
+        f"5,000 partitions of 9 topics: {estimate(5_000, Settings.TUNED)} with the rendered settings",
     ),
     "KRB-PRE-055": (
         SMALL_HEAP,
@@ -728,7 +728,12 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-048": (H, None, a_controller(102, mode=WHY), "controller 102"),
     "KRB-PRE-053": (H, None, on_host(101, config=WHY), "controller 101"),
     "KRB-PRE-054": (Z, None, both(zookeeper(tree=WHY), part(topics=WHY)), ""),
-    "KRB-PRE-055": (Z, None, tree(partitions=5_000), "the cluster file does not say what they have (controller_heap)"),
+    "KRB-PRE-055": (
+        Z,
+        None,
+        tree(partitions=5_000),
+        "the cluster file does not say how much they have (controller_heap)",
+    ),
     "KRB-PRE-056": (Z, None, NO_TREE, ""),
     "KRB-PRE-049": (Z, None, NO_HOSTS, ""),
     "KRB-PRE-050": (Z, None, on_host(2, config=WHY), "broker 2"),

@@ -83,14 +83,14 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         None,
         P,
         with_quorum(voters=(Voter(101, 1000), Voter(102, 1000), Voter(103, 12))),
-        "waiting for voter 103 to catch up with offset 1000 (103 at 12): 2 of 3 caught up",
+        "waiting for voter 103 to catch up with offset 1000 (103 at 12): 2 of 3 have",
     ),
     (
         conditions.QUORUM_READY,
         None,
         P,
         with_quorum(voters=(Voter(101, 1000),)),
-        "controller 102, 103 is not among the quorum's voters (101)",
+        "controller 102, 103 is not one of the quorum's voters (101)",
     ),
     (
         conditions.QUORUM_READY,
@@ -137,7 +137,7 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         registration(2, fenced=True),
         (
             "waiting for broker 2 to register as migrating: 2 of 3 seen; it is in hybrid mode, its registration is"
-            " fenced (where that lasts, restart this broker by hand: docs/reliability.md)"
+            " fenced (if that lasts, restart this broker by hand: docs/reliability.md)"
         ),
     ),
     (
@@ -280,7 +280,7 @@ def test_names_who_or_what_is_missing(
 
 def test_the_copy_is_not_believed_at_first_sight() -> None:
     progress = conditions.METADATA_COPIED.progress(observation(H), SPEC, earlier=None)
-    assert progress == Progress(False, "waiting for a second look, to see /migration advance")
+    assert progress == Progress(False, "waiting for a second look, to check that /migration advances")
 
 
 DOWN = broker(2, running=False, mode=WHY)
@@ -319,11 +319,11 @@ def test_another_broker_that_ended_does_not_end_the_wait_for_this_one() -> None:
     [
         (
             with_quorum(migration_state_record=ZkMigrationState.NONE),
-            "the metadata log's ZkMigrationState is 0 (NONE): its quorum was formed without the migration flag",
+            "the metadata log's ZkMigrationState is 0 (NONE): the quorum was formed without the migration flag",
         ),
         (
             with_quorum(migration_state_record=None, metadata_version=7),
-            "the metadata log's ZkMigrationState is 0 (NONE): its quorum was formed without the migration flag",
+            "the metadata log's ZkMigrationState is 0 (NONE): the quorum was formed without the migration flag",
         ),
         (a_controller(102, mode=ControllerMode.KRAFT), "controller 102 runs without the migration flag"),
     ],

@@ -125,7 +125,7 @@ def test_a_declared_heap_is_compared_and_an_undeclared_one_is_not_taken_for_enou
 def test_a_small_cluster_keeps_kafkas_defaults() -> None:
     assert size_of(0) is size_of(1_999) is SMALL
     assert not SMALL.properties and not SMALL.loggers
-    assert "nothing is rendered for it" in "\n".join(tune(SPEC, 501).render_lines())
+    assert "no setting is rendered for it" in "\n".join(tune(SPEC, 501).render_lines())
 
 
 def test_a_large_cluster_gets_what_was_measured() -> None:
@@ -141,11 +141,11 @@ def test_the_plans_lines_say_both_times_every_setting_and_where_the_loggers_are(
     text = "\n".join(tune(SPEC, 200_000, topics=20_000).render_lines())
     tuned, defaults = estimate(200_000, size_of(200_000).settings), estimate(200_000, Settings.DEFAULTS)
     assert (
-        f"200,000 partitions of 20,000 topics: {tuned} with what is rendered for it, {defaults} with Kafka's defaults"
+        f"200,000 partitions of 20,000 topics: {tuned} with the rendered settings, {defaults} with Kafka's defaults"
         in text
     )
     assert all(f"{key}={value}: " in text for key, value in size_of(200_000).properties.items())
-    assert "by your hand: the cluster file names no log4j_file" in text
+    assert "set them by hand: the cluster file names no log4j_file" in text
     named = SPEC.model_copy(
         update={"controllers": tuple(c.model_copy(update={"log4j_file": f"/etc/{c.id}"}) for c in SPEC.controllers)}
     )

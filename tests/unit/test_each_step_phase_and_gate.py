@@ -88,14 +88,14 @@ BEHIND = {"start": ["HYBRID", "DUAL_WRITE", "FINALIZED"], "dual_write": ["FINALI
 """The phases in which a healthy cluster has a gate behind it."""
 
 APPROVING = {
-    "start": "Approving starts the migration. The way back stays open.",
+    "start": "Approving starts the migration. A rollback stays possible.",
     "dual_write": (
-        "Approving restarts the brokers in KRaft mode. ZooKeeper is still written, and the way back stays open."
+        "Approving restarts the brokers in KRaft mode. ZooKeeper is still written, and a rollback stays possible."
     ),
     "finalize": "Approving finalizes: ZooKeeper is no longer written. **This can't be undone.**",
     "rollback": (
-        "Approving takes the cluster back towards ZooKeeper. Where it can't be proven that nothing acknowledged is"
-        " lost, the run stops."
+        "Approving takes the cluster back towards ZooKeeper. If it can't be proven that nothing acknowledged is lost,"
+        " the run stops."
     ),
 }
 
@@ -108,7 +108,7 @@ PLANNED = {
     ],
     "roll_brokers_to_hybrid": [
         *BROKERS,
-        "wait: metadata copied, ZkMigrationState 1 on all, dual writes flow",
+        "wait: metadata copied, ZkMigrationState 1 on all, dual write runs",
         "parity of ZooKeeper and KRaft by Spark",
     ],
     "roll_brokers_to_kraft": [
@@ -118,7 +118,7 @@ PLANNED = {
         "soak: health and parity again and again",
     ],
     "finalize_controllers": [
-        "gate finalize: a person approves; the proof is taken anew just before",
+        "gate finalize: a person approves; parity is proven again after the last signature",
         *CONTROLLERS,
         "wait: ZkMigrationState 3 on all",
         "closing report",

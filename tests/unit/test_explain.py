@@ -88,7 +88,7 @@ def test_finalizing_is_not_offered_while_a_broker_is_in_migration_mode() -> None
 def test_no_step_is_offered_that_would_be_refused_while_a_broker_is_down(phase: Phase) -> None:
     told = explain(broker(2, running=False)(observation(phase)), SPEC)
     assert told.forward == (
-        "start broker 2 first, its log says why it ended: no other broker is restarted while one is down",
+        "start broker 2 first; its log says why it ended. No other broker is restarted while one is down",
     )
 
 
@@ -104,14 +104,14 @@ def test_a_premature_finalization_is_told_with_the_only_way_that_is_left() -> No
     seen = broker(1, mode=BrokerMode.HYBRID)(broker(2, mode=BrokerMode.HYBRID)(observation(Phase.FINALIZED)))
     told = explain(seen, SPEC)
     assert (
-        "made final too early" in told.means
+        "finalized the migration too early" in told.means
         and "broker 1, 2 is not in KRaft mode" in told.means
         and "may be decommissioned" not in told.means
     )
     assert told.forward == (
         (
-            "restart broker 1, 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left; no restart"
-            " in migration mode before that"
+            "restart broker 1, 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left. Do not"
+            " restart a broker in migration mode"
         ),
     )
     assert [w.partition(" to register")[0] for w in told.waits_for] == ["broker 1", "broker 2"]
@@ -124,11 +124,11 @@ def test_without_a_majority_every_controller_that_is_down_is_named_and_no_step_i
         observation(Phase.HYBRID)
     )
     told = explain(seen, SPEC)
-    assert "no quorum of controllers leads" in told.means
+    assert "the controller quorum has no leader" in told.means
     assert told.waits_for[0].startswith(
         "a majority of the controllers: controller 101, 103 does not run; /controller is held by KRaft controller"
     )
-    assert told.forward[0].startswith("start controller 101, 103 with the configuration that it has")
+    assert told.forward[0].startswith("start controller 101, 103 with its present configuration")
     assert told.back[0].startswith("restore_quorum")
 
 
@@ -140,21 +140,21 @@ def test_a_controller_that_is_missing_before_the_copy_is_provisioned_again_not_r
 
 def test_an_election_is_waited_for_and_nobody_is_called_down() -> None:
     told = explain(part(quorum=WHY)(observation(Phase.DUAL_WRITE)), SPEC)
-    assert told.waits_for[0].startswith("a leader of the controllers: ")
-    assert told.forward[0].endswith(". No step goes on before a quorum leads")
+    assert told.waits_for[0].startswith("a leader of the controller quorum: ")
+    assert told.forward[0].endswith(". No step goes on before the quorum has a leader")
 
 
 def test_controllers_that_all_run_and_elect_nobody_may_not_reach_each_other() -> None:
     told = explain(part(quorum=WHY)(observation(Phase.DUAL_WRITE)), SPEC)
     addresses = ", ".join(each.address for each in SPEC.controllers)
-    assert f"they do not reach each other, so look at the network between {addresses}" in told.forward[0]
+    assert f"they can't reach each other: look at the network between {addresses}" in told.forward[0]
 
 
 @pytest.mark.parametrize("phase", [Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED])
 def test_a_controller_that_hangs_is_named_though_its_port_is_open_and_no_step_is_offered(phase: Phase) -> None:
     seen = a_controller(103, mode=WHY, metrics=WHY, silent=True)(observation(phase))
     told = explain(seen, SPEC)
-    assert told.waits_for[0] == "controller 103 to answer: the port accepts connections, and nothing comes back"
+    assert told.waits_for[0] == "controller 103 to answer: the port accepts connections, but no response comes"
     assert [each.partition(":")[0] for each in told.forward] == ["look at controller 103 first"]
     once = explain(seen, SPEC, earlier=observation(phase))
     assert not [each for each in (*once.waits_for, *once.forward) if "to answer" in each or "look at" in each], (
@@ -167,7 +167,7 @@ def test_a_controller_that_hangs_is_named_though_its_port_is_open_and_no_step_is
 )
 def test_a_broker_that_hangs_is_named_though_the_quorum_still_tells_its_mode(phase: Phase) -> None:
     told = explain(broker(2, metrics=WHY, silent=True)(observation(phase)), SPEC)
-    assert told.waits_for[0] == "broker 2 to answer: the port accepts connections, and nothing comes back"
+    assert told.waits_for[0] == "broker 2 to answer: the port accepts connections, but no response comes"
     assert [each.partition(":")[0] for each in told.forward] == ["look at broker 2 first"]
 
 
@@ -199,15 +199,15 @@ def test_after_a_power_cut_the_order_of_starting_is_told() -> None:
     told = explain(seen, SPEC)
     assert told.phase is Phase.UNKNOWN
     assert told.forward[0].startswith(
-        "nothing of the cluster runs: start ZooKeeper first, then controller 101, 102, 103 where it was provisioned,"
-        " then broker 1, 2, 3"
+        "nothing of the cluster runs: start ZooKeeper first, then controller 101, 102, 103 if provisioned, then broker"
+        " 1, 2, 3"
     )
 
 
 @pytest.mark.parametrize(
     ("spoil", "how"),
     [
-        (a_controller(103, running=False), "start controller 103 with the configuration that it has"),
+        (a_controller(103, running=False), "start controller 103 with its present configuration"),
         (broker(2, running=False), "start broker 2 in KRaft mode"),
         (broker(2, running=False, mode=BrokerMode.HYBRID), "restart broker 2 in KRaft mode, one by one"),
     ],
@@ -229,7 +229,7 @@ def test_one_controller_that_hangs_hides_no_quorum_from_the_two_others() -> None
     hang = a_controller(103, mode=WHY, metrics=WHY, silent=True)
     told = explain(both(hang, part(quorum=WHY))(observation(Phase.DUAL_WRITE)), SPEC)
     assert told.phase is Phase.UNKNOWN, "what the log says could not be read"
-    assert "no quorum of controllers leads" not in told.means and not [
+    assert "the controller quorum has no leader" not in told.means and not [
         each for each in told.waits_for if "majority" in each
     ]
 
@@ -280,7 +280,7 @@ def test_nothing_is_unknown_that_was_not_asked_for(phase: Phase) -> None:
 
 WITHOUT = SPEC.model_copy(update={"zookeeper": None})
 HEALTHY = (
-    "controller 101 leads the quorum in epoch 4, every voter is caught up",
+    "controller 101 leads the quorum in epoch 4, every voter has caught up",
     "3 of 3 controllers run",
     "3 of 3 brokers are registered and not fenced",
     "44 partitions: 0 offline, 0 under-replicated",
@@ -314,7 +314,7 @@ def test_a_healthy_cluster_without_zookeeper_is_told_how_it_is_and_that_nothing_
     assert told.because[1:] == HEALTHY
     assert (told.waits_for, told.forward, told.back, told.problems, told.unread) == (
         (),
-        ("nothing is to be migrated",),
+        ("there is nothing to migrate",),
         (),
         (),
         (),
@@ -336,8 +336,8 @@ def test_without_zookeeper_what_is_down_is_named_controllers_first() -> None:
     )
     told = explain(seen(without(Phase.KRAFT)), WITHOUT)
     assert told.forward == (
-        "start controller 102 with the configuration that it has, its log says why it ended",
-        "then start broker 3 in KRaft mode, its log says why it ended",
+        "start controller 102 with its present configuration; its log says why it ended",
+        "then start broker 3 in KRaft mode; its log says why it ended",
     )
     assert "2 of 3 controllers run" in told.because
     assert told.waits_for[0] == "controller 102: its port refuses connections"
@@ -349,13 +349,11 @@ def test_without_zookeeper_and_without_a_leader_nothing_can_be_changed() -> None
     down = both(*(a_controller(i, running=False, metrics=WHY) for i in (101, 102, 103)))
     told = explain(both(down, part(quorum=WHY))(without(Phase.KRAFT)), WITHOUT)
     assert told.phase is Phase.UNKNOWN
-    assert told.means.startswith("No quorum of controllers leads")
-    assert told.forward == (
-        "start controller 101, 102, 103 with the configuration that it has, its log says why it ended",
-    )
+    assert told.means.startswith("The controller quorum has no leader")
+    assert told.forward == ("start controller 101, 102, 103 with its present configuration; its log says why it ended",)
     assert "0 of 3 controllers run" in told.because and "3 of 3 brokers run" in told.because
     elected = explain(both(part(quorum=WHY), gauges(101, active=False))(without(Phase.KRAFT)), WITHOUT)
-    assert elected.forward[0].startswith("no controller is down: an election is over in seconds")
+    assert elected.forward[0].startswith("no controller is down: an election takes seconds")
     late = explain(part(quorum=WHY)(without(Phase.KRAFT)), WITHOUT)
     assert not late.means.startswith("No quorum") and "election" not in late.forward[0], (
         "a controller's own gauge says that it leads"
@@ -368,9 +366,9 @@ def test_a_file_that_leaves_out_a_zookeeper_in_use_is_what_is_wrong(phase: Phase
     assert told.phase is Phase.UNKNOWN
     assert told.waits_for == ("an operator: what is named under Seen",)
     assert told.forward == (
-        "name the ensemble under 'zookeeper' in the cluster file, and look again: every step is refused until then",
+        "name the ensemble under 'zookeeper' in the cluster file: every step is refused until then",
     )
-    assert told.means == "What was seen does not prove that this cluster does without ZooKeeper, as its file says."
+    assert told.means == "The observation does not prove that this cluster runs without ZooKeeper, as its file says."
 
 
 def test_without_zookeeper_a_broker_that_was_left_behind_is_restarted_in_kraft_mode() -> None:
@@ -441,15 +439,15 @@ def test_each_restart_shows_what_changes_in_its_file() -> None:
 def test_the_plan_shows_no_secret_and_the_way_back_from_each_step() -> None:
     text = make_plan(observation(Phase.ZOOKEEPER), SPEC).render_text()
     assert "password.encoder.secret=<set>" in text and "${secrets:" not in text
-    assert "From DUAL_WRITE back: roll_brokers_back_to_hybrid then leave_kraft" in text
-    assert "From FINALIZED back: not possible" in text
+    assert "Rollback from DUAL_WRITE: roll_brokers_back_to_hybrid then leave_kraft" in text
+    assert "Rollback from FINALIZED: not possible" in text
     assert "finalize_controllers: DUAL_WRITE -> FINALIZED (can not be undone)" in text
 
 
 def test_the_plan_says_how_long_the_copy_takes_what_is_rendered_for_it_and_the_heap() -> None:
     plan = make_plan(tree(partitions=200_000)(observation(Phase.ZOOKEEPER)), SPEC)
     text = plan.render_text()
-    assert f"200,000 partitions of 9 topics: {estimate(200_000, Settings.TUNED)} with what is rendered for it" in text
+    assert f"200,000 partitions of 9 topics: {estimate(200_000, Settings.TUNED)} with the rendered settings" in text
     assert f"each controller needs {heap_needed(200_000, 3)} for 200,000 partitions × 3 brokers" in text
     for action in (a for s in plan.steps for a in s.actions if a.node_id in SPEC.controller_ids):
         changes = {str(c) for c in action.changes}
@@ -459,7 +457,7 @@ def test_the_plan_says_how_long_the_copy_takes_what_is_rendered_for_it_and_the_h
 
 def test_a_small_cluster_s_plan_renders_nothing_for_the_copy() -> None:
     plan = make_plan(observation(Phase.ZOOKEEPER), SPEC)
-    assert "nothing is rendered for it" in plan.render_text()
+    assert "no setting is rendered for it" in plan.render_text()
     assert not [c for s in plan.steps for a in s.actions for c in a.changes if c.key in LARGE.properties]
 
 
@@ -467,7 +465,7 @@ def test_without_a_deep_read_the_brokers_count_is_taken_and_without_any_the_plan
     counted = both(zookeeper(tree=WHY), topics(partition_count=30_000))(observation(Phase.ZOOKEEPER))
     assert "30,000 partitions" in make_plan(counted, SPEC).render_text()
     unread = both(zookeeper(tree=WHY), part(topics=WHY))(observation(Phase.ZOOKEEPER))
-    assert f"how long it takes can't be told: {WHY.reason}" in make_plan(unread, SPEC).render_text()
+    assert f"its length is not known: {WHY.reason}" in make_plan(unread, SPEC).render_text()
 
 
 def test_the_size_that_the_controllers_files_settled_is_the_plans_whatever_is_counted_now() -> None:

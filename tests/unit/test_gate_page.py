@@ -63,7 +63,7 @@ def test_what_passes_is_counted_and_the_rest_of_it_stands_elsewhere():
     page = render_page(proof(Gate.DUAL_WRITE, checks=(FINE,) * 50), in_full="[the log](/there)")
     assert "Checks that pass: **50 of 50**" in page
     assert "the evidence of it" not in page
-    assert page.endswith("With the evidence of each: [the log](/there).")
+    assert page.endswith("The evidence of each is in [the log](/there).")
     assert len(page.splitlines()) < 45
     full = render_in_full(proof(Gate.DUAL_WRITE, checks=(FINE,) * 50))
     assert full.count("the evidence of it") == 50
@@ -78,7 +78,7 @@ def test_what_does_not_pass_stands_before_all_steps_objections_first():
         "**objection** `KRB-TEST-003`",
         "**warning** `KRB-TEST-002`",
         "What happens next",
-        "### The way back",
+        "### How to roll back from here",
         "What passes",
     ]
     places = [page.index(each) for each in order]
@@ -116,7 +116,7 @@ def test_what_is_done_already_is_not_announced():
 def test_the_finalize_gate_says_that_the_way_back_ends():
     page = render_page(proof(Gate.FINALIZE))
     assert "**This can't be undone.**" in page
-    assert "**open now, closed for good once you approve**" in page
+    assert "**possible now, impossible once you approve**" in page
     assert "the active one last (now 101)" in page
 
 

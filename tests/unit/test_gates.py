@@ -160,7 +160,7 @@ def test_proving_anew_voids_what_was_signed_and_what_was_confirmed():
     assert again.at.confirmed == ""
     assert again.at.on_this_proof == ()
     assert again.at.provings == 2
-    assert "another proof" in why(proof, again, seen)
+    assert "not for the latest proof" in why(proof, again, seen)
 
 
 def test_a_confirmation_names_the_answers_that_airflow_repeated():
@@ -441,7 +441,7 @@ def test_an_edited_cluster_file_is_refused_until_it_is_proven_and_signed_anew():
     half = broker(1, mode=BrokerMode.KRAFT)(HYBRID)
     assert "was edited after the proof" in why(proof, signed(proof, "ann"), half, edited, confirming=False, node=2)
     refused = refusal(MIGRATION, proof, signed(proof, "ann").at, half, edited, now=LATER, node=2)
-    assert "take the edit back" in refused.way_out
+    assert "undo the edit" in refused.way_out
     anew = proof_of(half, spec=edited)
     assert why(anew, signed(anew, "ann"), half, edited, confirming=False, node=2) is None
     assert digest_of_file(ANYONE) == digest_of_file(ANYONE.model_copy())
@@ -524,7 +524,7 @@ def test_the_rollback_gate_objects_where_the_way_back_is_closed_and_not_where_th
     assert objections(back_proof(True, ("leave_kraft: …",))) == ()
     assert objections(back_proof(False, ("restore_quorum: …",))) == (), "the rollback brings the quorum back first"
     closed = back_proof(False, ())
-    assert objections(closed) == ("the way back is not open: controller 102 runs without the migration flag",)
+    assert objections(closed) == ("no rollback is possible: controller 102 runs without the migration flag",)
     assert "does not hold" in why(closed, signed(closed, "ann"), HYBRID)
 
 

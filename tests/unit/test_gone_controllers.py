@@ -1,4 +1,4 @@
-"""A controller whose host is gone for good, as the operator says: a host that drops packets leaves ``running`` unread,
+"""A controller whose host is gone for good, on the operator's word: a host that drops packets leaves ``running`` unread,
 and the rollback must end all the same.
 """
 
@@ -51,7 +51,7 @@ def test_the_rollback_goes_on_after_the_leave_where_a_silent_host_is_named_as_go
 def test_one_that_is_named_and_answers_is_seen_to() -> None:
     seen = observation(Phase.HYBRID)
     assert without(seen, 103) == seen
-    assert "said to be gone, answers" in str(why_no_fence(without(seen, 103), SPEC, gone=[103]))
+    assert "named as gone, answers" in str(why_no_fence(without(seen, 103), SPEC, gone=[103]))
 
 
 def test_whoever_is_not_named_stays_unread() -> None:

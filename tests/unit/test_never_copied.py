@@ -133,12 +133,15 @@ def logs(*states: frozenset[int] | None) -> list[LogAccount]:
         (logs(PRE, PRE, None), None),
         (
             logs(PRE, None, None),
-            "the logs of 1 of 3 controllers tell, and 2 are needed: controller 102: not read (no such host)",
+            (
+                "the logs of 1 of 3 controllers show this migration, and 2 are needed: controller 102: not read (no"
+                " such host)"
+            ),
         ),
         (logs(PRE, PRE, COPIED), "the log of controller 103 holds the end of the copy"),
         (logs(PRE, PRE, frozenset({3})), "the log of controller 103 holds the end"),
-        (logs(PRE, frozenset(), frozenset()), "the logs of 1 of 3 controllers tell"),
-        (logs(PRE), "controller 102: said to be gone"),
+        (logs(PRE, frozenset(), frozenset()), "the logs of 1 of 3 controllers show this migration"),
+        (logs(PRE), "controller 102: named as gone"),
     ],
 )
 def test_only_a_majority_of_logs_without_the_end_of_the_copy_proves_that_it_was_never_committed(

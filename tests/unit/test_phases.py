@@ -411,10 +411,10 @@ MAY_RUN = {
 
 WAYS_OUT = {
     Phase.UNKNOWN: (
-        "make readable what is named above (kraft-runbook explain says what is missing), then run the step again"
+        "make the parts named above readable (kraft-runbook explain says what is missing), then run the step again"
     ),
     Phase.FINALIZED: "nothing is left to migrate; rollback is impossible after finalization (KIP-866)",
-    Phase.KRAFT: "nothing is there to migrate, and no ZooKeeper to go back to",
+    Phase.KRAFT: "there is nothing to migrate, and no ZooKeeper to go back to",
     (Step.PROVISION_CONTROLLERS, Phase.HYBRID): "this step's work is already done; continue with roll_brokers_to_kraft",
     (
         Step.PROVISION_CONTROLLERS,

@@ -49,7 +49,7 @@ def test_partitions_that_lie_behind_are_named_with_the_step_that_mends_them(phas
         if step.startswith("leave_kraft: ")
     ]
     assert behind in step
-    assert "lies behind" in step.split(". Now: ")[0]
+    assert "lower than its partition's epoch" in step.split(". Now: ")[0]
     assert not any("Now: " in step for step in way_back(observation(phase), SPEC).steps)
 
 
@@ -73,14 +73,14 @@ def all_controllers_down(seen: ClusterObservation) -> ClusterObservation:
 
 NOES: dict[str, tuple[Spoil, str]] = {
     "ZooKeeper unread": (part(zookeeper=WHY), "ZooKeeper can't be read"),
-    "a controller unread": (a_controller(102, running=WHY), "it can't be seen whether controller 102"),
+    "a controller unread": (a_controller(102, running=WHY), "it is not known whether controller 102"),
     "a controller without the flag": (
         a_controller(102, mode=ControllerMode.KRAFT),
         "controller 102 runs without the migration flag",
     ),
     "a voter that nobody declared": (
         lambda seen: replace(seen, undeclared_controllers=frozenset({999})),
-        "voters that the cluster file does not know: 999",
+        "voters that the cluster file does not name: 999",
     ),
 }
 
@@ -111,7 +111,7 @@ def test_a_leader_whose_majority_was_stopped_counts_as_lost() -> None:
     seen = observation(Phase.HYBRID)
     for i in SPEC.controller_ids[1:]:
         seen = a_controller(i, running=False, mode=WHY, metrics=WHY)(seen)
-    assert "only 1 of 3 controllers runs, which is no majority" in (quorum_is_lost(seen) or "")
+    assert "only 1 of 3 controllers run, which is no majority" in (quorum_is_lost(seen) or "")
     assert not way_back(seen, SPEC).possible
     assert quorum_is_lost(observation(Phase.HYBRID)) is None
 
@@ -138,7 +138,7 @@ def test_a_controller_that_is_down_counts_as_fenced_where_its_host_says_so(phase
     assert way_back(on_host(103, service_state="stopped")(seen), SPEC).possible
     silent = way_back(on_host(103, service_state=Unread("the host can't be reached: timed out"))(seen), SPEC)
     assert not silent.possible
-    assert "its host can't be asked to keep it so (the host can't be reached: timed out)" in silent.why
+    assert "its host can't be asked to keep it stopped (the host can't be reached: timed out)" in silent.why
     assert "name the controller under 'Controllers whose hosts are gone'" in silent.why
 
 
@@ -168,10 +168,10 @@ def test_a_controller_whose_host_is_gone_counts_as_fenced_on_the_operators_word_
     assert not way_back(seen, SPEC).possible
     plan = way_back(seen, SPEC, gone=[103])
     assert plan.possible
-    assert "controller 103 counts as stopped on the operator's word alone" in plan.risks[-1]
+    assert "controller 103 counts as stopped on the operator's word only" in plan.risks[-1]
     assert fence_plan(seen, gone=[103]) == FencePlan(101, (102,), (103,))
-    assert "controller 102, said to be gone, answers" in way_back(seen, SPEC, gone=[102]).why
-    assert "controller 7, said to be gone, is not in the cluster file" in way_back(seen, SPEC, gone=[7]).why
+    assert "controller 102, named as gone, answers" in way_back(seen, SPEC, gone=[102]).why
+    assert "controller 7, named as gone, is not in the cluster file" in way_back(seen, SPEC, gone=[7]).why
 
 
 def test_what_may_not_be_deleted_in_the_end_is_said_in_the_beginning() -> None:

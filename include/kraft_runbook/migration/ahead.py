@@ -13,10 +13,10 @@ from kraft_runbook.migration.way_back import BROKER_SECONDS, CONTROLLER_SECONDS
 
 
 def is_behind(gate: str, seen: ClusterObservation) -> bool:
-    """Whether nothing that this gate guards is left to do, so that nobody need be asked.
+    """Whether nothing that this gate guards is left to do, so that nobody is asked.
 
-    A controller that is down after the copy is left to do: it is provisioned anew on the start gate's signature,
-    whichever run found the copy made.
+    After the metadata copy, a controller that is down still counts as left to do: provisioning it again needs the start
+    gate's signature, also in a run that began after the copy.
     """
     phase = detect_phase(seen).phase
     if (
@@ -37,8 +37,8 @@ UNREAD = "unread"
 def what_happens_next(
     gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """The steps behind the gate as they lie ahead of this cluster: which nodes, and about how long. ``back``: those of
-    the way back.
+    """The steps that the gate allows and this cluster still needs: which nodes, and about how long. ``back``: the steps
+    of a rollback.
     """
     match Gate(gate):
         case Gate.START:
@@ -64,7 +64,7 @@ def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
     size = (
         f"{tuning.partitions:,} partitions, {tuning.expected} expected"
         if was_read(tuning)
-        else f"how long it takes is not known: {tuning.reason}"
+        else f"its length is not known: {tuning.reason}"
     )
     yield (
         f"Metadata copy: {size}. While it runs, Kafka handles no topic, leader or ISR change. Producing and consuming"
@@ -85,7 +85,7 @@ def _finalization(seen: ClusterObservation) -> Iterator[str]:
     ahead = [c.id for c in seen.controllers.values() if c.mode != ControllerMode.KRAFT]
     active = seen.active_controller
     last = f", the active one last (now {active.id})" if active else ", the active one last"
-    yield "Parity is proven once more. Where it is no MATCH, nothing is changed."
+    yield "Parity is proven once more. If it is no MATCH, nothing is changed."
     if ahead:
         yield (
             f"Restart controller {_ids(ahead)} without the migration flag, one by one{last}: about"

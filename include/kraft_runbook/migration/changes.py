@@ -23,13 +23,13 @@ _BROKER_CHANGES: Mapping[str, frozenset[tuple[str, str]]] = {
         }
     ),
 }
-"""From which mode into which the steps behind each gate take a broker, all of them together."""
+"""The mode changes (from, to) that the steps guarded by each gate make in a broker, all steps together."""
 
 _BEHIND_THE_NEXT_GATE = frozenset(
     {(BrokerMode.ZOOKEEPER.value, BrokerMode.KRAFT.value), (BrokerMode.HYBRID.value, BrokerMode.KRAFT.value)}
 )
-"""What a broker may have become besides, when a controller that lost its disk is provisioned anew, which the start gate
-guards.
+"""Further allowed mode changes of a broker while a controller that lost its disk is provisioned again, which the start
+gate guards.
 """
 
 
@@ -47,9 +47,9 @@ def changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Cha
 
 
 def _whose_phase(gate: str, phase: str) -> By:
-    """Never OTHERS: the table of transitions refuses a phase in which a step may not run, and what made the phase
-    stands in the parts above. The exception is a cluster whose controllers were all down when the way back was proven:
-    then the phase alone shows that ZooKeeper has the controller again.
+    """Never OTHERS: the table of transitions refuses a phase in which a step may not run, and the nodes' parts show what
+    changed the phase. Where every controller was down already when the rollback was proven, only the phase shows that a
+    ZooKeeper controller has the controller role again.
     """
     return By.THE_STEPS if gate == Gate.ROLLBACK and phase == Phase.ZOOKEEPER else By.UNREAD
 
@@ -60,7 +60,7 @@ def _whose_broker(gate: str, made: frozenset[tuple[str, str]], before: Any, afte
         return By.OTHERS
     if UNREAD in (mode, in_mode):
         return By.UNREAD
-    if ran is not True:  # the way back begins with brokers that are down, and goes on when a person has started them
+    if ran is not True:  # a rollback may begin with brokers that are down, and goes on when a person has started them
         return By.UNREAD if gate == Gate.ROLLBACK else By.OTHERS
     return By.THE_STEPS if (mode, in_mode) in made else By.OTHERS
 
@@ -81,5 +81,5 @@ def _whose_controller(gate: str, phase: str, before: Any, after: Any) -> By:
             if (mode, in_mode) == (ControllerMode.MIGRATION.value, ControllerMode.KRAFT.value)
             else By.OTHERS
         )
-    # a hand that finalized in the middle of the roll left brokers behind, and KRaft mode is the only way left for them
+    # A finalization by hand in the middle of the roll leaves brokers behind. KRaft mode is the only way left for them.
     return By.UNREAD if phase == Phase.FINALIZED.value else By.OTHERS

@@ -1,8 +1,8 @@
-"""What each wait of the migration and its way back waits for. Pure: an observation in, progress out, with the name of
+"""The conditions that the migration and its rollback wait for. Pure: an observation in, progress out, with the name of
 who or what is missing.
 
 The caller looks again and again, counts the observations that hold in a row, and keeps the deadline. Every condition
-also holds where the cluster is already beyond it, so that a cleared task goes on from what is true.
+also holds where the cluster is already past it, so that a cleared task goes on.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def quorum_ready(seen: ClusterObservation, spec: ClusterSpec, *, earlier: Cluste
     if log_says_none(seen):
         return Progress(
             False,
-            "the metadata log's ZkMigrationState is 0 (NONE): its quorum was formed without the migration flag",
+            "the metadata log's ZkMigrationState is 0 (NONE): the quorum was formed without the migration flag",
             hopeless=True,
         )
     final = any(m.zk_migration_state is ZkMigrationState.POST_MIGRATION for m in metrics.values())
@@ -69,7 +69,7 @@ def quorum_ready(seen: ClusterObservation, spec: ClusterSpec, *, earlier: Cluste
 def controller_caught_up(
     seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None
 ) -> Progress:
-    """This controller runs, the leader knows it as caught up, and its metrics show a published state."""
+    """This controller runs, the leader counts it as caught up, and its metrics show a published state."""
     return exited_controllers(seen, earlier, only=node_id) or first_missing(
         unfinished_quorum(seen, spec, earlier, only=node_id), _published(seen, node_id)
     )
@@ -115,8 +115,8 @@ def _state(metrics: ControllerMetrics) -> str:
 def broker_back_in_migration_mode(
     seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None
 ) -> Progress:
-    """As ``broker_registered``, on the way back: KRaft mode does not count; further back does, and so does a cluster
-    that shows no copy to come back from.
+    """As ``broker_registered``, in a rollback: KRaft mode does not count. ZooKeeper mode counts, and so does any mode
+    on a cluster that shows no completed copy.
     """
     if (
         seen.brokers[node_id].mode == BrokerMode.ZOOKEEPER
@@ -131,14 +131,14 @@ def broker_in_sync(
     seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None
 ) -> Progress:
     """The broker is in the ISR of each of its partitions, no partition is offline, and every broker knows the same
-    topics, but for those that come and go.
+    topics, except those being created or deleted.
 
-    Judged by the Metadata answers of all brokers, the worst of them counting: one that has just started may know of no
-    topic at all, which would look like being in sync.
+    Judged by the Metadata responses of all brokers, and the worst response counts: a broker that has just started may
+    know no topic at all, which would look like being in sync.
     """
     if (no_copy_shown(seen) or _copy_under_way(seen)) and seen.brokers[node_id].mode != BrokerMode.KRAFT:
-        # nobody could take a replica back now: waiting would keep a copy that hangs, or died, from being left; the
-        # copy's own wait asks again
+        # No ISR can change now, so waiting would keep a person from leaving a copy that hangs or died. The copy's own
+        # condition asks again.
         return DONE
     lost = exited_broker(seen, earlier, node_id)
     if lost:
@@ -147,8 +147,8 @@ def broker_in_sync(
 
 
 def _copy_under_way(seen: ClusterObservation) -> bool:
-    """Whether a KRaft controller has taken the office and not yet copied everything: no ISR changes meanwhile
-    (docs/copy.md).
+    """Whether a KRaft controller has the controller role and has not yet copied everything: no ISR changes during that
+    time (docs/copy.md).
     """
     if (
         detect_phase(seen).phase is not Phase.PRE_MIGRATION
@@ -163,13 +163,13 @@ def _copy_under_way(seen: ClusterObservation) -> bool:
 
 
 def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec) -> Progress:
-    """The safe gate, never the metric alone: state 1 is committed before ZooKeeper and the brokers know (0.5-2.4 s,
-    longer at scale).
+    """The safe gate. The metric alone is not enough: state 1 is committed before ZooKeeper and the brokers are updated
+    (0.5 to 2.4 s, measured on 501 partitions; longer with more).
 
-    State 1 on every controller, every broker counted as migrating, no topic that stays on one side alone, no partition
-    out of sync, one controller on both sides, and ZooKeeper written up to what was committed at the look before. Not
-    ZkWriteBehindLag 0: it never is for long where metadata changes all the time, and it always is where dual write has
-    died.
+    State 1 on every controller, every broker counted as migrating, no topic that stays on one side only, no partition
+    out of sync, one controller on both sides, and ZooKeeper written up to what was committed at the look before.
+    ZkWriteBehindLag does not count: it is not 0 for long while metadata changes, and it stays 0 after dual write has
+    stopped.
     """
     metrics = [c.metrics for c in seen.controllers.values() if was_read(c.metrics)]
     if (
@@ -193,9 +193,8 @@ def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None
 
 
 def ready_to_leave(seen: ClusterObservation, earlier: ClusterObservation | None) -> Progress:
-    """What leaving KRaft needs of the quorum, and no more: a leader, one controller on both sides, and ZooKeeper
-    written up to what was committed at the look before. Controllers that are down are fenced already, and replicas out
-    of sync are no reason to stay.
+    """What leaving KRaft needs: a leader, one controller on both sides, and ZooKeeper written up to what was committed
+    at the look before. Controllers that are down are already fenced, and replicas out of sync do not prevent leaving.
     """
     if not was_read(seen.quorum):
         return Progress(False, f"waiting for a quorum leader: {seen.quorum.reason}")
@@ -266,8 +265,8 @@ def one_controller(zookeeper: ZookeeperState, quorum: QuorumState) -> Iterator[s
 def _unwritten(
     seen: ClusterObservation, zookeeper: ZookeeperState, earlier: ClusterObservation | None
 ) -> Iterator[str]:
-    """ZooKeeper must have been written up to what was committed when the cluster was last looked at, and no topic may
-    stay apart.
+    """What is missing until ZooKeeper is written up to what was committed at the last look, and no topic is on one side
+    only at both looks.
     """
     yield from _offset_unproven(zookeeper, earlier)
     if earlier is None:
@@ -282,7 +281,7 @@ def _unwritten(
 def _offset_unproven(zookeeper: ZookeeperState, earlier: ClusterObservation | None) -> Iterator[str]:
     left = unwritten(zookeeper, earlier) if earlier is not None else None
     if earlier is None:
-        yield "waiting for a second look, to see /migration advance"
+        yield "waiting for a second look, to check that /migration advances"
     elif left:
         yield f"waiting for ZooKeeper to be written: {left}"
 
@@ -293,8 +292,8 @@ def finalized(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterOb
 
 
 def copied(seen: ClusterObservation) -> dict[str, Any]:
-    """What the record of the wait for the copy keeps of it: its span by the metadata log's clock. Empty: it can't be
-    read any more.
+    """What the evidence keeps of the metadata copy: begin, end, seconds and records, by the metadata log's time stamps.
+    Empty where they can't be read any more.
     """
     span = seen.quorum.copy if was_read(seen.quorum) else None
     if span is None:
@@ -316,12 +315,12 @@ QUORUM_LED = Condition(
 )
 QUORUM_WHOLE = Condition(
     "quorum_whole",
-    "every controller to run and be caught up",
+    "every controller to run and to have caught up",
     lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier),
 )
 CONTROLLER_CAUGHT_UP = Condition(
     "controller_caught_up",
-    "controller {id} to be caught up",
+    "controller {id} to have caught up",
     lambda seen, spec, node, earlier: controller_caught_up(seen, spec, node, earlier=earlier),
 )
 BROKER_REGISTERED_AS_MIGRATING = Condition(
@@ -351,7 +350,7 @@ BROKER_IN_SYNC = Condition(
 )
 METADATA_COPIED = Condition(
     "metadata_copied",
-    "the metadata to be copied and dual writes to flow",
+    "the metadata copy to end and dual write to run",
     lambda seen, spec, _, earlier: metadata_copied(seen, earlier, spec),
     keeps=copied,
 )
@@ -380,4 +379,4 @@ CONDITIONS = by_name(
     READY_TO_LEAVE,
     FINALIZED,
 )
-"""Every wait of the migration and its way back, by the name under which a sensor is given one."""
+"""Every condition of the migration and its rollback, by the name that a sensor is given."""

@@ -1,4 +1,4 @@
-"""What a run's evidence says of the metadata's copy: how long it took, beside what was expected. Pure."""
+"""The length of the metadata copy, read from a run's evidence, beside the expected length. Pure."""
 
 from __future__ import annotations
 
@@ -23,19 +23,16 @@ def copy_account(bodies: Sequence[Body]) -> str | None:
     said = (
         _real(spans[-1])
         if spans
-        else (
-            "How long the metadata's copy took is not known: a snapshot took the place of its records before they were"
-            " read"
-        )
+        else ("The length of the metadata copy is not known: a snapshot replaced its records before they were read")
     )
     lasted = waits[0].seconds
     if lasted is not None:
-        said += f"; the wait for it and for dual writes, {duration(lasted)}"
+        said += f"; the wait for it and for dual write took {duration(lasted)}"
     expected = _expected(bodies)
     return f"{said}. " + (
         f"Expected at the start gate: {expected}."
         if expected
-        else "This run has no start gate that says what was expected."
+        else "This run has no start gate with an expected length."
     )
 
 
@@ -44,7 +41,7 @@ def _real(span: Body) -> str:
     began, ended = moment(span, "began_at"), moment(span, "ended_at")
     when = f", {began:%Y-%m-%d %H:%M:%S} to {ended:%H:%M:%S} UTC by the metadata log" if began and ended else ""
     rate = f", {records / seconds:,.0f} a second" if seconds > 0 else ""
-    return f"The metadata's copy took {seconds:.1f} s ({records:,} records{rate}{when})"
+    return f"The metadata copy took {seconds:.1f} s ({records:,} records{rate}{when})"
 
 
 def _expected(bodies: Sequence[Body]) -> str:

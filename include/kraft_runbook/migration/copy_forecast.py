@@ -1,4 +1,4 @@
-"""The copy of an observed cluster: how large it is, and what its controllers' files have settled already. Pure."""
+"""The expected metadata copy of an observed cluster: its size, and the size in its controllers' files. Pure."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def copy_tuning(seen: ClusterObservation, spec: ClusterSpec) -> CopyTuning | Unr
 
 
 def _partitions(seen: ClusterObservation) -> int | Unread:
-    """In ZooKeeper, where its tree was read; else as the brokers know them (in ZooKeeper mode they have them from
-    there).
+    """Counted in ZooKeeper if its tree was read, else in the brokers' Metadata (in ZooKeeper mode that comes from
+    ZooKeeper).
     """
     if was_read(seen.zookeeper) and was_read(seen.zookeeper.tree):
         return seen.zookeeper.tree.partitions

@@ -1,8 +1,7 @@
-"""How long Kafka's own copy of the metadata takes on a cluster of a size, and what shortens it. Pure.
+"""How long Kafka's metadata copy takes, by the cluster's size, and which settings shorten it. Pure.
 
-While the copy runs the controller handles no metadata change (KIP-866), so its length is the migration's real outage
-for topics, ISRs and leaders. ``COPIES`` and ``HEAPS`` are what was measured; all that is said of a cluster is read off
-them.
+While the copy runs the controller handles no metadata change (KIP-866), so the copy is the migration's real outage for
+topics, ISRs and leaders. ``COPIES`` and ``HEAPS`` were measured; every estimate comes from them.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from kraft_runbook.cluster.controller_settings import MAX_IN_FLIGHT, MIN_BATCH_S
 from kraft_runbook.cluster.spec import ClusterSpec
 
 COPY_LOGGERS = ("org.apache.kafka.controller", "org.apache.kafka.image")
-"""At INFO they write a line for each record copied, on every controller (117 MB at 200,000 partitions). The copy's own
-lines come from ``org.apache.kafka.metadata.migration`` and stay.
+"""At INFO they write one line for each record copied, on every controller (117 MB at 200,000 partitions). The copy's
+own lines come from ``org.apache.kafka.metadata.migration`` and stay.
 """
 
 
@@ -27,7 +26,7 @@ lines come from ``org.apache.kafka.metadata.migration`` and stay.
 
 
 class Settings(StrEnum):
-    """What the controllers ran with in a measured copy."""
+    """The controllers' settings in a measured copy."""
 
     DEFAULTS = "Kafka's defaults"
     TUNED = "tuned"
@@ -35,8 +34,8 @@ class Settings(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCopy:
-    """One row: ``seconds`` is the copy itself, as the controller logs it ("Completed migration of metadata …"); topics
-    of ten partitions.
+    """One measured copy. ``seconds``: the copy itself, as the controller logs it ("Completed migration of metadata …");
+    topics of ten partitions. ``source``: where it was measured.
     """
 
     partitions: int
@@ -97,8 +96,8 @@ class MeasuredHeap:
 
     @property
     def pairs(self) -> int:
-        """Partitions × brokers: after the copy each broker is sent all partitions, and all those requests are in memory
-        at once.
+        """Partitions × brokers: after the copy each broker gets a request with all partitions, and all these requests
+        are in memory at once.
         """
         return self.partitions * self.brokers
 
@@ -110,13 +109,13 @@ HEAPS: tuple[MeasuredHeap, ...] = (
     MeasuredHeap(2_000_000, 10, 11 * 1024, True),
     MeasuredHeap(1_000_000, 30, 6 * 1024, False),
 )
-"""By partitions × brokers. What was not enough: 5.4 of 6 GiB in use, 65 full collections, requests that timed out."""
+"""By partitions × brokers. Not enough means: 5.4 of 6 GiB in use, 65 full collections, requests that timed out."""
 KIB_A_PARTITION = 3.3
-"""What the metadata alone wants: 655 MB at its peak with 200,000 partitions, 200 MB of it live."""
+"""KiB of heap for the metadata alone: 655 MB at its peak with 200,000 partitions, 200 MB of it live."""
 
 
 def render_measurements() -> str:
-    """Both tables as docs/copy.md has them: print this, and put it there, after either has changed."""
+    """Both tables as in docs/copy.md. After a change, print this and put it there."""
     lines = [
         "| partitions | settings | the copy itself | records | records a second | measured on |",
         "|---|---|---|---|---|---|",
@@ -143,8 +142,8 @@ def render_measurements() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Clusters from so many partitions on, and what their controllers get during the migration. A few, so that a count
-    that moves changes nothing.
+    """Clusters from ``from_partitions`` on, and the properties and loggers of their controllers during the migration.
+    There are only a few sizes, so that a changing number of partitions changes nothing.
     """
 
     name: str
@@ -173,7 +172,7 @@ def size_of(partitions: int) -> Size:
 
 def quieted(log4j: Mapping[str, str], size: Size) -> dict[str, str]:
     """A log4j file's properties with the size's loggers at their level. A logger keeps its appenders, and its own level
-    where that says less.
+    if that logs less.
     """
     found = dict(log4j)
     for logger, level in size.loggers.items():
@@ -191,13 +190,12 @@ _QUIET = frozenset({"WARN", "ERROR", "FATAL", "OFF"})
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds of the copy itself. ``beyond``: more partitions than were ever measured with these settings, so it takes
-    longer than ``seconds``.
+    """Seconds of the copy itself. ``beyond``: the most partitions measured with these settings, where the cluster has
+    more; the copy then takes longer than ``seconds``.
     """
 
     seconds: float
     beyond: int | None = None
-    """The most partitions measured, where this cluster has more."""
 
     def __str__(self) -> str:
         if self.beyond is not None:
@@ -212,7 +210,7 @@ def duration(seconds: float) -> str:
 
 
 def estimate(partitions: int, settings: Settings) -> Estimate:
-    """Read off the table, between its rows; from the largest row on only that it takes longer."""
+    """Interpolated between the rows of the table; beyond the largest row only that it takes longer."""
     rows = [(0, 0.0), *sorted((row.partitions, row.seconds) for row in COPIES if row.settings is settings)]
     seconds = _read_off(rows, partitions)
     largest, longest = rows[-1]
@@ -220,9 +218,7 @@ def estimate(partitions: int, settings: Settings) -> Estimate:
 
 
 def _read_off(rows: Sequence[tuple[int, float]], at: int) -> float | None:
-    """The value on the line between the two rows around ``at``; None beyond the last. The first row is that
-    of nothing.
-    """
+    """The value on the line between the two rows around ``at``; None beyond the last row."""
     for (low, under), (high, over) in pairwise(rows):
         if at <= high:
             return under + (over - under) * (at - low) / (high - low)
@@ -231,8 +227,8 @@ def _read_off(rows: Sequence[tuple[int, float]], at: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class HeapNeed:
-    """The heap (-Xmx) that a controller should have, in MiB. ``measured``: a cluster at least as large ran in it; else
-    it is an estimate, and ``why`` says from what.
+    """The heap (-Xmx) that a controller needs, in MiB. ``measured``: a cluster at least as large ran in it; else it is
+    an estimate. ``why``: the measurements behind it.
     """
 
     mib: int
@@ -244,8 +240,8 @@ class HeapNeed:
 
 
 def heap_needed(partitions: int, brokers: int) -> HeapNeed:
-    """By brokers × partitions: each broker's full update is in memory at once. Between two heaps that were enough, on
-    the line between them; beyond, on from the largest.
+    """By brokers × partitions, since each broker's full update is in memory at once. Interpolated between two measured
+    heaps that were enough; beyond the largest, extrapolated from it.
     """
     pairs, metadata = partitions * brokers, partitions * KIB_A_PARTITION / 1024
     ran = sorted((row for row in HEAPS if row.enough), key=lambda row: row.pairs)
@@ -283,11 +279,10 @@ def _heap(mib: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CopyTuning:
-    """What the copy of one cluster will take, and what its controllers are given for it.
+    """The expected copy of one cluster, and what is rendered for it.
 
     ``topics``: None where they were not counted. ``loggers_in``: the log4j files that are rendered; empty: the cluster
-    file names none, so that the loggers are left to a hand. ``declared_heap_mib``: None where the cluster file does not
-    say.
+    file names none, so the operator sets the loggers. ``declared_heap_mib``: None where the cluster file does not say.
     """
 
     partitions: int
@@ -302,23 +297,23 @@ class CopyTuning:
 
     @property
     def heap_is_enough(self) -> bool | None:
-        """None: nobody said how large it is. A small cluster's controllers need no more than any controller."""
+        """None: the cluster file does not say how large it is. On a small cluster any controller's heap is enough."""
         if self.size is SMALL:
             return True
         return None if self.declared_heap_mib is None else self.declared_heap_mib >= self.heap.mib
 
     def render_expectation(self) -> str:
-        """The length in one line: with what is rendered, and with Kafka's defaults."""
+        """The length in one line: with the rendered settings, and with Kafka's defaults."""
         counted = f"{self.partitions:,} partitions" + ("" if self.topics is None else f" of {self.topics:,} topics")
         if not self.size.properties:
             return f"{counted}: {self.expected}, with Kafka's defaults"
-        return f"{counted}: {self.expected} with what is rendered for it, {self.with_defaults} with Kafka's defaults"
+        return f"{counted}: {self.expected} with the rendered settings, {self.with_defaults} with Kafka's defaults"
 
     def render_heap(self) -> str:
-        """What the controllers' heap should be, and what it is said to be."""
+        """The heap that the controllers need, and the heap that the cluster file declares."""
         if self.size is SMALL:
-            return f"any heap that a controller runs in, below {LARGE.from_partitions:,} partitions"
-        declared = "the cluster file does not say what they have (controller_heap)"
+            return f"below {LARGE.from_partitions:,} partitions any heap that a controller runs in is enough"
+        declared = "the cluster file does not say how much they have (controller_heap)"
         if self.declared_heap_mib is not None:
             declared = f"they have {_heap(self.declared_heap_mib)}, {'enough' if self.heap_is_enough else 'too little'}"
         return (
@@ -327,16 +322,16 @@ class CopyTuning:
 
     def render_lines(self) -> tuple[str, ...]:
         """For the plan: the length, the settings with their reasons, the heap."""
-        lines = [f"the copy takes {self.render_expectation()}; no topic, leader or ISR changes meanwhile"]
+        lines = [f"length: {self.render_expectation()}"]
         if not self.size.properties:
-            lines.append(f"below {LARGE.from_partitions:,} partitions nothing is rendered for it")
+            lines.append(f"below {LARGE.from_partitions:,} partitions no setting is rendered for it")
         lines += [f"{key}={value}: {_REASONS[key]}; until finalization" for key, value in self.size.properties.items()]
         if self.size.loggers:
             named = ", ".join(f"{logger}={level}" for logger, level in self.size.loggers.items())
             where = (
                 f"in {', '.join(self.loggers_in)}, until finalization"
                 if self.loggers_in
-                else "by your hand: the cluster file names no log4j_file"
+                else "set them by hand: the cluster file names no log4j_file"
             )
             lines.append(f"loggers {named}: no line for each record copied; {where}")
         return (*lines, f"heap: {self.render_heap()}")
@@ -344,13 +339,13 @@ class CopyTuning:
 
 _REASONS = {
     MIN_BATCH_SIZE: "fewer appends to wait for",
-    MAX_IN_FLIGHT: "ZooKeeper is asked for more at once",
+    MAX_IN_FLIGHT: "more requests to ZooKeeper at once",
 }
 
 
 def tune(spec: ClusterSpec, partitions: int, topics: int | None = None, size: Size | None = None) -> CopyTuning:
-    """The tuning for this cluster with so many partitions. ``size``: the one that the controllers' files settled
-    already, where they did.
+    """The tuning for this cluster with ``partitions``. ``size``: the size in the controllers' files, where they have
+    one already.
     """
     size = size or size_of(partitions)
     return CopyTuning(

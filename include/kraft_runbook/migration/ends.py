@@ -9,14 +9,14 @@ def back_in_zookeeper(spec: ClusterSpec) -> str:
     return "\n".join(
         [
             (
-                f"Cluster {spec.name} is back in ZooKeeper mode. Nothing that was acknowledged was lost: what the"
-                " controllers had touched last was proven in ZooKeeper before they were stopped."
+                f"Cluster {spec.name} is back in ZooKeeper mode. Nothing that was acknowledged was lost: the"
+                " controllers' last changes were proven in ZooKeeper before the controllers were stopped."
             ),
             (
-                "The controllers' data and configuration were set aside on their hosts (names that end in set-aside and"
-                " the time): keep them until you need them no more."
+                "The controllers' data and configuration were renamed on their hosts (the names end in set-aside and"
+                " the time): keep them as long as you may need them."
             ),
-            f"The migration can begin anew at once: trigger zk_to_kraft_migration__{spec.name}.",
+            f"The migration can begin again at once: trigger zk_to_kraft_migration__{spec.name}.",
         ]
     )
 
@@ -24,7 +24,7 @@ def back_in_zookeeper(spec: ClusterSpec) -> str:
 def back_in_hybrid(spec: ClusterSpec) -> str:
     return (
         f"No broker of cluster {spec.name} is in KRaft mode any more. To go on, trigger"
-        f" zk_to_kraft_migration__{spec.name}; to leave KRaft altogether, trigger zk_to_kraft_rollback__{spec.name}"
+        f" zk_to_kraft_migration__{spec.name}; to go back to ZooKeeper, trigger zk_to_kraft_rollback__{spec.name}"
         " with goal ZOOKEEPER."
     )
 
@@ -37,11 +37,11 @@ def finished(spec: ClusterSpec) -> str:
     return "\n".join(
         [
             f"Cluster {spec.name} runs on KRaft; the migration is final.",
-            f"May be decommissioned now: the ZooKeeper ensemble{_servers(spec)}, once nothing else uses it;",
-            "the brokers' former ZooKeeper properties, which no rendered configuration holds any more.",
+            f"You may decommission the ZooKeeper ensemble{_servers(spec)} once nothing else uses it.",
+            "No rendered configuration holds the brokers' ZooKeeper properties any more.",
             (
-                "Keep: the evidence of this run, and the last proven dual-write state, which later parity checks"
-                " compare against."
+                "Keep the evidence of this run, and the last proven dual-write state: later parity checks compare with"
+                " it."
             ),
             "Next: upgrade metadata.version and the software to Kafka 4 when you are ready.",
         ]

@@ -1,4 +1,4 @@
-"""Where a cluster stands, in words: what it waits for, and what an operator can do now, forward and back."""
+"""An observed cluster in words: its phase, what it waits for, and what an operator can do now, forward and back."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from kraft_runbook.runbook.way_back import RollbackPlan, render_estimate
 class Explanation:
     """An observation in words.
 
-    ``problems``: blocking checks that fail on what was read; ``unread``: what could not be; ``not_looked_at``: what was
-    not asked for.
+    ``problems``: blocking checks that fail on what was read; ``unread``: parts that could not be read;
+    ``not_looked_at``: the checks whose parts were not asked for.
     """
 
     cluster: str
@@ -63,12 +63,12 @@ def _section(title: str, items: tuple[str, ...], none: str) -> list[str]:
 
 
 TOLD_BY_THE_PHASE = frozenset({"KRB-PRE-001", "KRB-PRE-002", "KRB-PRE-080", "KRB-PRE-081"})
-"""Checks that would only repeat what the phase and its reasons say, or that there is nothing to migrate."""
+"""Checks that would only repeat the phase and its reasons, or that there is nothing to migrate."""
 
 
 def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Explanation:
-    """Put an observation into words. A LIVE one is enough. ``earlier``: one some seconds before; dual write and topics
-    under change need it.
+    """An observation in words; a LIVE one is enough. ``earlier``: an observation some seconds before, without which
+    dual write and changing topics can't be judged.
     """
     reading = detect_phase(seen)
     if not seen.has_zookeeper:
@@ -107,9 +107,9 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
 def _without_zookeeper(
     seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, reading: PhaseReading
 ) -> Explanation:
-    """Where there is no ZooKeeper: the cluster's health, and that nothing is to be migrated."""
+    """Where there is no ZooKeeper: the cluster's health, and that there is nothing to migrate."""
     phase = reading.phase
-    # Where the phase is unknown, what is asked of a cluster on ZooKeeper could not be read anyway.
+    # Where the phase is unknown, the parts that checks of a ZooKeeper cluster need could not be read anyway.
     as_in = Phase.KRAFT if phase is Phase.UNKNOWN else phase
     looked_at = [
         each
@@ -137,7 +137,7 @@ def _told(blocking: Iterable[CheckResult]) -> tuple[str, ...]:
 
 
 def _is_answerable(check: Check, seen: ClusterObservation, earlier: ClusterObservation | None) -> bool:
-    """Whether what the check judges by was asked for at all."""
+    """Whether the observation asked for the parts that the check needs."""
     return check.needs in _asked_for(seen) and not (check.twice and earlier is None)
 
 
@@ -149,7 +149,7 @@ def _asked_for(seen: ClusterObservation) -> frozenset[Needs]:
 
 
 def _not_looked_at(phase: Phase, seen: ClusterObservation) -> str:
-    """One line: which checks were left out, and what shows them."""
+    """One line: which checks were left out, and the command that runs them."""
     left = [each.needs for each in CHECKS.applicable(phase, None) if each.needs not in _asked_for(seen)]
     parts = [
         f"{what} ({left.count(needs)} checks)"
@@ -162,26 +162,26 @@ def _not_looked_at(phase: Phase, seen: ClusterObservation) -> str:
 def _means(seen: ClusterObservation, phase: Phase) -> str:
     if may_have_died_in_the_copy(seen):
         return (
-            "No quorum of controllers leads, and nothing shows that the copy of the metadata was completed: no topic,"
+            "No controller quorum has a leader, and nothing shows that the metadata copy was completed: no topic,"
             " config, ACL or leader can change."
         )
     if _leaderless(seen, phase):
         return (
-            "The metadata was copied, but no quorum of controllers leads: no topic, config, ACL or leader can change"
-            " until one does."
+            "The metadata was copied, but the controller quorum has no leader: no topic, config, ACL or leader can"
+            " change until it has one."
         )
     left = _left_behind(seen, phase)
     if not left:
         return TABLE.stage(phase).means
     return (
-        f"The migration was made final too early, by a controller without the migration flag: broker {left} is not in"
-        " KRaft mode. It goes on serving, but what is created from then on is not in ZooKeeper, and putting the flag"
-        " back does not help."
+        f"A controller without the migration flag finalized the migration too early: broker {left} is not in KRaft"
+        " mode. It goes on serving, but ZooKeeper lacks everything created since then. Putting the flag back does not"
+        " help."
     )
 
 
 def _left_behind(seen: ClusterObservation, phase: Phase) -> str:
-    """The brokers that a finalized migration left in another mode; empty: none."""
+    """The brokers that are not in KRaft mode though the migration is final; empty: none."""
     return ", ".join(
         str(b.id)
         for b in seen.brokers.values()
@@ -190,23 +190,23 @@ def _left_behind(seen: ClusterObservation, phase: Phase) -> str:
 
 
 def _leaderless(seen: ClusterObservation, phase: Phase) -> str | None:
-    """What shows that KRaft holds the office and no quorum leads."""
+    """What shows that a KRaft controller should lead and none does; None where nothing shows it."""
     hang, down = len(silent_controllers(seen)), sum(c.running is False for c in seen.controllers.values())
     leads = any(was_read(c.metrics) and c.metrics.active for c in seen.controllers.values())
-    # Those that hang are why the phase can't be told, where they leave no majority.
+    # Where hanging controllers leave no majority, they are the reason that the phase is unknown.
     hidden = phase is Phase.UNKNOWN and hang and 2 * (hang + down) >= len(seen.controllers) and not leads
     return quorum_is_lost(seen) if phase in DUAL_WRITING or hidden or may_have_died_in_the_copy(seen) else None
 
 
 def _may_be_cut_off(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
-    """After KRaft was left: what a broker leads that lost a thread to its controller stays out of sync
+    """After a rollback: the partitions led by a broker that lost a thread to its controller stay out of sync
     (``kraft_runbook.migration.controller_threads``).
     """
     left = seen.brokers_in(BrokerMode.HYBRID) if phase is Phase.ZOOKEEPER else ()
     if left and was_read(seen.topics) and any(seen.topics.out_of_sync_by_broker.values()):
         yield (
-            f"replicas are out of sync, and broker {', '.join(map(str, left))} is in migration mode: if that lasts,"
-            " Kafka may have cut it off from its controller. What to do: kraft-runbook preflight looks at the hosts"
+            f"replicas are out of sync, and broker {', '.join(map(str, left))} is in migration mode: if that lasts, the"
+            " broker may have lost a thread to its controller. What to do: kraft-runbook preflight examines the hosts"
             " and names it (KRB-PRE-057); clear restart_cut_off_brokers (docs/rollback.md)"
         )
 
@@ -233,7 +233,7 @@ def _waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterS
     silent = name_silent(seen, earlier)
     if silent and phase is not Phase.UNKNOWN:
         return (
-            f"{silent} to answer: the port accepts connections, and nothing comes back",
+            f"{silent} to answer: the port accepts connections, but no response comes",
             *_waits_of(seen, earlier, spec, phase),
         )
     return _waits_of(seen, earlier, spec, phase)
@@ -244,14 +244,14 @@ def _without_a_leader(seen: ClusterObservation, lost: str) -> str:
     found = ((_down(seen), "does not run"), (silent, "runs and does not answer"))
     if missing := [f"controller {who} {what}" for who, what in found if who]:
         return f"a majority of the controllers: {', '.join(missing)}; {lost}"
-    return f"a leader of the controllers: {lost}"
+    return f"a leader of the controller quorum: {lost}"
 
 
 def _waits_of(
     seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase
 ) -> tuple[str, ...]:
-    """What a phase waits for where every node that runs answers: the table's waits and gates, but for two that a hand
-    may have brought about.
+    """What the cluster waits for in a phase, if every running node answers: the table's conditions and gates. Two
+    cases that only a change by hand brings about come first.
     """
     if phase in (Phase.UNKNOWN, Phase.KRAFT):
         return ("an operator: what is named under Seen",)
@@ -263,7 +263,7 @@ def _waits_of(
         if isinstance(awaited, str):
             return (f"an operator: {awaited}",)
         if awaited is BROKER_IN_SYNC or (awaited.of_a_node and phase is Phase.HYBRID):
-            continue  # the checks tell of the one; of every broker the copy's own wait asks, and of dead nodes first
+            continue  # checks report the first; the copy's own condition asks every broker, dead nodes first
         nodes = spec.broker_ids if awaited.of_a_node else (None,)
         missing = _missing(
             *(
@@ -285,68 +285,68 @@ def _forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
         controllers, brokers = ", ".join(map(str, spec.controller_ids)), ", ".join(map(str, spec.broker_ids))
         return (
             (
-                f"nothing of the cluster runs: start ZooKeeper first, then controller {controllers} where it was"
-                f" provisioned, then broker {brokers}, each with the configuration that it has; after finalization"
-                " leave ZooKeeper out. A broker that ends again with 'node already exists' came before its old session"
-                " had ended (zookeeper.session.timeout.ms, 18 s by default): start it once more. The phase lies on"
-                " their disks, and shows once they run"
+                f"nothing of the cluster runs: start ZooKeeper first, then controller {controllers} if provisioned,"
+                f" then broker {brokers}, each with its present configuration; after finalization leave ZooKeeper out."
+                " A broker that ends again with 'node already exists' was started before its old session had ended"
+                " (zookeeper.session.timeout.ms, 18 s by default): start it once more. The phase can be observed once"
+                " they run"
             ),
         )
     if phase in (Phase.PRE_MIGRATION, Phase.HYBRID) and _unflagged(seen):
         return (
             (
                 f"restart controller {_unflagged(seen)} with the migration flag before it is elected, and no other"
-                " controller before that: each restart may bring an election (docs/finalization.md)"
+                " controller before that: each restart may cause an election (docs/finalization.md)"
             ),
         )
     if may_have_died_in_the_copy(seen) and _down(seen):
         return (
             (
-                "nothing shows that the copy was completed: the controllers may have died in it. Look for 'Aborting"
-                f" the metadata migration' in their logs, mend what it names, then start controller {_down(seen)}: it"
-                " copies anew, and dies anew of what was not mended"
+                "nothing shows that the metadata copy was completed: the controllers may have died in it. Look for"
+                " 'Aborting the metadata migration' in their logs, correct what it names, then start controller"
+                f" {_down(seen)}: it copies again, and ends again if anything is left to correct"
             ),
         )
     if _leaderless(seen, phase):
-        return (f"{_bring_back_a_leader(seen, spec)}. No step goes on before a quorum leads",)
+        return (f"{_bring_back_a_leader(seen, spec)}. No step goes on before the quorum has a leader",)
     ended = ", ".join(str(b.id) for b in seen.brokers.values() if b.running is False)
     left = _left_behind(seen, phase)
     if left:
         return (
             (
-                f"restart broker {left} in KRaft mode, one by one (docs/finalization.md): it is the only way left; no"
-                " restart in migration mode before that"
+                f"restart broker {left} in KRaft mode, one by one (docs/finalization.md): it is the only way left. Do"
+                " not restart a broker in migration mode"
             ),
         )
     if ended and phase is Phase.FINALIZED:
-        return (f"start broker {ended} in KRaft mode, its log says why it ended",)
+        return (f"start broker {ended} in KRaft mode; its log says why it ended",)
     if ended and TABLE.forward_from(phase):
         return (
-            f"start broker {ended} first, its log says why it ended: no other broker is restarted while one is down",
+            f"start broker {ended} first; its log says why it ended. No other broker is restarted while one is down",
         )
     if phase is Phase.PRE_MIGRATION and _down(seen):
         return (
             (
-                f"provision_controllers: go on with controller {_down(seen)}; one whose disk is empty is formatted anew"
-                " and catches up from the others"
+                f"provision_controllers: go on with controller {_down(seen)}; one whose disk is empty is formatted"
+                " again and catches up from the others"
             ),
         )
     if phase in DUAL_WRITING and _down(seen):
         return (
             (
-                f"start controller {_down(seen)} first; where it lost its disk, clear its provision task"
-                " (provision_controllers) in the run of the migration: it is formatted anew and catches up from the"
-                " others, once a majority of them hold all that is committed"
+                f"start controller {_down(seen)} first. If it lost its disk, clear its provision task"
+                " (provision_controllers) in the migration's run: it is formatted again and catches up from the"
+                " others, once a majority of the voters without it holds everything committed"
             ),
         )
     if phase is Phase.FINALIZED and _down(seen):
-        return (f"start controller {_down(seen)} with the configuration that it has, its log says why it ended",)
+        return (f"start controller {_down(seen)} with its present configuration; its log says why it ended",)
     silent = name_silent(seen, earlier)
     if silent and phase is not Phase.UNKNOWN:
         return (
             (
-                f"look at {silent} first: its process hangs or is starved. End it and start it again if it does not"
-                " come back; no other node is restarted before"
+                f"look at {silent} first: its process hangs or gets no CPU time. If it does not recover, end it and"
+                " start it again. No other node is restarted before that"
             ),
         )
     not_yet = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
@@ -366,21 +366,21 @@ def _forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluste
 def _bring_back_a_leader(seen: ClusterObservation, spec: ClusterSpec) -> str:
     """What an operator does where controllers should lead and none does."""
     if _down(seen):
-        return f"start controller {_down(seen)} with the configuration that it has; its log says why it ended"
+        return f"start controller {_down(seen)} with its present configuration; its log says why it ended"
     silent = silent_controllers(seen)
     if silent:
         return (
-            f"look at controller {', '.join(map(str, silent))}: its process hangs or is starved; end it and start it"
-            " again if it does not come back"
+            f"look at controller {', '.join(map(str, silent))}: its process hangs or gets no CPU time. If it does not"
+            " recover, end it and start it again"
         )
     addresses = ", ".join(each.address for each in spec.controllers)
     return (
-        "every controller runs: an election is over in seconds; if it lasts, they do not reach each other, so look at"
-        f" the network between {addresses}"
+        "every controller runs: an election takes seconds. If there is no leader after that, they can't reach each"
+        f" other: look at the network between {addresses}"
     )
 
 
 def _nothing_runs(seen: ClusterObservation) -> bool:
-    """Whether ZooKeeper can't be read and every broker and controller is down: a power cut, say."""
+    """Whether ZooKeeper can't be read and every broker and controller is down, for example after a power cut."""
     down = [b.running is False for b in seen.brokers.values()] + [c.running is False for c in seen.controllers.values()]
     return not was_read(seen.zookeeper) and all(down)

@@ -1,5 +1,6 @@
-"""What a person reads at a gate: what the decision hangs on. Markdown; Airflow's page shows no HTML, so it can fold
-nothing: the rest is elsewhere.
+"""What a person reads at a gate: the facts for the decision, as markdown.
+
+Airflow's page shows no HTML and can fold nothing, so the evidence of what passes is in a task's log.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from kraft_runbook.runbook.way_back import render_estimate
 
 
 def render_page(proof: Proof, terms: GateTerms, *, in_full: str = "the log of this gate's `prove` task") -> str:
-    """What the decision hangs on. What passes is counted and named by code; ``in_full``: where the rest is to be read,
-    as markdown.
+    """The facts for the decision. Checks that pass are counted and named by code. ``in_full``: where the rest can be
+    read, as markdown.
     """
     fine = [c.code for c in proof.checks if c.verdict is Verdict.PASS]
     lines = [
@@ -27,11 +28,11 @@ def render_page(proof: Proof, terms: GateTerms, *, in_full: str = "the log of th
     ]
     if proof.parity:
         lines += [_first_line(proof.parity.rendered), ""]
-    return "\n".join([*lines, f"{', '.join(fine)}.", "", f"With the evidence of each: {in_full}."])
+    return "\n".join([*lines, f"{', '.join(fine)}.", "", f"The evidence of each is in {in_full}."])
 
 
 def render_in_full(proof: Proof, terms: GateTerms) -> str:
-    """The same, and all that was proven: each check that passes with its evidence, and what parity counted."""
+    """The same, with the evidence of each check that passes and the counts of parity."""
     fine = [c for c in proof.checks if c.verdict is Verdict.PASS]
     lines = _decision(proof, terms)
     if proof.parity:
@@ -52,7 +53,7 @@ def _decision(proof: Proof, terms: GateTerms) -> list[str]:
         f"- Warnings: **{_warnings(amiss)}**",
         f"- Checks that pass: **{len(proof.checks) - len(amiss)} of {len(proof.checks)}**",
         *_parity(proof, terms),
-        f"- The way back: {_way_back(proof, terms)}",
+        f"- Rollback: {_way_back(proof, terms)}",
         f"- Signatures: {_text(proof.people)}",
         (
             f"- The proof was made {proof.made_at:%Y-%m-%d %H:%M:%S} UTC and holds until {_until(proof)} UTC; its"
@@ -67,7 +68,7 @@ def _decision(proof: Proof, terms: GateTerms) -> list[str]:
     return [
         *lines,
         "",
-        "### What a rollback risks" if terms.goes_back else "### The way back from here",
+        "### What a rollback risks" if terms.goes_back else "### How to roll back from here",
         "",
         *_the_way_back(proof, terms),
     ]
@@ -104,15 +105,15 @@ def _until(proof: Proof) -> str:
 def _way_back(proof: Proof, terms: GateTerms) -> str:
     if terms.irreversible:
         return (
-            f"**open now, closed for good once you approve**{render_estimate(proof.rollback)}"
+            f"**possible now, impossible once you approve**{render_estimate(proof.rollback)}"
             if proof.rollback.possible
             else _closed(proof)
         )
-    return f"**open**{render_estimate(proof.rollback)}" if proof.rollback.possible else _closed(proof)
+    return f"**possible**{render_estimate(proof.rollback)}" if proof.rollback.possible else _closed(proof)
 
 
 def _closed(proof: Proof) -> str:
-    return f"**closed**: {_text(proof.rollback.why)}"
+    return f"**not possible**: {_text(proof.rollback.why)}"
 
 
 def _amiss(proof: Proof, objections: Iterable[str], amiss: Iterable[CheckResult]) -> Iterator[str]:
@@ -133,7 +134,7 @@ def _the_way_back(proof: Proof, terms: GateTerms) -> Iterator[str]:
         yield f"- {terms.loses}"
         return
     if terms.irreversible:
-        yield "After this step there is **none**. Until then:"
+        yield "After this step **no rollback is possible**. Until then:"
         yield ""
     if not proof.rollback.steps:
         yield "Nothing has to be undone." if proof.rollback.possible else _text(proof.rollback.why)
@@ -148,8 +149,8 @@ def _numbered(steps: Iterable[str]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Names come from the cluster: they must not become markup, nor break a line. An underscore inside a
-    word is none.
+    """``text`` with its markup escaped and its line breaks removed, since names come from the cluster. An underscore
+    inside a word is no markup.
     """
     return _MARKUP.sub(r"\\\g<0>", text).replace("\n", " ")
 

@@ -1,8 +1,8 @@
 """Gates: what is proven before a person decides, and what that person signs.
 
-A proof is a record of what was observed, with a digest over all of it. The signature is a person's approval *of that
-digest*. Just before the step that the gate guards, both are looked at again (``kraft_runbook.gates.signatures``).
-What the person is shown is ``kraft_runbook.gates.page``.
+A proof is a record of the observation, with a digest over all of it. The signature is a person's approval *of that
+digest*. Just before the step that the gate guards, both are checked again (``kraft_runbook.gates.signatures``).
+``kraft_runbook.gates.page`` renders what the person reads.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from kraft_runbook.runbook.way_back import RollbackPlan
 
 @dataclass(frozen=True, slots=True)
 class ParitySummary:
-    """What a gate keeps of a parity report: its verdict, digest, offset, one line a record kind, and the task that made
-    it.
+    """What a gate keeps of a parity report: verdict, digest, metadata offset, one line a record kind, and the task that
+    made it. ``finished_at``: ISO 8601.
     """
 
     verdict: ParityVerdict
@@ -52,11 +52,11 @@ class Exhibit:
 class Proof:
     """What was true when the gate was reached. ``digest`` covers every other field.
 
-    ``state``: the nodes, as ``state_of`` gives them. ``cluster_file``: the digest of what the cluster file said.
+    ``state``: the nodes, as ``state_of`` gives them. ``cluster_file``: the digest of the cluster file's content.
     ``exhibits``: what else is signed; a proof without any is stored without the field.
     ``needed``: how many different people must sign. ``triggered_by``: who triggered the run, by Airflow's name; None
-    where Airflow knows no one. ``ahead``: what approving lets happen, in order. ``people``: who may sign, in words.
-    ``valid_for``: seconds that it holds.
+    where Airflow does not know. ``ahead``: the steps that approving allows, in order. ``people``: who may sign, in
+    words. ``valid_for``: seconds that the proof holds.
     """
 
     gate: str
@@ -77,12 +77,12 @@ class Proof:
     digest: str = ""
 
     def objections(self, terms: GateTerms) -> tuple[str, ...]:
-        """Why this proof can't be put before a person at all, by the terms of its gate. Empty: it can."""
+        """Why this proof can't be shown to a person for approval, by the terms of its gate. Empty: it can."""
         found = [f"{c.code} {c.title}: {c.verdict}. {c.evidence}" for c in self.checks if c.blocks]
         if terms.checked and not self.checks:
             found.append("nothing was checked")
         if terms.goes_back and not self.rollback.possible and not self.rollback.steps:
-            found.append(f"the way back is not open: {self.rollback.why}")
+            found.append(f"no rollback is possible: {self.rollback.why}")
         if terms.needs_parity:
             if self.parity is None:
                 found.append("parity was not measured")
@@ -134,7 +134,7 @@ def make_proof(
     triggered_by: str | None = None,
     exhibits: Sequence[Exhibit] = (),
 ) -> Proof:
-    """Put a proof together and seal it with its digest. What has a default: as in ``Proof``."""
+    """Make a proof and seal it with its digest. What has a default: as in ``Proof``."""
     proof = Proof(
         gate=gate,
         cluster=spec.name,
@@ -156,9 +156,9 @@ def make_proof(
 
 
 def digest_of_file(spec: ClusterSpec) -> str:
-    """SHA-256 over what a cluster file says, its variables filled in. It holds no secret: the file only names them.
+    """SHA-256 over a cluster file's content, its variables filled in. It covers no secret: the file only names them.
 
-    Comments and the order of keys don't count. Everything else does: which edit is harmless is for a person to say, by
-    signing anew.
+    Comments and the order of keys don't count. Everything else does: a person decides which edit is harmless, by
+    signing again.
     """
     return sha256_of(spec.model_dump(mode="json"))

@@ -1,9 +1,11 @@
-"""How a cluster leaves KRaft without losing anything: who is stopped when, and when it may not be tried. Pure.
+"""How a cluster leaves KRaft without losing anything: which controllers are stopped when, and when leaving is refused.
+Pure.
 
-Kafka's documented order stops the controllers and trusts their clean shutdown to write the rest to ZooKeeper. It often
-does not: 108 to 204 of 300 acknowledged topics were lost in three of five runs on 3.9.2. Here the quorum is fenced
-first: with only the active controller left, nothing can be acknowledged any more, while that one goes on writing to
-ZooKeeper for about three seconds. It has written everything exactly when /migration's offset is the high watermark - 1.
+Kafka's documented order stops the controllers and relies on their clean shutdown to write the rest to ZooKeeper. Often
+the shutdown does not: 108 to 204 of 300 acknowledged topics were lost in three of five runs on 3.9.2. Here the quorum
+is fenced first. With only the active controller left, nothing can be acknowledged any more, and the active controller
+goes on writing to ZooKeeper for about three seconds. It has written everything exactly when /migration's offset is the
+high watermark - 1.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from kraft_runbook.cluster.spec import ClusterSpec
 
 @dataclass(frozen=True, slots=True)
 class FencePlan:
-    """``active`` stays until everything is in ZooKeeper; ``fenced`` are stopped first. ``active`` None: no quorum
-    stands, all are stopped at once.
+    """``fenced``: the controllers that are stopped first. ``active`` runs until everything is in ZooKeeper; None where
+    no quorum has a leader, so that all are stopped at once.
 
-    ``gone``: those that an operator says are gone for good with their hosts. Nobody can stop them; nothing else waits
-    for them.
+    ``gone``: controllers whose hosts are gone for good, on the operator's word. They can't be stopped, and nothing
+    waits for them.
     """
 
     active: int | None
@@ -31,7 +33,7 @@ class FencePlan:
     gone: tuple[int, ...] = ()
 
     def led_by(self, leader: int) -> FencePlan:
-        """The same where another controller was elected meanwhile."""
+        """The same plan after another controller was elected."""
         everybody = sorted({*self.fenced, *([] if self.active is None else [self.active])})
         return FencePlan(leader, tuple(i for i in everybody if i != leader), self.gone)
 
@@ -61,27 +63,27 @@ class FencePlan:
 
 
 def fence_plan(seen: ClusterObservation, *, gone: Collection[int] = ()) -> FencePlan:
-    """Whom to stop first. Every declared controller is in it: one that is down already must not come back in the
-    middle.
+    """Which controllers to stop first. Every declared controller is in the plan: one that is down must not start in
+    the middle.
     """
     leader = seen.quorum.leader_id if was_read(seen.quorum) else None
     return FencePlan(leader, tuple(i for i in seen.controllers if i != leader and i not in gone), tuple(sorted(gone)))
 
 
 def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> str | None:
-    """Why the quorum could not be fenced now; None when it can.
+    """Why the quorum can't be fenced now; None when it can.
 
-    A controller that is down counts as fenced where its host says so: where ``seen.hosts`` has it, else by its port,
-    which refuses. One of ``gone`` counts as fenced on the operator's word, as long as nothing answers there.
+    A controller that is down counts as fenced if its host says so (``seen.hosts``) or, where the host was not examined,
+    if its port refuses. One of ``gone`` counts as fenced on the operator's word, as long as nothing answers there.
     """
     if len(spec.controllers) == 1 and was_read(seen.quorum):
-        return f"a quorum of one can't be fenced: controller {spec.controllers[0].id} alone is a majority"
+        return f"a quorum of one controller can't be fenced: controller {spec.controllers[0].id} alone is a majority"
     unknown = sorted(set(gone) - set(spec.controller_ids))
     if unknown:
-        return f"controller {_ids(unknown)}, said to be gone, is not in the cluster file"
+        return f"controller {_ids(unknown)}, named as gone, is not in the cluster file"
     alive = [c.id for c in seen.controllers.values() if c.id in gone and c.running is True]
     if alive:
-        return f"controller {_ids(alive)}, said to be gone, answers: take it from the list of those that are gone"
+        return f"controller {_ids(alive)}, named as gone, answers: remove it from 'Controllers whose hosts are gone'"
     unread = [
         f"controller {c.id} ({c.running.reason})"
         for c in seen.controllers.values()
@@ -89,7 +91,7 @@ def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collectio
     ]
     if unread:
         return (
-            f"it can't be seen whether {', '.join(unread)} runs: with the active one it could still be a majority."
+            f"it is not known whether {', '.join(unread)} runs: with the active controller it could form a majority."
             f" {SAY_GONE}"
         )
     silent = [
@@ -102,36 +104,36 @@ def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collectio
     if was_read(seen.quorum) and seen.quorum.leader_id not in seen.controllers:
         return f"the quorum's leader {seen.quorum.leader_id} is not in the cluster file"
     if seen.undeclared_controllers:
-        return f"the quorum has voters that the cluster file does not know: {_ids(seen.undeclared_controllers)}"
+        return f"the quorum has voters that the cluster file does not name: {_ids(seen.undeclared_controllers)}"
     return None
 
 
 SAY_GONE = (
-    "Make its host reachable; or, where the host is gone for good, name the controller under 'Controllers whose hosts"
-    " are gone' when you trigger the rollback"
+    "Make its host reachable. If the host is gone for good, name the controller under 'Controllers whose hosts are"
+    " gone' when you trigger the rollback"
 )
 
 
 def _not_shown_down(seen: ClusterObservation, controller_id: int) -> str | None:
-    """What keeps a host from saying that its controller is down, where the hosts were examined."""
+    """Why a host can't confirm that its controller is down, where the hosts were examined; else None."""
     host = seen.hosts.get(controller_id) if was_read(seen.hosts) else None
     if host is None:
         return None
     if isinstance(host.service_state, Unread):
         return (
-            f"controller {controller_id} does not run, but its host can't be asked to keep it so"
+            f"controller {controller_id} does not run, but its host can't be asked to keep it stopped"
             f" ({host.service_state.reason})"
         )
     return None
 
 
 def counted_as_down(controllers: Mapping[int, ControllerState], gone: Collection[int]) -> dict[int, ControllerState]:
-    """The controllers as they were seen, those of ``gone`` that did not answer as not running: a host that drops
+    """The observed controllers, with those of ``gone`` that did not answer set to not running: a host that drops
     packets never refuses a connection.
 
-    One that answers stays as it is, so that ``why_no_fence`` can tell.
+    One that answers is left as it is, so that ``why_no_fence`` reports it.
     """
-    absent = Unread("its host is gone for good, as the operator says")
+    absent = Unread("the operator named its host as gone for good")
     return {
         i: replace(c, running=False, mode=absent, metrics=absent) if i in gone and not was_read(c.running) else c
         for i, c in controllers.items()
@@ -139,12 +141,12 @@ def counted_as_down(controllers: Mapping[int, ControllerState], gone: Collection
 
 
 def gone_risk(gone: Collection[int]) -> str:
-    """What a person signs who says that these hosts are gone."""
+    """The risk that a person signs by naming these hosts as gone."""
     return (
-        f"controller {_ids(gone)} counts as stopped on the operator's word alone. Its host must never come back with"
-        " its data: while the quorum is fenced it could make a majority with the active controller (the proof then"
-        " fails, and the fence is lifted), and later it would bring the old quorum's votes and log into a new"
-        " migration. Wipe its data before that host is started again; the rollback can't set it aside"
+        f"controller {_ids(gone)} counts as stopped on the operator's word only. Its host must never come back with its"
+        " data. While the quorum is fenced, it could form a majority with the active controller; the proof then fails,"
+        " and the fence is lifted. Later it would bring the old quorum's votes and log into a new migration. The"
+        " rollback can't rename its data: wipe the data before that host is started again"
     )
 
 
@@ -153,21 +155,21 @@ def _ids(ids: Iterable[int]) -> str:
 
 
 NAMED = 1000
-"""How many partitions whose znode was written again are put on record by name; their number always is."""
+"""How many partitions whose znode was written again are recorded by name. Their number is always recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """How a cluster left KRaft, moment by moment. None: that moment did not come (no quorum stood; ZooKeeper's
-    controller had never changed).
+    """How a cluster left KRaft, moment by moment. A time is None where that moment did not come: no quorum had a
+    leader, or the ZooKeeper controller had never changed.
 
-    Between ``ready_at`` and ``caught_up_at`` the brokers took in what the quorum had told them, metadata still
-    changeable. ``window_seconds``: from the fence until every broker knew its ZooKeeper controller: no metadata change
-    could be made meanwhile. ``migration_offset``: up to where ZooKeeper was written; ``touched_keys``: how many keys
-    the final proof compared. ``gone``: controllers that counted as stopped on the operator's word. ``logs_read``: what
-    each controller's own log shows, where it was to be proven from them that the copy was never committed. ``raised``:
-    the partitions whose state znode was written again since its version lay behind their epoch
-    (``parity.partition_epochs``), in words.
+    Between ``ready_at`` and ``caught_up_at`` the brokers applied the quorum's queued updates; metadata could still be
+    changed. ``window_seconds``: from the fence until every broker knew its ZooKeeper controller; in that time no
+    metadata could be changed. ``migration_offset``: the metadata offset up to which ZooKeeper was written.
+    ``touched_keys``: how many keys the final proof compared. ``gone``: controllers that counted as stopped on the
+    operator's word. ``logs_read``: what each controller's own log shows, where the logs had to prove that the copy was
+    never committed. ``raised``: the partitions whose state znode was written again, since its version was lower than
+    their epoch (``parity.partition_epochs``), in words.
     """
 
     began_at: datetime

@@ -1,9 +1,9 @@
 """When a voter may come back with an empty log. Pure.
 
-A voter that is formatted anew has forgotten what it acknowledged and whom it voted for. Records that only it and one
-other held would be committed no more: its vote could elect a third, which never had them. So each committed record must
-be on a majority of the voters without it; then no log that lacks one can win an election with its vote (Raft's election
-restriction; Kafka 3.9 keeps the vote in ``quorum-state``, which is lost too).
+A voter that is formatted again has forgotten what it acknowledged and whom it voted for. Records that only it and one
+other voter held would be lost: its vote could elect a third voter, which never had them. So each committed record must
+be on a majority of the voters without it. Then no voter whose log lacks one can win an election with its vote (Raft's
+election restriction; Kafka 3.9 keeps the vote in ``quorum-state``, which is lost too).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, was_read
 def why_not_anew(seen: ClusterObservation, node_id: int) -> str | None:
     """Why this controller may not be started on a log that may be empty; None when it may."""
     if not was_read(seen.quorum):
-        return f"no quorum leads ({seen.quorum.reason}): controller {node_id} may hold what no other does"
+        return f"no quorum has a leader ({seen.quorum.reason}): controller {node_id} may hold what no other holds"
     needed = len(seen.controllers) // 2 + 1
     holding = [
         voter.id
@@ -25,9 +25,9 @@ def why_not_anew(seen: ClusterObservation, node_id: int) -> str | None:
         return None
     listed = ", ".join(map(str, sorted(holding))) or "none"
     return (
-        f"of the controllers beside {node_id}, {len(holding)} ({listed}) run and hold all that is committed, and"
-        f" {needed} must: with an empty log controller {node_id} could help to elect one that lacks some of it, which"
-        " would be lost"
+        f"of the controllers other than {node_id}, {len(holding)} ({listed}) run and hold everything committed, and"
+        f" {needed} must: with an empty log, controller {node_id} could help to elect one that lacks some of it, and"
+        " those records would be lost"
     )
 
 

@@ -1,11 +1,11 @@
-"""Every controller died in the copy: what proves that nothing was ever acknowledged by them. Pure.
+"""Every controller died in the metadata copy: what proves that they acknowledged nothing. Pure.
 
-Whatever goes wrong in Kafka's copy from ZooKeeper ends the active controller, and then the next
-(``KRaftMigrationDriver``, the fatal fault handler): /controller stays KRaft's, and nobody elects leaders. Started
-again, they copy again, and die again. Until ZkMigrationState 1, the last record of the copy's transaction, is
-committed, the quorum refuses every change (``QuorumController``, pre-migration mode), so that ZooKeeper lacks nothing.
-/migration alone does not prove that: its offset is written after the commit, and a controller may die in between. The
-controllers' own logs do.
+Any error in Kafka's metadata copy ends the active controller, and then the next (``KRaftMigrationDriver``, the fatal
+fault handler). /controller keeps naming a KRaft controller, and nobody elects leaders. Controllers that are started
+again copy again, and die again. ZkMigrationState 1 is the last record of the copy's transaction. Until it is committed,
+the quorum refuses every change (``QuorumController``, pre-migration mode), so ZooKeeper lacks nothing. /migration alone
+does not prove that: its offset is written after the commit, and a controller may die in between. The controllers' own
+logs prove it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ COPIED = frozenset({ZkMigrationState.MIGRATION.value, ZkMigrationState.POST_MIGR
 
 @dataclass(frozen=True, slots=True)
 class LogAccount:
-    """What a stopped controller's own log holds. ``states``: every migration state whose record stands outside a
-    transaction that did not end, committed or not, in segments and snapshots; None: the log was not read, for
-    ``reason``. ``end``: the offset behind its last record. ``open_since``: where a transaction begins that has no end.
+    """The content of a stopped controller's own log. ``states``: every migration state whose record is outside an
+    aborted or unfinished transaction, committed or not, in segments and snapshots. None: the log was not read, for
+    ``reason``. ``end``: the offset after its last record. ``open_since``: the offset where an unfinished transaction
+    begins.
     """
 
     controller_id: int
@@ -33,7 +34,7 @@ class LogAccount:
 
     @property
     def tells(self) -> bool:
-        """Whether it is a log of this migration: an empty one, on a disk that was formatted anew, proves nothing."""
+        """Whether it is a log of this migration. An empty log, on a disk that was formatted again, proves nothing."""
         return self.states is not None and bool(self.states & {ZkMigrationState.PRE_MIGRATION.value, *COPIED})
 
     def __str__(self) -> str:
@@ -48,9 +49,9 @@ def why_not_proven(logs: Sequence[LogAccount], controller_ids: Sequence[int]) ->
     """Why these logs do not prove that the copy was never committed; None when they do. The controllers must be
     stopped.
 
-    A committed record is in the logs of a majority, so it is in at least one of any majority of logs. One that holds
-    the end of the copy counts against it even if it was never committed: started again, that controller may yet commit
-    it.
+    A committed record is in the logs of a majority, so any majority of logs has at least one log with it. A log that
+    holds the end of the copy counts against the proof even if it was never committed: once started, that controller may
+    still commit it.
     """
     ended = [log.controller_id for log in logs if log.states is not None and log.states & COPIED]
     if ended:
@@ -60,17 +61,17 @@ def why_not_proven(logs: Sequence[LogAccount], controller_ids: Sequence[int]) ->
     if len(told) < needed:
         silent = [log for log in logs if not log.tells]
         missing = sorted(set(controller_ids) - {log.controller_id for log in logs})
-        reasons = [*(str(log) for log in silent), *(f"controller {each}: said to be gone" for each in missing)]
+        reasons = [*(str(log) for log in silent), *(f"controller {each}: named as gone" for each in missing)]
         return (
-            f"the logs of {len(told)} of {len(controller_ids)} controllers tell, and {needed} are needed:"
-            f" {'; '.join(reasons)}"
+            f"the logs of {len(told)} of {len(controller_ids)} controllers show this migration, and {needed} are"
+            f" needed: {'; '.join(reasons)}"
         )
     return None
 
 
 def may_have_died_in_the_copy(seen: ClusterObservation) -> bool:
-    """Whether KRaft holds the office, no quorum leads, and nothing seen says that the copy was completed. The logs
-    decide (``why_not_proven``).
+    """Whether /controller names a KRaft controller, no quorum has a leader, and nothing observed shows that the copy
+    was completed. The logs decide (``why_not_proven``).
     """
     if was_read(seen.quorum) or not was_read(seen.zookeeper) or seen.zookeeper.controller is None:
         return False

@@ -1,5 +1,5 @@
-"""The exact ordered steps from where a cluster stands to FINALIZED, with what changes in each node's configuration, and
-the way back.
+"""The steps from the observed phase to FINALIZED, in order: the changes in each node's configuration, and the rollback
+from each step.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kraft_runbook.runbook.way_back import RollbackPlan
 
 @dataclass(frozen=True, slots=True)
 class PropertyChange:
-    """One property of a configuration file. ``before`` or ``after`` is None where it is not there; sensitive values are
-    ``<set>``.
+    """One property of a configuration file. ``before`` or ``after`` is None where the file lacks it; sensitive values
+    are ``<set>``.
     """
 
     key: str
@@ -50,7 +50,7 @@ class PlannedAction:
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One step of the table of transitions with all its actions, and the way back from where it ends."""
+    """One step of the table of transitions with all its actions, and the rollback from the phase in which it ends."""
 
     step: Step
     source: Phase
@@ -63,9 +63,9 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """From the observed phase to FINALIZED. ``way_back_now``: how to leave from where the cluster stands.
+    """From the observed phase to FINALIZED. ``way_back_now``: the rollback from the observed phase.
 
-    ``copy``: what the metadata's copy will take and what is rendered for it; None where it lies behind.
+    ``copy``: the metadata copy's expected length and what is rendered for it; None once the copy is done.
     """
 
     cluster: str
@@ -79,7 +79,7 @@ class Plan:
         lines = [f"{self.cluster} is in {self.phase}: {'; '.join(self.because)}", ""]
         if not self.steps:
             final = self.phase is Phase.FINALIZED
-            lines += ["Nothing is left to do: the migration is final." if final else "Nothing is to be migrated.", ""]
+            lines += ["Nothing is left to do: the migration is final." if final else "There is nothing to migrate.", ""]
         lines += _copy(self.copy)
         for step in self.steps:
             lines.append(
@@ -88,15 +88,15 @@ class Plan:
             for action in step.actions:
                 lines.append(f"  {action.number:>3}. {action.does}")
                 lines += [f"         {change}" for change in action.changes]
-            lines += [f"  From {step.target} back: {_way_back(step.way_back)}", ""]
-        return "\n".join([*lines, f"From here back: {_way_back(self.way_back_now)}"])
+            lines += [f"  Rollback from {step.target}: {_way_back(step.way_back)}", ""]
+        return "\n".join([*lines, f"Rollback now: {_way_back(self.way_back_now)}"])
 
 
 def _copy(copy: CopyTuning | Unread | None) -> list[str]:
     if copy is None:
         return []
-    told = copy.render_lines() if was_read(copy) else (f"how long it takes can't be told: {copy.reason}",)
-    return ["The metadata's copy, while which no metadata change is handled:", *(f"  - {line}" for line in told), ""]
+    told = copy.render_lines() if was_read(copy) else (f"its length is not known: {copy.reason}",)
+    return ["Metadata copy (Kafka handles no metadata change while it runs):", *(f"  - {line}" for line in told), ""]
 
 
 def _way_back(plan: RollbackPlan) -> str:
@@ -106,14 +106,14 @@ def _way_back(plan: RollbackPlan) -> str:
 
 
 def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
-    """The plan from here. Nodes that are where a step takes them are left out. Raises Refused where the phase is
+    """The plan from here. It leaves out nodes that are already as a step makes them. Raises Refused where the phase is
     unknown.
     """
     reading = detect_phase(seen)
     if reading.phase is Phase.UNKNOWN:
         raise Refused(
             f"there is no plan for {spec.name}: its phase is unknown ({'; '.join(reading.reasons)})",
-            way_out="make readable what is named, or resolve the contradiction; kraft-runbook explain says more",
+            way_out="make the named parts readable, or resolve the contradiction; kraft-runbook explain says more",
         )
     numbers = iter(range(1, 10_000))
     tuning = copy_tuning(seen, spec)
@@ -131,7 +131,7 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
 def _steps(
     seen: ClusterObservation, spec: ClusterSpec, phase: Phase, numbers: Iterator[int], size: Size
 ) -> Iterator[PlannedStep]:
-    """The step that led here comes first while it still has something to do (a roll that was interrupted), then the
+    """The step that led to this phase comes first while it still has something to do (an interrupted roll), then the
     rest.
     """
     if phase in (Phase.FINALIZED, Phase.KRAFT):

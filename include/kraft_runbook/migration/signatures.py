@@ -1,4 +1,4 @@
-"""Who signed which proof, by the evidence of a run, and why that does not let a step run. Pure.
+"""Who signed which proof, read from a run's evidence, and why a step may not run on it. Pure.
 
 The evidence is a chain that only tasks append to. A task's state and its XCom count for nothing here: whoever may edit
 a DAG's runs in Airflow can set both by hand.
@@ -28,9 +28,10 @@ APPROVE_TASKS = ("approve", "approve_second")
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A person's approval: of which digest, by whom, when; and which try of which task got it.
+    """A person's approval: of which digest, by whom, when, and which try of which task received it.
 
-    ``task_instance``: Airflow's id, another one for each try. ``sequence``, ``recorded_at``: of the evidence's record.
+    ``task_instance``: Airflow's id, a different one for each try. ``sequence``, ``recorded_at``: of the evidence's
+    record.
     """
 
     proof_digest: str
@@ -49,12 +50,12 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a gate of a run stands.
+    """The state of a gate in a run.
 
     ``digest``: of its latest proof, empty where nothing was proven. ``provings``: how often it was proven. ``passed``:
     nothing was left to sign for. ``confirmed``: the digest that was confirmed after the last signature. ``read_back``:
-    the task instances whose answers Airflow itself repeated then. ``begun``: a step behind it has begun to act since it
-    was last confirmed. Whether that changed anything, only the cluster tells (``refusal``).
+    the task instances whose answers were then read again from Airflow. ``begun``: a step that the gate guards has begun
+    to act since the last confirmation. Only the cluster shows whether it changed anything (``refusal``).
     """
 
     gate: str
@@ -73,8 +74,8 @@ class Standing:
 
 
 def standing(records: Sequence[EvidenceRecord], gate: str) -> Standing:
-    """Read the gate's records. An approval counts where the same try of the same task had asked for it, and did not ask
-    again since.
+    """The gate's state by its records. An approval counts if the same try of the same task had asked for it, and has
+    not asked again since.
     """
     now = Standing(gate)
     asked: dict[str, tuple[str, str]] = {}
@@ -129,7 +130,7 @@ def _signature(record: EvidenceRecord, told: Approved, task: str) -> Signature |
 def proven_again(records: Sequence[EvidenceRecord], task: str, signatures: Sequence[Signature]) -> bool:
     """Whether this task's latest comparison is a MATCH that began after the last signature was given and recorded.
 
-    It has no age of its own: it is younger than the proof that was signed, whose age counts (``refusal``).
+    Its age is not checked: it is younger than the signed proof, whose age counts (``refusal``).
     """
     compared = _comparisons(records, task)
     if not compared or not signatures:
@@ -146,8 +147,8 @@ def proven_again(records: Sequence[EvidenceRecord], task: str, signatures: Seque
 
 
 def concluded(records: Sequence[EvidenceRecord], task: str, digest: str) -> Compared | None:
-    """The comparison that this task ended with; None where it has another digest, or the task made another one since,
-    or has not ended.
+    """The comparison that this task ended with. None where it has another digest, or the task made another one since,
+    or the task has not ended.
     """
     compared = _comparisons(records, task)
     latest = compared[-1][1] if compared else None
@@ -160,7 +161,7 @@ def _comparisons(records: Sequence[EvidenceRecord], task: str) -> list[tuple[Evi
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the guarded step may not run, and the task to clear so that it may."""
+    """Why the guarded step may not run, and which task to clear."""
 
     why: str
     way_out: str
@@ -180,45 +181,44 @@ def refusal(
 ) -> Refusal | None:
     """Why the guarded step may not run on this proof and these signatures; None when it may.
 
-    ``asked``: how many signatures the trigger form asks for. ``confirming``: nothing may differ from the proof, but
-    that controllers start and stop before the way back, and the age counts in full. Else what the guarded steps
-    themselves change is excused. Where there is such a change, and one of them has begun to act, as the evidence has
-    it, the age is excused too: stopping half-way for that would be worse than going on. ``node``: the one whose turn it
-    is; a killed try may have left it down.
+    ``asked``: how many signatures the trigger form asks for. ``confirming``: nothing may differ from the proof (before
+    a rollback controllers may start and stop), and the age counts in full. Without it the guarded steps' own changes
+    are allowed. If there is such a change, and the evidence shows that a step has begun to act, the age does not count:
+    stopping half-way would be worse than going on. ``node``: the node in turn; a killed try may have left it down.
     """
-    prove = f"clear gate_{proof.gate}.prove with its downstream tasks: the gate is proven anew and asks again"
+    prove = f"clear gate_{proof.gate}.prove with its downstream tasks: the gate is proven again and asks again"
     terms = operation.table.gate(proof.gate)
     why = _why_not_signed(proof, terms, gate, spec, asked)
     if why:
         return Refusal(why, prove)
     if proof.cluster_file != digest_of_file(spec):
-        why = f"the cluster file {spec.name}.yaml was edited after the proof: what was signed is not what it says now"
-        return Refusal(why, f"take the edit back and clear this task; or, where it is meant to be so, {prove}")
+        why = f"the cluster file {spec.name}.yaml was edited after the proof, so its content is not what was signed"
+        return Refusal(why, f"undo the edit and clear this task; or, if the edit is intended, {prove}")
     found = list(operation.changes(proof.gate, proof.state, state_of(seen), node))
     flickers = confirming and terms.goes_back
     foreign = [
         each.what for each in found if each.by is By.OTHERS or (confirming and not (flickers and each.of_controller))
     ]
     if foreign:
-        way_out = f"bring back what is named and clear this task; or, where it is meant to be so, {prove}"
+        way_out = f"undo what is named and clear this task; or, if the change is intended, {prove}"
         return Refusal(f"the cluster changed since the proof: {'; '.join(foreign)}", way_out)
     half_way = not confirming and gate.begun and any(each.by is By.THE_STEPS for each in found)
     return None if half_way else too_old(proof, spec.approvals.valid_for, now)
 
 
 def too_old(proof: Proof, valid_for: float, now: datetime) -> Refusal | None:
-    """Whether the proof, or the parity report that it rests on, is older than ``valid_for`` seconds."""
+    """Why the proof, or its parity report, is too old: older than ``valid_for`` seconds. None where it is not."""
     made = datetime.fromisoformat(proof.parity.finished_at) if proof.parity else proof.made_at
     age = (now - min(made, proof.made_at)).total_seconds()
     if age <= valid_for:
         return None
     if proof.parity and made <= proof.made_at:
         way_out = (
-            f"clear {proof.parity.task} with its downstream tasks: parity is measured anew, then the gate is proven and"
-            " asks again"
+            f"clear {proof.parity.task} with its downstream tasks: parity is measured again, then the gate is proven"
+            " and asks again"
         )
         return Refusal(f"the parity report that was signed is {age:.0f} s old and holds for {valid_for:.0f} s", way_out)
-    way_out = f"clear gate_{proof.gate}.prove with its downstream tasks: the gate is proven anew and asks again"
+    way_out = f"clear gate_{proof.gate}.prove with its downstream tasks: the gate is proven again and asks again"
     return Refusal(f"the proof is {age:.0f} s old and holds for {valid_for:.0f} s", way_out)
 
 
@@ -232,10 +232,7 @@ def _why_not_signed(proof: Proof, terms: GateTerms, gate: Standing, spec: Cluste
     if gate.rejected_by:
         return f"{gate.rejected_by} rejected it"
     if gate.digest != proof.digest or (gate.signatures and not gate.on_this_proof):
-        return (
-            "an approval was given for another proof than the one at hand (the gate was proven again after it was"
-            " approved)"
-        )
+        return "an approval is not for the latest proof (the gate was proven again after it was approved)"
     refused = [
         why for s in gate.on_this_proof if (why := spec.approvals.why_not(s.name, s.user_id, proof.triggered_by))
     ]
@@ -243,8 +240,8 @@ def _why_not_signed(proof: Proof, terms: GateTerms, gate: Standing, spec: Cluste
         return f"an approval does not count: {'; '.join(refused)}"
     if spec.approvals.exclude_trigger and not proof.triggered_by:
         return (
-            "Airflow does not know who triggered this run, so approvals.exclude_trigger can't be kept: trigger it in"
-            " the UI or by its API"
+            "Airflow does not know who triggered this run, so approvals.exclude_trigger can't be applied: trigger a run"
+            " in the UI or by the API"
         )
     people = {s.user_id for s in gate.on_this_proof}
     needed = spec.approvals.needed_for(proof.gate, asked)

@@ -1,7 +1,7 @@
-"""Which nodes accept connections and answer nothing: their process hangs, is stopped, or is starved. Pure.
+"""Nodes that accept connections and send no response: the process hangs, is stopped, or gets no CPU time. Pure.
 
-The kernel accepts for a process that does not, so an open port is no sign of life. Whoever refuses, or answers with an
-error, does not hang.
+The kernel accepts connections for such a process, so an open port does not prove that it works. A node that refuses, or
+answers with an error, does not hang.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from kraft_runbook.cluster.observation import ClusterObservation
 
 
 def silent_controllers(seen: ClusterObservation, earlier: ClusterObservation | None = None) -> tuple[int, ...]:
-    """Controllers that hang; with a look from some seconds before, those that hung then too."""
+    """Controllers that hang; with ``earlier``, an observation some seconds before, only those that hung then too."""
     return tuple(
         c.id for c in seen.controllers.values() if c.silent and (earlier is None or earlier.controllers[c.id].silent)
     )
 
 
 def silent_brokers(seen: ClusterObservation, earlier: ClusterObservation | None = None) -> tuple[int, ...]:
-    """Brokers, as above. Their mode is no sign: the quorum tells it too."""
+    """Brokers that hang, as above. A known mode does not matter: the quorum knows it too."""
     return tuple(b.id for b in seen.brokers.values() if b.silent and (earlier is None or earlier.brokers[b.id].silent))
 
 

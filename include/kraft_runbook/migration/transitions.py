@@ -1,6 +1,4 @@
-"""The one table of the migration: every way in which the cluster may be changed, from phase to phase, and the gates
-between (KIP-866).
-"""
+"""The one table of the migration: the phases, the steps that lead from one to the next, and the gates (KIP-866)."""
 
 from __future__ import annotations
 
@@ -56,18 +54,19 @@ TABLE = Transitions(
         Stage(
             Phase.PRE_MIGRATION,
             "Migration controllers run and wait until every broker has registered; then the metadata is copied."
-            " ZooKeeper is still the only truth.",
+            " Until then ZooKeeper alone holds the metadata.",
         ),
         Stage(
             Phase.HYBRID,
-            "The metadata was copied. A KRaft controller leads and writes every change to ZooKeeper too; every broker"
-            " still reads from ZooKeeper.",
+            "The metadata was copied. A KRaft controller leads and also writes every change to ZooKeeper. No broker is"
+            " in KRaft mode.",
             end=back_in_hybrid,
             also_reached_in=frozenset({Phase.PRE_MIGRATION, Phase.ZOOKEEPER}),
         ),
         Stage(
             Phase.DUAL_WRITE,
-            "As HYBRID, and brokers run in KRaft mode. ZooKeeper is still written, so the way back is open.",
+            "As in HYBRID, and at least one broker is in KRaft mode. ZooKeeper is still written, so a rollback is"
+            " possible.",
         ),
         Stage(
             Phase.FINALIZED,
@@ -81,13 +80,13 @@ TABLE = Transitions(
         Stage(
             Phase.KRAFT,
             without_zookeeper.MEANS[Phase.KRAFT],
-            refuses="nothing is there to migrate, and no ZooKeeper to go back to",
+            refuses="there is nothing to migrate, and no ZooKeeper to go back to",
         ),
         Stage(
             Phase.UNKNOWN,
-            "What was seen proves no phase. Every step is refused until it does.",
+            "The observation proves no phase. Every step is refused until one does.",
             refuses=(
-                "make readable what is named above (kraft-runbook explain says what is missing), then run the step"
+                "make the parts named above readable (kraft-runbook explain says what is missing), then run the step"
                 " again"
             ),
         ),
@@ -98,7 +97,7 @@ TABLE = Transitions(
             Gate.START,
             without_parity="nothing to compare yet",
             asks="start the migration to KRaft?",
-            means="Approving starts the migration. The way back stays open.",
+            means="Approving starts the migration. A rollback stays possible.",
             next="preflight, then the start gate",
         ),
         GateTerms(
@@ -106,7 +105,8 @@ TABLE = Transitions(
             without_parity="nothing to compare yet",
             asks="restart the brokers in KRaft mode?",
             means=(
-                "Approving restarts the brokers in KRaft mode. ZooKeeper is still written, and the way back stays open."
+                "Approving restarts the brokers in KRaft mode. ZooKeeper is still written, and a rollback stays"
+                " possible."
             ),
             next="the dual_write gate, then the brokers' roll into KRaft mode",
             needs_parity=True,
@@ -126,7 +126,7 @@ TABLE = Transitions(
             without_parity="nothing to compare yet",
             asks="go back to ZooKeeper?",
             means=(
-                "Approving takes the cluster back towards ZooKeeper. Where it can't be proven that nothing acknowledged"
+                "Approving takes the cluster back towards ZooKeeper. If it can't be proven that nothing acknowledged"
                 " is lost, the run stops."
             ),
             checked=False,
@@ -159,7 +159,7 @@ TABLE = Transitions(
             ),
             waits=(BROKER_REGISTERED_AS_MIGRATING, BROKER_IN_SYNC, METADATA_COPIED),
             after=(
-                "wait: metadata copied, ZkMigrationState 1 on all, dual writes flow",
+                "wait: metadata copied, ZkMigrationState 1 on all, dual write runs",
                 "parity of ZooKeeper and KRaft by Spark",
             ),
         ),
@@ -183,7 +183,7 @@ TABLE = Transitions(
                 " written"
             ),
             waits=(CONTROLLER_CAUGHT_UP, FINALIZED),
-            before=("gate finalize: a person approves; the proof is taken anew just before",),
+            before=("gate finalize: a person approves; parity is proven again after the last signature",),
             after=("wait: ZkMigrationState 3 on all", "closing report"),
             reversible=False,
         ),
@@ -193,8 +193,8 @@ TABLE = Transitions(
             Phase.ZOOKEEPER,
             Gate.ROLLBACK,
             does=(
-                "fence the quorum, see that the copy was not completed, stop it, delete /migration, and /controller"
-                " where KRaft holds it"
+                "fence the quorum, verify that the metadata copy was not completed, stop the quorum, delete /migration,"
+                " and /controller if it names a KRaft controller"
             ),
         ),
         Edge(
@@ -211,9 +211,9 @@ TABLE = Transitions(
             Phase.ZOOKEEPER,
             Gate.ROLLBACK,
             does=(
-                "write state znodes whose version lies behind their partition's epoch again until it has caught up,"
-                " fence the quorum, drain and prove its writes to ZooKeeper, stop it, delete /controller and"
-                " /migration, see every broker follow ZooKeeper's controller"
+                "raise the version of each state znode that is lower than its partition's epoch, fence the quorum,"
+                " drain and prove its writes to ZooKeeper, stop it, delete /controller and /migration, wait until every"
+                " broker follows the ZooKeeper controller"
             ),
         ),
         Edge(
@@ -222,8 +222,8 @@ TABLE = Transitions(
             Phase.ZOOKEEPER,
             Gate.ROLLBACK,
             does=(
-                "restart each broker that still has the migration keys without them, one by one, each once it knows its"
-                " ZooKeeper controller"
+                "restart each broker that still has the migration keys, without these keys, one by one, each once it"
+                " knows its ZooKeeper controller"
             ),
             waits=(BROKER_IN_ZOOKEEPER_MODE, BROKER_IN_SYNC),
         ),
@@ -233,8 +233,8 @@ TABLE = Transitions(
             Phase.ZOOKEEPER,
             Gate.ROLLBACK,
             does=(
-                "give the controllers' data and configuration a name with the time, so that the migration can begin"
-                " anew; nothing is deleted"
+                "rename the controllers' data and configuration (the new names hold the time), so that the migration"
+                " can begin again; nothing is deleted"
             ),
         ),
     ),

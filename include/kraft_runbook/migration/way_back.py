@@ -1,7 +1,7 @@
 """Can this cluster still go back to ZooKeeper? Yes or no, why, by which steps, in about what time. Pure.
 
-``rollback_plan`` answers for a phase; this answers for a cluster as it was seen. It turns to no when something would be
-lost, which is before anyone needs the way back.
+``rollback_plan`` answers for a phase, ``way_back`` for an observed cluster. The answer is no as soon as something would
+be lost.
 """
 
 from __future__ import annotations
@@ -19,59 +19,59 @@ from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.runbook.way_back import RollbackPlan
 
 BROKER_SECONDS = 20.0
-"""About what one broker's restart takes until it is in every ISR (measured on a lab of 501 partitions; grows with the
-partitions).
+"""Seconds that one broker's restart takes until the broker is in every ISR (measured on a lab of 501 partitions; grows
+with the partitions).
 """
 PARITY_SECONDS = 40.0
 LEAVING_SECONDS = 50.0
-"""15 for leaving itself, and 35 until every thread of the brokers has noticed its controller and could be looked at."""
+"""15 s for leaving itself, and 35 s until every thread of the brokers has noticed its controller and can be counted."""
 CONTROLLER_SECONDS = 5.0
 WINDOW_SECONDS = 3.0
-"""About the window of a cluster of 501 partitions on two cores (measured 1.3 to 3.3), also right after 300 topics were
-created: brokers catch up first.
+"""Seconds without metadata changes on a cluster of 501 partitions on two cores (measured 1.3 to 3.3 s). It is the same
+right after 300 topics were created, since the brokers catch up first.
 """
 
 
 RESTORE = (
     (
-        "restore_quorum: start the controllers as they are configured, all of them proven to be in migration mode, so"
-        " that a leader writes the rest to ZooKeeper"
+        "restore_quorum: start the controllers with their files, once all are proven to be in migration mode, so that a"
+        " leader writes the rest to ZooKeeper"
     ),
-    "then the way back from the phase that shows",
+    "then the rollback from the phase that the cluster shows",
 )
-"""The steps where no quorum leads: not yet a way back, but the way to one."""
+"""The steps where no quorum leads. They make a rollback possible."""
 KRAFT_ONLY_RISK = (
-    "configs that ZooKeeper can't hold; the next election of a controller ends dual write and closes the way back:"
-    " delete them first (KRB-PRE-067)"
+    "configs that ZooKeeper can't hold; the next controller election ends dual write, and no rollback is possible"
+    " after that: delete them first (KRB-PRE-067)"
 )
 DIED_IN_THE_COPY = (
     (
-        "restore_quorum: end every controller and read its own log; where the logs prove that the copy was never"
-        " committed, nothing was ever acknowledged by the quorum, and it stays down; else it is started as it is"
-        " configured, so that a leader writes the rest to ZooKeeper"
+        "restore_quorum: stop every controller and read its own log. If the logs prove that the metadata copy was never"
+        " committed, the quorum has acknowledged nothing, and it stays down. Else it is started with its files, so that"
+        " a leader writes the rest to ZooKeeper"
     ),
     (
-        "leave_kraft: read the logs once more, delete /controller and /migration, see every broker follow ZooKeeper's"
-        " controller"
+        "leave_kraft: read the logs once more, delete /controller and /migration, wait until every broker follows the"
+        " ZooKeeper controller"
     ),
     (
-        "then roll_brokers_to_zookeeper and set_controllers_aside; or, where the copy was committed, the way back from"
-        " the phase that shows"
+        "then roll_brokers_to_zookeeper and set_controllers_aside; or, if the copy was committed, the rollback from the"
+        " phase that the cluster shows"
     ),
 )
-"""The steps where nothing shows that the copy was completed: started again, the controllers would copy again, and die
-of what they died of.
+"""The steps where nothing shows that the copy was completed. Controllers that are started would copy again, and die
+again of the same error.
 """
 
 
 REMAINS = (
-    "what remains: go forward (brokers that are not in KRaft mode are restarted in it), mirror into a new cluster, or"
-    " restore from a backup; ZooKeeper's tree is a frozen copy of the last moment before"
+    "what remains: go forward (restart the brokers that are not in KRaft mode in it), mirror into a new cluster, or"
+    " restore from a backup; ZooKeeper's tree holds the metadata of the moment before finalization"
 )
 
 
 def rollback_plan(phase: Phase) -> RollbackPlan:
-    """The way back from a phase, along the table (KIP-866, "Reversal in ZK"; order and risks as measured on 3.9.2)."""
+    """The rollback from a phase, along the table (KIP-866, "Reversal in ZK"; order and risks as measured on 3.9.2)."""
     if phase is Phase.ZOOKEEPER:
         return RollbackPlan(True, "ZooKeeper holds the metadata", ())
     if phase is Phase.FINALIZED:
@@ -84,17 +84,17 @@ def rollback_plan(phase: Phase) -> RollbackPlan:
     if phase is Phase.KRAFT:
         return RollbackPlan(False, "there is no ZooKeeper to go back to", ())
     if phase is Phase.UNKNOWN:
-        return RollbackPlan(False, "the phase is unknown, so no way back can be promised", ())
+        return RollbackPlan(False, "the phase is unknown, so no rollback can be promised", ())
     steps = tuple(f"{edge.step}: {edge.does}" for edge in TABLE.way_back(phase))
     return RollbackPlan(True, f"until finalization the cluster can leave {phase} for ZooKeeper", steps, RISKS)
 
 
 RISKS = (
     (
-        "while the controllers are fenced no topic, config, ACL or quota can be changed and no partition gets a new"
+        "while the controllers are fenced, no topic, config, ACL or quota can be changed and no partition gets a new"
         " leader; producing and consuming go on"
     ),
-    "requests that time out in that window may still be carried out: look before you send one again",
+    "a request that times out in that window may still be carried out: check before you send it again",
 )
 
 
@@ -107,12 +107,13 @@ def way_back(
     not_deletable: str | None = None,
     lies_behind: str | None = None,
 ) -> RollbackPlan:
-    """The way back from where the cluster was seen. ``dual_write_stopped``: what shows that ZooKeeper is not written
-    any more, where two looks showed it. ``gone``: controllers whose hosts are gone for good, as an operator says.
-    ``not_deletable``: why this tool may not delete what KRaft holds in ZooKeeper, where it was asked. ``lies_behind``:
-    which state znodes' versions lie behind their partitions' epochs, where that was looked at.
+    """The rollback of the observed cluster.
 
-    Not possible, but with steps: the quorum has to be brought back first, which the rollback does.
+    ``dual_write_stopped``: what shows that ZooKeeper is no longer written; None where two looks did not show it.
+    ``gone``: controllers whose hosts are gone for good, on the operator's word. ``not_deletable``: why this tool may
+    not delete KRaft's znodes in ZooKeeper; None where it may or was not asked. ``lies_behind``: the state znodes whose
+    version is lower than their partition's epoch, where that was checked. A plan that is not possible but has steps
+    means that a quorum must lead first; the rollback sees to that.
     """
     phase = detect_phase(seen).phase
     plan = rollback_plan(phase)
@@ -125,7 +126,7 @@ def way_back(
         return plan
     if was_read(seen.quorum) and seen.quorum.kraft_only_configs:
         plan = replace(plan, risks=(*plan.risks, f"{', '.join(seen.quorum.kraft_only_configs[:5])}: {KRAFT_ONLY_RISK}"))
-    # One that is left without a majority goes on showing PRE_MIGRATION.
+    # A controller without a majority goes on showing PRE_MIGRATION.
     lost = (
         quorum_is_lost(seen)
         if phase in (Phase.UNKNOWN, Phase.HYBRID, Phase.DUAL_WRITE) or may_have_died_in_the_copy(seen)
@@ -135,7 +136,7 @@ def way_back(
         return RollbackPlan(False, f"{lost}, and {not_deletable}", (), plan.risks)
     if lost and may_have_died_in_the_copy(seen):
         why = (
-            f"{lost}, and nothing shows that the copy was completed: the controllers' own logs must tell first; the"
+            f"{lost}, and nothing shows that the metadata copy was completed: the controllers' own logs decide, and the"
             " rollback reads them"
         )
         return RollbackPlan(False, why, DIED_IN_THE_COPY, plan.risks)
@@ -158,8 +159,8 @@ def way_back(
 
 
 def quorum_is_lost(seen: ClusterObservation) -> str | None:
-    """What shows that controllers of a migration should run and none leads: the office is KRaft's, or brokers are. None
-    where nothing does.
+    """What shows that controllers of a migration should run and none leads: /controller names a KRaft controller, or
+    brokers are in KRaft mode. None where nothing shows it.
     """
     running = sum(c.running is True for c in seen.controllers.values())
     unseen = sum(not was_read(c.running) for c in seen.controllers.values())
@@ -167,8 +168,8 @@ def quorum_is_lost(seen: ClusterObservation) -> str | None:
         if (running + unseen) * 2 > len(seen.controllers):
             return None
         return (
-            f"only {running} of {len(seen.controllers)} controllers runs, which is no majority: it leads for a few"
-            " seconds more"
+            f"only {running} of {len(seen.controllers)} controllers run, which is no majority: the leader resigns in a"
+            " few seconds"
         )
     if (
         was_read(seen.zookeeper)
@@ -198,11 +199,11 @@ def _obstacles(
             " final; restart it with zookeeper.metadata.migration.enable=true"
         )
     if phase is not Phase.PRE_MIGRATION and dual_write_stopped:
-        yield f"ZooKeeper is not written any more, so what was acknowledged since would be lost: {dual_write_stopped}"
+        yield f"ZooKeeper is no longer written, so what was acknowledged since then would be lost: {dual_write_stopped}"
 
 
 def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:
-    """What a rollback that was interrupted has left to do once ZooKeeper holds the office."""
+    """The steps that an interrupted rollback still has to do once a ZooKeeper controller has the controller role."""
     left = [b.id for b in seen.brokers.values() if b.mode == BrokerMode.HYBRID]
     if left:
         yield (
@@ -213,7 +214,7 @@ def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:
 
 
 def _named(step: str, seen: ClusterObservation, lies_behind: str | None) -> str:
-    """The step with the brokers that it would restart, or the partitions that it would mend."""
+    """The step with the brokers that it would restart, or the partitions whose version it would raise."""
     name, _, does = step.partition(": ")
     match name:
         case Step.ROLL_BROKERS_BACK_TO_HYBRID.value:

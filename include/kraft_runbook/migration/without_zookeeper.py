@@ -1,6 +1,7 @@
-"""A cluster whose file names no ZooKeeper, in words: how it is, what it waits for, and what an operator can do. Pure.
+"""A cluster whose file names no ZooKeeper, in words: its state, what it waits for, and what an operator can do. Pure.
 
-It is in KRaft mode: born so, or migrated. Nothing here is about a migration, but for brokers that one left behind.
+The cluster is in KRaft mode: created so, or migrated. Only brokers that a migration left behind concern a migration
+here.
 """
 
 from __future__ import annotations
@@ -16,28 +17,28 @@ from kraft_runbook.runbook.conditions import Progress, first_missing
 from kraft_runbook.runbook.health import broker_registered, name_ids, out_of_sync, quorum_whole
 from kraft_runbook.runbook.lag import voters_behind
 
-LEADERLESS = "No quorum of controllers leads: no topic, config, ACL or leader can change until one does."
+LEADERLESS = "The controller quorum has no leader: no topic, config, ACL or leader can change until it has one."
 MEANS = {
     Phase.FINALIZED: (
         "The migration is final, and the cluster file names no ZooKeeper any more. There is nothing to migrate."
     ),
     Phase.KRAFT: "The cluster runs in KRaft mode, without ZooKeeper. There is nothing to migrate.",
-    Phase.UNKNOWN: "What was seen does not prove that this cluster does without ZooKeeper, as its file says.",
+    Phase.UNKNOWN: "The observation does not prove that this cluster runs without ZooKeeper, as its file says.",
 }
 
 
 def means(seen: ClusterObservation, phase: Phase) -> str:
-    """What the phase means to an operator, and first of all whether anything can be changed."""
+    """What the phase means to an operator; where the quorum has no leader, that comes first."""
     return MEANS[phase] if _is_led(seen) or held_by_zookeeper(seen) else LEADERLESS
 
 
 def health(seen: ClusterObservation, spec: ClusterSpec) -> tuple[str, ...]:
-    """Leader, controllers, brokers, partitions: one line each, of what was read."""
+    """Leader, controllers, brokers, partitions: one line for each that was read."""
     running = sum(c.running is True for c in seen.controllers.values())
     lines = [f"{running} of {len(spec.controllers)} controllers run"]
     if was_read(seen.quorum):
         behind = voters_behind(seen, None, spec.controller_ids)
-        caught_up = f"voter {name_ids(behind)} is behind" if behind else "every voter is caught up"
+        caught_up = f"voter {name_ids(behind)} is behind" if behind else "every voter has caught up"
         lines.insert(
             0, f"controller {seen.quorum.leader_id} leads the quorum in epoch {seen.quorum.leader_epoch}, {caught_up}"
         )
@@ -55,11 +56,11 @@ def health(seen: ClusterObservation, spec: ClusterSpec) -> tuple[str, ...]:
 
 
 def waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec) -> tuple[str, ...]:
-    """What keeps the cluster from being whole; empty where it is."""
+    """What is missing for a healthy cluster; empty where nothing is."""
     if held_by_zookeeper(seen) or _is_migrating(seen):
         return ("an operator: what is named under Seen",)
     silent = name_silent(seen, earlier)
-    told = [f"{silent} to answer: the port accepts connections, and nothing comes back"] if silent else []
+    told = [f"{silent} to answer: the port accepts connections, but no response comes"] if silent else []
     registered = [broker_registered(seen, spec, i, BrokerMode.KRAFT) for i in spec.broker_ids]
     in_sync = [
         first_missing(out_of_sync(seen, None, spec, i)) for i in spec.broker_ids if seen.brokers[i].running is True
@@ -68,13 +69,11 @@ def waits(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSp
 
 
 def forward(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec, phase: Phase) -> tuple[str, ...]:
-    """What an operator can do now: first what mends the cluster; where nothing is to be mended, that nothing is to be
-    migrated.
+    """What an operator can do now: repair the cluster first; where there is nothing to repair, that there is nothing to
+    migrate.
     """
     if phase is not Phase.FINALIZED and (held_by_zookeeper(seen) or _is_migrating(seen)):
-        return (
-            "name the ensemble under 'zookeeper' in the cluster file, and look again: every step is refused until then",
-        )
+        return ("name the ensemble under 'zookeeper' in the cluster file: every step is refused until then",)
     left = [b.id for b in seen.brokers.values() if was_read(b.mode) and b.mode is not BrokerMode.KRAFT]
     if left and phase is Phase.FINALIZED:
         return (
@@ -83,27 +82,30 @@ def forward(seen: ClusterObservation, earlier: ClusterObservation, spec: Cluster
                 " left"
             ),
         )
-    return tuple(_mending(seen, earlier, spec)) or ("nothing is to be migrated",)
+    return tuple(_repairs(seen, earlier, spec)) or ("there is nothing to migrate",)
 
 
-def _mending(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
+def _repairs(seen: ClusterObservation, earlier: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
     """Controllers first: without a majority of them no broker is registered, and no partition gets a leader."""
     controllers = [c.id for c in seen.controllers.values() if c.running is False]
     brokers = [b.id for b in seen.brokers.values() if b.running is False]
     if controllers:
-        yield f"start controller {name_ids(controllers)} with the configuration that it has, its log says why it ended"
+        yield f"start controller {name_ids(controllers)} with its present configuration; its log says why it ended"
     if brokers:
         yield (
-            f"{'then start' if controllers else 'start'} broker {name_ids(brokers)} in KRaft mode, its log says why it"
+            f"{'then start' if controllers else 'start'} broker {name_ids(brokers)} in KRaft mode; its log says why it"
             " ended"
         )
     if silent := name_silent(seen, earlier):
-        yield f"look at {silent}: its process hangs or is starved. End it and start it again if it does not come back"
+        yield (
+            f"look at {silent}: its process hangs or gets no CPU time. If it does not recover, end it and start it"
+            " again"
+        )
     if not _is_led(seen) and not controllers and not silent:
         addresses = ", ".join(each.address for each in spec.controllers)
         yield (
-            "no controller is down: an election is over in seconds; if this lasts, look at the network between"
-            f" {addresses}"
+            "no controller is down: an election takes seconds. If there is no leader after that, look at the network"
+            f" between {addresses}"
         )
 
 

@@ -16,9 +16,9 @@ UNREAD = "unread"
 
 def state_of(seen: ClusterObservation) -> dict[str, Any]:
     """What must not change between a proof and its step: phase, cluster id, which nodes run and in which mode. A leader
-    change may happen.
+    may change.
 
-    Plain JSON, a node as ``[running, mode]`` under its id as text; what was not read is ``"unread"``.
+    Plain JSON; a node is ``[running, mode]`` under its id as text; a part that was not read is ``"unread"``.
     """
     return {
         "phase": detect_phase(seen).phase.value,
@@ -36,9 +36,7 @@ def _plain(part: Any) -> bool | str:
 
 
 class By(StrEnum):
-    """Whose a change is: of the steps that the gate guards, of somebody else, or none that can be told, since a part
-    was not read.
-    """
+    """Who made a change: the steps that the gate guards, somebody else, or unknown, since a part was not read."""
 
     THE_STEPS = "the steps"
     OTHERS = "others"
@@ -71,9 +69,8 @@ def changes_between(
 ) -> Iterator[Change]:
     """How the cluster differs from the proof, part by part.
 
-    ``node``: whose turn it is; that it is down, or half-way, is its own step's affair. ``of_broker``,
-    ``of_controller``: whose the change of another node is. ``of_phase``: whose the change of the phase is, asked where
-    it changed.
+    ``node``: the node in turn; its own step may have left it down or half-way. ``of_broker``, ``of_controller``: who
+    made the change of another node. ``of_phase``: who changed the phase, asked where it changed.
     """
     if now["cluster_id"] != was["cluster_id"]:
         yield Change(
@@ -104,8 +101,8 @@ def changes_between(
 
 
 def by_the_steps_if_read(before: Any, after: Any) -> By:
-    """UNREAD where one of the two looks did not see the node well enough to tell that it changed: one that is down has
-    no mode.
+    """THE_STEPS, or UNREAD where one of the two looks did not read enough to show a change. A node that is down has no
+    mode.
     """
     seen_then = before[0] is False or UNREAD not in before
     seen_now = after[0] is False or UNREAD not in after

@@ -1,8 +1,8 @@
-"""What a wait waits for: a condition of the cluster, by name. Pure: an observation in, progress out, with the name of
+"""A condition of the cluster that a sensor waits for, by name. Pure: an observation in, progress out, with the name of
 who or what is missing.
 
 The caller looks again and again, counts the observations that hold in a row, and keeps the deadline. Every condition
-also holds where the cluster is already beyond it, so that a cleared task goes on from what is true.
+also holds where the cluster is already past it, so that a cleared task goes on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Whether the condition holds, and if not, who or what is missing. ``hopeless``: waiting longer can't help."""
+    """Whether the condition holds and, if not, who or what is missing. ``hopeless``: waiting longer can't help."""
 
     done: bool
     waiting_for: str = ""
@@ -27,8 +27,8 @@ class Progress:
 DONE = Progress(True)
 
 Judge = Callable[[ClusterObservation, ClusterSpec, int, ClusterObservation | None], Progress]
-"""Of the observation, the cluster file, the node that it is about (any number where it is about none), and the
-observation before, where there is one.
+"""The progress, from the observation, the cluster file, the node's id (any number where the condition is about no
+node), and the observation before, or None.
 """
 
 
@@ -38,10 +38,8 @@ def _nothing(_: ClusterObservation) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``name``: under which a sensor and the evidence know it. ``phrase``: what is waited for; one about a node has
-    ``{id}`` in it.
-
-    ``keeps``: what the evidence keeps of the observation that completed it.
+    """``name``: its name in a sensor and in the evidence. ``phrase``: what is waited for; it has ``{id}`` in it where
+    the condition is about one node. ``keeps``: what the evidence keeps of the observation that fulfilled it.
     """
 
     name: str
@@ -65,16 +63,14 @@ class Condition:
         node_id: int | None = None,
         earlier: ClusterObservation | None = None,
     ) -> Progress:
-        """Whether it holds. ``node_id``: the node it is about; ``earlier``: the observation before, where
-        there is one.
-        """
+        """Whether it holds. ``node_id``: the node that it is about; ``earlier``: the observation before, or None."""
         if node_id is None and self.of_a_node:
             raise ValueError(f"{self.name} is about one node: give its id")
         return self.judge(seen, spec, -1 if node_id is None else node_id, earlier)
 
 
 def first_missing(*missing: Iterable[str]) -> Progress:
-    """Done when nothing is missing, else the first thing that is (the rest usually follows from it)."""
+    """Done when nothing is missing, else the first missing thing (the rest usually follows from it)."""
     for group in missing:
         for text in group:
             return Progress(False, text)

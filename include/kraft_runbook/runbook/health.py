@@ -1,5 +1,5 @@
-"""Whether a cluster is well: its quorum led and whole, a broker registered and in sync. What any operation waits for
-around a restart. Pure.
+"""Whether a cluster is healthy: the quorum has a leader and all its voters, a broker is registered and in sync. Any
+operation waits for that around a restart. Pure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kraft_runbook.runbook.lag import unaware_brokers, voters_behind
 
 
 def quorum_led(seen: ClusterObservation) -> Progress:
-    """A leader answers: a majority runs."""
+    """A leader answers, so a majority runs."""
     if was_read(seen.quorum):
         return DONE
     down = [c.id for c in seen.controllers.values() if c.running is not True]
@@ -22,7 +22,7 @@ def quorum_led(seen: ClusterObservation) -> Progress:
 
 
 def quorum_whole(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:
-    """A leader, and every declared controller runs and is caught up."""
+    """There is a leader, and every declared controller runs and has caught up."""
     return exited_controllers(seen, earlier) or first_missing(unfinished_quorum(seen, spec, earlier))
 
 
@@ -43,14 +43,14 @@ def unfinished_quorum(
     voters = {v.id: v.log_end_offset for v in seen.quorum.voters}
     missing = [i for i in ids if i not in voters]
     if missing:
-        yield f"controller {name_ids(missing)} is not among the quorum's voters ({name_ids(voters)})"
+        yield f"controller {name_ids(missing)} is not one of the quorum's voters ({name_ids(voters)})"
     behind = voters_behind(seen, earlier, ids)
     if behind:
         done = len(ids) - len(behind)
         lag = ", ".join(f"{i} at {at}" for i, at in behind.items())
         yield (
             f"waiting for voter {name_ids(behind)} to catch up with offset {seen.quorum.high_watermark} ({lag}): {done}"
-            f" of {len(ids)} caught up"
+            f" of {len(ids)} have"
         )
 
 
@@ -63,8 +63,8 @@ def broker_registered(
     earlier: ClusterObservation | None = None,
     kraft_counts: bool = True,
 ) -> Progress:
-    """The broker runs in the mode and the quorum knows it so, unfenced. ``kraft_counts``: on the way forward KRAFT is
-    beyond HYBRID.
+    """The broker runs in the mode, and its registration says so and is not fenced. ``kraft_counts``: where HYBRID is
+    wanted, KRAFT counts too, since on the way forward it comes after HYBRID.
     """
     lost = exited_broker(seen, earlier, node_id)
     if lost:
@@ -88,7 +88,7 @@ def broker_registered(
         )
     as_what = "as migrating" if mode is BrokerMode.HYBRID else "in KRaft mode"
     if was_read(seen.quorum) and node_id in seen.quorum.registrations and seen.quorum.registrations[node_id].fenced:
-        now += ", its registration is fenced (where that lasts, restart this broker by hand: docs/reliability.md)"
+        now += ", its registration is fenced (if that lasts, restart this broker by hand: docs/reliability.md)"
     elif not was_read(seen.quorum):
         now += f"; the quorum: {seen.quorum.reason}"
     return Progress(
@@ -97,7 +97,7 @@ def broker_registered(
 
 
 def is_registered(seen: ClusterObservation, node_id: int, mode: BrokerMode) -> bool:
-    """Whether ZooKeeper (for its own brokers) or the quorum has the broker, live, in this mode."""
+    """Whether the broker is registered, live, in this mode: in ZooKeeper for ZooKeeper mode, else in the quorum."""
     if mode is BrokerMode.ZOOKEEPER:
         return was_read(seen.zookeeper) and node_id in seen.zookeeper.brokers
     if not was_read(seen.quorum) or node_id not in seen.quorum.registrations:
@@ -151,8 +151,8 @@ def _exited(
     seen: ClusterObservation,
     earlier: ClusterObservation | None,
 ) -> Progress | None:
-    """Refused twice in a row: its port was open when it was started, so the process has ended. Once may be a restart by
-    hand.
+    """A port that refuses twice in a row means that the process has ended, since the port was open after its start.
+    Once may be a restart by hand.
     """
     if running(seen) is not False:
         return None

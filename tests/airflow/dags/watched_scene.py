@@ -8,7 +8,7 @@ import scene
 
 from kraft_runbook.migration.checks import CheckResult, ChecksReport, Severity, Verdict
 from kraft_runbook_airflow import soak, triggers
-from kraft_runbook_airflow.triggers import HealthWatchTrigger
+from kraft_runbook_airflow.health_watch import HealthWatchTrigger
 
 
 class SceneWatch(HealthWatchTrigger):
