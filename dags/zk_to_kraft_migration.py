@@ -16,10 +16,10 @@ from kraft_runbook_airflow.runbook import (
     preflight,
     provision_controllers,
     roll_brokers,
-    runbook_dag,
     soak,
     verify_parity,
 )
+from kraft_runbook_airflow.words import runbook_dag
 
 for cluster in clusters_with_zookeeper():
     with runbook_dag("zk_to_kraft_migration", cluster, doc=__doc__, params=FORWARD):

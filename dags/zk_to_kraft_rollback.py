@@ -18,10 +18,10 @@ from kraft_runbook_airflow.runbook import (
     restart_cut_off_brokers,
     restore_quorum,
     roll_brokers_back,
-    runbook_dag,
     set_controllers_aside,
     verify_rollback,
 )
+from kraft_runbook_airflow.words import runbook_dag
 
 for cluster in clusters_with_zookeeper():
     with runbook_dag("zk_to_kraft_rollback", cluster, doc=__doc__, params=BACK):

@@ -28,11 +28,11 @@ from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook_airflow.back_steps import CUT_OFF_TO_ZOOKEEPER
 from kraft_runbook_airflow.environment import airflow_secrets
+from kraft_runbook_airflow.gone import said_to_be_gone
 from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.node_steps import take_step
 from kraft_runbook_airflow.operators import ClusterOperator
 from kraft_runbook_airflow.waiting import wait_for
-from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 CONTROLLER_TIMEOUT = "controller.socket.timeout.ms"
 """When so much time has passed, a thread without work looks who its controller is. Only then can it have died of the

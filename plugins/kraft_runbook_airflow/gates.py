@@ -28,10 +28,10 @@ from kraft_runbook_airflow.acting import ActsOrRehearses
 from kraft_runbook_airflow.answers import AnswerTrigger, require_same
 from kraft_runbook_airflow.approvals import asked_signatures, load_proof, require_approval, store_proof, triggered_by
 from kraft_runbook_airflow.environment import cluster_spec
+from kraft_runbook_airflow.gone import said_to_be_gone
 from kraft_runbook_airflow.journal import record, records_of, told_to_a_person
 from kraft_runbook_airflow.operators import ClusterOperator
 from kraft_runbook_airflow.people import assigned_users, require_enough_people
-from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 READ_BACK_SECONDS = 120.0
 """How long the triggerer may take to read the answers back; it takes one request each."""

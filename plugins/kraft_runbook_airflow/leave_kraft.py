@@ -25,11 +25,12 @@ from kraft_runbook_airflow.approvals import begins, require_confirmation
 from kraft_runbook_airflow.back_steps import KNOWN_WITHIN
 from kraft_runbook_airflow.claims import claim_cluster, take_claim
 from kraft_runbook_airflow.environment import airflow_secrets
+from kraft_runbook_airflow.gone import said_to_be_gone
 from kraft_runbook_airflow.journal import record, records_of
 from kraft_runbook_airflow.operators import ClusterOperator
 from kraft_runbook_airflow.restore_quorum import died_in_the_copy, restore
 from kraft_runbook_airflow.waiting import wait_for
-from kraft_runbook_airflow.way_back_facts import examine_the_hosts_of_those_down, said_to_be_gone
+from kraft_runbook_airflow.way_back_facts import examine_the_hosts_of_those_down
 
 
 class LeaveKraft(ClusterOperator):

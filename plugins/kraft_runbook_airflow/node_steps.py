@@ -21,9 +21,9 @@ from kraft_runbook.runbook.transitions import Reading
 from kraft_runbook_airflow.approvals import begins, require_confirmation
 from kraft_runbook_airflow.claims import take_claim
 from kraft_runbook_airflow.environment import airflow_secrets
+from kraft_runbook_airflow.gone import said_to_be_gone
 from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.operators import ClusterOperator
-from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 Tell = Callable[[str], None]
 

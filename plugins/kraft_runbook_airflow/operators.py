@@ -18,9 +18,9 @@ from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Verdi
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook_airflow.acting import ActsOrRehearses
 from kraft_runbook_airflow.claims import take_claim
+from kraft_runbook_airflow.gone import said_to_be_gone
 from kraft_runbook_airflow.journal import record, require_mirrored
 from kraft_runbook_airflow.second_look import look_and_judge
-from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 
 class ClusterOperator(ActsOrRehearses, BaseOperator):

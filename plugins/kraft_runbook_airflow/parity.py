@@ -34,6 +34,7 @@ from kraft_runbook_airflow.environment import (
     state_directory,
 )
 from kraft_runbook_airflow.gates import Shown
+from kraft_runbook_airflow.gone import said_to_be_gone
 from kraft_runbook_airflow.journal import (
     NOT_WRITABLE,
     record,
@@ -41,7 +42,6 @@ from kraft_runbook_airflow.journal import (
     run_file_name,
 )
 from kraft_runbook_airflow.spark_submit import ends_with_this_process
-from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 COMPARABLE = frozenset({Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED})
 """Phases in which both stores hold the metadata, or a proven earlier state can stand in for ZooKeeper (FINALIZED)."""

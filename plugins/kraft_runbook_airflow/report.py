@@ -17,9 +17,9 @@ from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.way_back import RollbackPlan
 from kraft_runbook_airflow.claims import give_back
 from kraft_runbook_airflow.environment import airflow_secrets
+from kraft_runbook_airflow.gone import said_to_be_gone
 from kraft_runbook_airflow.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.operators import ClusterOperator
-from kraft_runbook_airflow.way_back_facts import said_to_be_gone
 
 BAD = frozenset({"failed", "upstream_failed"})
 

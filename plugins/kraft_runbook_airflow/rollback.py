@@ -20,10 +20,11 @@ from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.way_back import render_estimate
 from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec
+from kraft_runbook_airflow.gone import said_to_be_gone
 from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.operators import ClusterOperator, require_preflight
 from kraft_runbook_airflow.parity import ParityOperator
-from kraft_runbook_airflow.way_back_facts import examine_the_hosts_of_those_down, not_deletable, said_to_be_gone
+from kraft_runbook_airflow.way_back_facts import examine_the_hosts_of_those_down, not_deletable
 
 
 class PlanRollback(ClusterOperator):

@@ -1,69 +1,40 @@
-"""The words in which the DAG files are written: one function a phase of the runbook."""
+"""The words in which the migration's DAG files are written: one function a phase of the runbook."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import timedelta
-from typing import Any
+from collections.abc import Iterator
 
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 
-from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import RunbookError
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
-from kraft_runbook.migration.signatures import APPROVE_TASKS
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook.runbook.operation import Operation
+from kraft_runbook_airflow import words
 from kraft_runbook_airflow.back_steps import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
 from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
-from kraft_runbook_airflow.environment import clusters_directory
 from kraft_runbook_airflow.finalization import FinalizeActiveController, ForgetZookeeperSecrets
 from kraft_runbook_airflow.forward_steps import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
-from kraft_runbook_airflow.gates import ApprovalGate, ConfirmGate, Examines, ProveGate, Shows, shows_nothing
+from kraft_runbook_airflow.gates import shows_nothing
+from kraft_runbook_airflow.gone import GONE_TITLE
 from kraft_runbook_airflow.leave_kraft import LeaveKraft
 from kraft_runbook_airflow.migration_gates import examine
 from kraft_runbook_airflow.node_steps import TakeStep
-from kraft_runbook_airflow.operators import ClaimOperator, PreflightOperator
+from kraft_runbook_airflow.operators import ClaimOperator
 from kraft_runbook_airflow.parity import ParityOperator, ShowsParity
 from kraft_runbook_airflow.parity_check import ParityCheck
-from kraft_runbook_airflow.problems import problem_dag
-from kraft_runbook_airflow.report import ClosingReport
 from kraft_runbook_airflow.restore_quorum import RestoreQuorum
 from kraft_runbook_airflow.rollback import PlanRollback, ProveBeforeLeaving, VerifyRollback
-from kraft_runbook_airflow.sensors import ClusterSensor
 from kraft_runbook_airflow.soak import SoakOperator
-from kraft_runbook_airflow.way_back_facts import GONE_TITLE
 from kraft_runbook_airflow.way_back_watch import WayBackWatch
-
-TAGS = ["kraft-runbook"]
-
-
-def load_clusters() -> Iterator[ClusterSpec]:
-    """Every usable cluster file. A bad one becomes a DAG of its own that shows what is wrong with it, and harms no
-    other.
-    """
-    for path in sorted(clusters_directory().glob("*.yaml")):
-        try:
-            yield load_cluster(path.stem, directory=clusters_directory(), environment=os.environ)
-        except RunbookError as error:
-            problem_dag(path.stem, str(error))
-
-
-def clusters_served_by(operation: Operation) -> Iterator[ClusterSpec]:
-    """Those whose file lets them have the operation."""
-    return (cluster for cluster in load_clusters() if operation.serves(cluster))
 
 
 def clusters_with_zookeeper() -> Iterator[ClusterSpec]:
     """Those whose file names a ZooKeeper: they alone can be migrated, go back, or be compared."""
-    return clusters_served_by(MIGRATION)
+    return words.clusters_served_by(MIGRATION)
 
 
 FORWARD = {
@@ -100,60 +71,20 @@ BACK = {
 }
 
 
-@contextmanager
-def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Mapping[str, Param]) -> Iterator[DAG]:
-    """A DAG that changes one cluster: no catch-up, no retries (a person decides), the trigger form's parameters.
-
-    Several runs may be triggered: the claim lets one of them change the cluster and refuses the others by name.
-    """
-    nodes = "".join(f"\n| broker {b.id} | {b.host} |" for b in cluster.brokers) + "".join(
-        f"\n| controller {c.id} | {c.host} |" for c in cluster.controllers
-    )
-    with DAG(
-        f"{name}__{cluster.name}",
-        description=f"{name.replace('_', ' ')} of {cluster.name}",
-        doc_md=f"{doc or ''}\n\n**{cluster.name}**: {cluster.description}\n\n| node | host |\n|---|---|{nodes}",
-        schedule=None,
-        catchup=False,
-        tags=[*TAGS, cluster.name],
-        default_args={"retries": 0},
-        params={
-            "dry_run": Param(
-                False,
-                type="boolean",
-                title="Dry run",
-                description="Play every step, show the exact ordered plan with configuration diffs, change nothing",
-            ),
-            **params,
-            "approvals_needed": Param(
-                cluster.approvals.needed,
-                type="integer",
-                minimum=1,
-                maximum=2,
-                title="Approvals needed",
-                description=(
-                    "How many different people must sign each gate. This can raise what the cluster file says, not"
-                    " lower it"
-                ),
-            ),
-        },
-    ) as dag:
-        yield dag
-
-
-def preflight(cluster: ClusterSpec, operation: Operation = MIGRATION) -> TaskGroup:
+def preflight(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster for this run, then every check."""
-    with TaskGroup("preflight") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PreflightOperator(
-            task_id="checks", cluster=cluster.name, operation=operation
-        )
-    return group
+    return words.preflight(cluster, MIGRATION)
+
+
+def closing_report(cluster: ClusterSpec, goal: str = Phase.FINALIZED) -> BaseOperator:
+    """Say what was proven and what may be decommissioned, or where the run stopped and why. Always runs."""
+    return words.closing_report(cluster, MIGRATION, goal)
 
 
 def approve(cluster: ClusterSpec, gate: Gate, *, parity: BaseOperator | None = None) -> TaskGroup:
     """Prove, ask, confirm. The finalize gate proves parity once more between the approval and its confirmation."""
     compared = MIGRATION.table.gate(gate).proven_again
-    return ask(
+    return words.ask(
         cluster,
         MIGRATION,
         gate,
@@ -161,31 +92,6 @@ def approve(cluster: ClusterSpec, gate: Gate, *, parity: BaseOperator | None = N
         shows=ShowsParity(parity.task_id) if parity else shows_nothing,
         again=(lambda task_id: ParityOperator(task_id=task_id, cluster=cluster.name)) if compared else None,
     )
-
-
-def ask(
-    cluster: ClusterSpec,
-    operation: Operation,
-    gate: str,
-    examine: Examines,
-    *,
-    shows: Shows = shows_nothing,
-    again: Callable[[str], BaseOperator] | None = None,
-) -> TaskGroup:
-    """A gate of any operation: prove, ask, confirm. ``again``: makes the task that proves once more after the last
-    signature, where the gate's terms name one.
-    """
-    terms = operation.table.gate(gate)
-    given: dict[str, Any] = {"cluster": cluster.name, "operation": operation, "gate": str(gate)}
-    with TaskGroup(f"gate_{terms.name}") as group:
-        prove = ProveGate(task_id="prove", examine=examine, shows=shows, **given)
-        signatures = [
-            ApprovalGate.partial(task_id=name, number=number, **given).expand(asking=prove.output)
-            for number, name in enumerate(APPROVE_TASKS, 1)
-        ]
-        proven_again = [again(terms.proven_again)] if again and terms.proven_again else []
-        chain(prove, *signatures, *proven_again, ConfirmGate(task_id="confirm", examine=examine, **given))
-    return group
 
 
 def provision_controllers(cluster: ClusterSpec) -> TaskGroup:
@@ -241,8 +147,13 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
                 restart = TakeStep(task_id="restart", cluster=cluster.name, step=FINALIZE, node=controller.id)
                 steps += [
                     restart,
-                    _wait(
-                        cluster, "caught_up", conditions.CONTROLLER_CAUGHT_UP, cluster.deadlines.quorum, controller.id
+                    words.wait(
+                        cluster,
+                        MIGRATION,
+                        "caught_up",
+                        conditions.CONTROLLER_CAUGHT_UP,
+                        cluster.deadlines.quorum,
+                        controller.id,
                     ),
                 ]
         with TaskGroup("active_controller_last"):
@@ -250,19 +161,6 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
         final = _wait(cluster, "finalized", conditions.FINALIZED, cluster.deadlines.finalization)
         chain(*steps, final, ForgetZookeeperSecrets(task_id="zookeeper_secrets", cluster=cluster.name))
     return group
-
-
-def closing_report(
-    cluster: ClusterSpec, goal: str = Phase.FINALIZED, *, operation: Operation = MIGRATION
-) -> BaseOperator:
-    """Say what was proven and done and what comes next, or where the run stopped and why. Always runs."""
-    return ClosingReport(
-        task_id="closing_report",
-        cluster=cluster.name,
-        operation=operation,
-        goal=goal,
-        trigger_rule="all_done",
-    )
 
 
 # -- the way back ------------------------------------------------------------------------------------------------------
@@ -340,7 +238,7 @@ def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
         title="Compare everything",
         description="Else what changed since the last full comparison, if that is younger than 6 hours",
     )
-    with _read_only_dag(
+    with words.read_only_dag(
         cluster, "metadata_parity_check", "ZooKeeper and KRaft parity", cluster.parity_schedule, doc, full=full
     ) as dag:
         ParityCheck(task_id="parity", cluster=cluster.name)
@@ -351,52 +249,16 @@ def way_back_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     """``way_back_watch__<cluster>``: whether the cluster can still go back, every ten minutes where the cluster file
     says nothing else.
     """
-    with _read_only_dag(cluster, "way_back_watch", "the way back", cluster.way_back_schedule, doc) as dag:
+    with words.read_only_dag(cluster, "way_back_watch", "the way back", cluster.way_back_schedule, doc) as dag:
         WayBackWatch(task_id="can_it_go_back", cluster=cluster.name)
     return dag
 
 
-def _read_only_dag(
-    cluster: ClusterSpec, name: str, what: str, schedule: str | None, doc: str | None, **params: Param
-) -> DAG:
-    return DAG(
-        f"{name}__{cluster.name}",
-        description=f"{what} of {cluster.name}, read-only",
-        doc_md=doc,
-        schedule=schedule,
-        catchup=False,
-        max_active_runs=1,
-        tags=[*TAGS, cluster.name, "read-only"],
-        params={"dry_run": Param(False, type="boolean", title="Dry run"), **params},
-        dagrun_timeout=timedelta(hours=6),
-    )
+def _wait_for_broker(cluster: ClusterSpec, broker: int, registered: Condition, step: str | None = None) -> BaseOperator:
+    return words.wait_for_broker(cluster, MIGRATION, broker, registered, conditions.BROKER_IN_SYNC, step)
 
 
 def _wait(
     cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node: int | None = None
-) -> ClusterSensor:
-    return ClusterSensor(
-        task_id=task_id,
-        cluster=cluster.name,
-        operation=MIGRATION,
-        condition=condition,
-        deadline=deadline,
-        node=node,
-    )
-
-
-def _wait_for_broker(
-    cluster: ClusterSpec, broker: int, registered: Condition, step: str | None = None
-) -> ClusterSensor:
-    """Until the broker is registered in its mode and in every ISR, both at the same looks."""
-    deadlines = cluster.deadlines
-    return ClusterSensor(
-        task_id="in_sync",
-        cluster=cluster.name,
-        operation=MIGRATION,
-        condition=conditions.BROKER_IN_SYNC,
-        deadline=deadlines.in_sync,
-        node=broker,
-        first=(registered, deadlines.registration),
-        step=step,
-    )
+) -> BaseOperator:
+    return words.wait(cluster, MIGRATION, task_id, condition, deadline, node)

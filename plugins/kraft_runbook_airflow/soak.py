@@ -13,9 +13,9 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import TaskFailed
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook_airflow.environment import airflow_secrets
+from kraft_runbook_airflow.health_watch import HealthWatchTrigger
 from kraft_runbook_airflow.journal import record
 from kraft_runbook_airflow.parity import ParityOperator
-from kraft_runbook_airflow.triggers import HealthWatchTrigger
 
 SHORTEST_WATCH = 12.0
 """Seconds; three looks, three seconds apart, fit in, so that even the shortest soak can find a broken check; and

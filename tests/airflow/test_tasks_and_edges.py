@@ -15,7 +15,7 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook_airflow.gates import ApprovalGate
 from kraft_runbook_airflow.parity import COMPARABLE
-from kraft_runbook_airflow.runbook import load_clusters
+from kraft_runbook_airflow.words import load_clusters
 
 EDGES = {
     "metadata_parity_check__lab": "parity <-",

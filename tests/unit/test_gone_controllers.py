@@ -1,5 +1,5 @@
-"""A controller whose host is gone for good, on the operator's word: a host that drops packets leaves ``running`` unread,
-and the rollback must end all the same.
+"""A controller whose host is gone for good, on the operator's word: a host that drops packets leaves ``running``
+unread, and the rollback must end all the same.
 """
 
 from __future__ import annotations
