@@ -2,7 +2,7 @@
 closed the way, or is about to.
 """
 
-from kraft_runbook_airflow.runbook import clusters_with_zookeeper, way_back_dag
+from kraft_runbook_airflow.migration.words import clusters_with_zookeeper, way_back_dag
 
 for cluster in clusters_with_zookeeper():
     way_back_dag(cluster, doc=__doc__)

@@ -6,7 +6,8 @@ goes on from what is true.
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.migration.transitions import Gate
-from kraft_runbook_airflow.runbook import (
+from kraft_runbook_airflow.base.words import runbook_dag
+from kraft_runbook_airflow.migration.words import (
     FORWARD,
     approve,
     await_metadata_copy,
@@ -19,7 +20,6 @@ from kraft_runbook_airflow.runbook import (
     soak,
     verify_parity,
 )
-from kraft_runbook_airflow.words import runbook_dag
 
 for cluster in clusters_with_zookeeper():
     with runbook_dag("zk_to_kraft_migration", cluster, doc=__doc__, params=FORWARD):

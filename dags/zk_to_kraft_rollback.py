@@ -7,7 +7,8 @@ cluster first and goes on from what is true.
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.transitions import Gate
-from kraft_runbook_airflow.runbook import (
+from kraft_runbook_airflow.base.words import runbook_dag
+from kraft_runbook_airflow.migration.words import (
     BACK,
     approve,
     closing_report,
@@ -21,7 +22,6 @@ from kraft_runbook_airflow.runbook import (
     set_controllers_aside,
     verify_rollback,
 )
-from kraft_runbook_airflow.words import runbook_dag
 
 for cluster in clusters_with_zookeeper():
     with runbook_dag("zk_to_kraft_rollback", cluster, doc=__doc__, params=BACK):

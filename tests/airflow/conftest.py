@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kraft_runbook.evidence.store import read_records
-from kraft_runbook_airflow.journal import run_file_name
+from kraft_runbook_airflow.base.journal import run_file_name
 from lab.airflow_standalone import Airflow, AirflowClient
 from lab.installation import fetch_jars, java
 from lab.layout import load as load_spec

@@ -16,20 +16,21 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.kinds import kind_of
+from kraft_runbook.gates.proof import ParitySummary, make_proof
+from kraft_runbook.gates.signatures import Signature
 from kraft_runbook.migration.checks import CheckResult, Severity
 from kraft_runbook.migration.checks import Verdict as CheckVerdict
-from kraft_runbook.migration.gates import ParitySummary, make_proof
 from kraft_runbook.migration.operation import MIGRATION
-from kraft_runbook.migration.signatures import Signature
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.parity.parity_report import ParityReport, Verdict
-from kraft_runbook_airflow import claims, leave_kraft
-from kraft_runbook_airflow.answers import require_same
-from kraft_runbook_airflow.approvals import require_confirmation, store_proof
-from kraft_runbook_airflow.journal import record_for
-from kraft_runbook_airflow.parity import load_summary
-from kraft_runbook_airflow.people import assigned_users, require_enough_people
+from kraft_runbook_airflow.base import claims
+from kraft_runbook_airflow.base.answers import require_same
+from kraft_runbook_airflow.base.approvals import require_confirmation, store_proof
+from kraft_runbook_airflow.base.journal import record_for
+from kraft_runbook_airflow.base.people import assigned_users, require_enough_people
+from kraft_runbook_airflow.migration import leave_kraft
+from kraft_runbook_airflow.migration.parity import load_summary
 from tests.unit.observations import SPEC, observation
 
 SOON = datetime.now(UTC)

@@ -26,12 +26,13 @@ from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.procedures import copy_size
 from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook_airflow import forward_steps, report, triggers, waiting
-from kraft_runbook_airflow.forward_steps import PROVISION
-from kraft_runbook_airflow.journal import run_file_name
-from kraft_runbook_airflow.node_steps import Look
-from kraft_runbook_airflow.report import ClosingReport
-from kraft_runbook_airflow.triggers import ClusterConditionTrigger
+from kraft_runbook_airflow.base import report, triggers, waiting
+from kraft_runbook_airflow.base.journal import run_file_name
+from kraft_runbook_airflow.base.node_steps import Look
+from kraft_runbook_airflow.base.report import ClosingReport
+from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
+from kraft_runbook_airflow.migration import forward_steps
+from kraft_runbook_airflow.migration.forward_steps import PROVISION
 from tests.unit.observations import SPEC, dual_writing, host, observation, tree
 
 BEGAN = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)

@@ -20,10 +20,11 @@ from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook_airflow import back_steps, cut_off_brokers, node_steps, waiting
-from kraft_runbook_airflow.cut_off_brokers import RestartCutOffBrokers
-from kraft_runbook_airflow.journal import run_file_name
-from kraft_runbook_airflow.node_steps import Look
+from kraft_runbook_airflow.base import node_steps, waiting
+from kraft_runbook_airflow.base.journal import run_file_name
+from kraft_runbook_airflow.base.node_steps import Look
+from kraft_runbook_airflow.migration import back_steps, cut_off_brokers
+from kraft_runbook_airflow.migration.cut_off_brokers import RestartCutOffBrokers
 from tests.unit.observations import SPEC, broker, later, observation
 
 BEGAN = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from airflow.sdk import DAG
 
+from kraft_runbook.gates.signatures import APPROVE_TASKS
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.signatures import APPROVE_TASKS
 from kraft_runbook.migration.transitions import Gate
-from kraft_runbook_airflow.gates import ApprovalGate
-from kraft_runbook_airflow.parity import ShowsParity
+from kraft_runbook_airflow.base.gates import ApprovalGate
+from kraft_runbook_airflow.migration.parity import ShowsParity
 from lab.demo_report import FORWARD
 
 ROOT = Path(__file__).parents[2]

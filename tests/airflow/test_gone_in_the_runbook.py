@@ -13,26 +13,17 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
-from kraft_runbook_airflow import (
-    cut_off_brokers,
-    leave_kraft,
-    node_steps,
-    parity,
-    report,
-    restore_quorum,
-    rollback,
-    second_look,
-    waiting,
-)
-from kraft_runbook_airflow.back_steps import SET_ASIDE, TO_ZOOKEEPER
-from kraft_runbook_airflow.leave_kraft import LeaveKraft
-from kraft_runbook_airflow.node_steps import TakeStep
-from kraft_runbook_airflow.report import ClosingReport
-from kraft_runbook_airflow.restore_quorum import RestoreQuorum
-from kraft_runbook_airflow.rollback import PlanRollback, ProveBeforeLeaving, VerifyRollback
-from kraft_runbook_airflow.sensors import ClusterSensor
-from kraft_runbook_airflow.triggers import ClusterConditionTrigger
-from kraft_runbook_airflow.waiting import wait_for
+from kraft_runbook_airflow.base import node_steps, report, second_look, waiting
+from kraft_runbook_airflow.base.node_steps import TakeStep
+from kraft_runbook_airflow.base.report import ClosingReport
+from kraft_runbook_airflow.base.sensors import ClusterSensor
+from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
+from kraft_runbook_airflow.base.waiting import wait_for
+from kraft_runbook_airflow.migration import cut_off_brokers, leave_kraft, parity, restore_quorum, rollback
+from kraft_runbook_airflow.migration.back_steps import SET_ASIDE, TO_ZOOKEEPER
+from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
+from kraft_runbook_airflow.migration.restore_quorum import RestoreQuorum
+from kraft_runbook_airflow.migration.rollback import PlanRollback, ProveBeforeLeaving, VerifyRollback
 from tests.unit.observations import SPEC
 
 
@@ -108,7 +99,7 @@ def test_so_do_its_waits(looks: None) -> None:
     assert kwargs["gone"] == "{{ params.gone_controllers or '' }}"
     assert "gone" in back.template_fields
     path, given = ClusterConditionTrigger(**{**kwargs, "gone": "103"}).serialize()
-    assert (path, given["gone"]) == ("kraft_runbook_airflow.triggers.ClusterConditionTrigger", "103")
+    assert (path, given["gone"]) == ("kraft_runbook_airflow.base.triggers.ClusterConditionTrigger", "103")
     forward = ClusterSensor(
         task_id="f", cluster="lab", operation=MIGRATION, condition=conditions.QUORUM_READY, deadline=9
     )

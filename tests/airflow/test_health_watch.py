@@ -12,9 +12,9 @@ import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode, Unread
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook_airflow import disk_watch, triggers
-from kraft_runbook_airflow.disk_watch import Hosts
-from kraft_runbook_airflow.health_watch import HealthWatchTrigger
+from kraft_runbook_airflow.migration import disk_watch, health_watch
+from kraft_runbook_airflow.migration.disk_watch import Hosts
+from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
 from tests.unit.observations import SPEC, Spoil, broker, config, dual_writing, observation, part, zookeeper
 
 HEALTHY = observation(Phase.DUAL_WRITE)
@@ -36,10 +36,10 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         while len(asyncio.all_tasks()) > 1:  # a reading of the hosts takes less than a look
             await asyncio.sleep(0.001)
 
-    monkeypatch.setattr(triggers, "cluster_spec", lambda _: SPEC)
-    monkeypatch.setattr(triggers, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(triggers, "time", SimpleNamespace(time=lambda: now[0]))
-    monkeypatch.setattr(triggers, "asyncio", SimpleNamespace(sleep=sleep, to_thread=asyncio.to_thread))
+    monkeypatch.setattr(health_watch, "cluster_spec", lambda _: SPEC)
+    monkeypatch.setattr(health_watch, "airflow_secrets", lambda: None)
+    monkeypatch.setattr(health_watch, "time", SimpleNamespace(time=lambda: now[0]))
+    monkeypatch.setattr(health_watch, "asyncio", SimpleNamespace(sleep=sleep, to_thread=asyncio.to_thread))
     monkeypatch.setattr(disk_watch, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def looks(spoil: dict[int, Spoil], dead_from: float) -> Iterator[ClusterObservation]:
@@ -56,7 +56,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         seconds: float, *, spoil: dict[int, Spoil] | None = None, hosts: Hosts = FINE, dead_from: float = 1e9
     ) -> str | None:
         began, seen = now[0], looks(spoil or {}, dead_from)
-        monkeypatch.setattr(triggers, "observe", lambda *_, **__: next(seen))
+        monkeypatch.setattr(health_watch, "observe", lambda *_, **__: next(seen))
         monkeypatch.setattr(disk_watch, "read_controllers", lambda _: hosts)
 
         async def first() -> str | None:

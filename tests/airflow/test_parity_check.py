@@ -16,9 +16,9 @@ from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.parity.comparison import Obstacle, ParityReport, make_report
 from kraft_runbook.parity.dual_write import NoProof
 from kraft_runbook.parity.report_file import read_report, write_report
-from kraft_runbook_airflow import parity, parity_check
-from kraft_runbook_airflow.parity import ParityOperator
-from kraft_runbook_airflow.parity_check import ParityCheck
+from kraft_runbook_airflow.migration import parity, parity_check
+from kraft_runbook_airflow.migration.parity import ParityOperator
+from kraft_runbook_airflow.migration.parity_check import ParityCheck
 from tests.unit.observations import SPEC
 
 NOW = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)

@@ -15,9 +15,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
 from kraft_runbook.evidence.store import read_records
-from kraft_runbook_airflow import parity
-from kraft_runbook_airflow.journal import run_file_name, told_to_a_person
-from kraft_runbook_airflow.parity import ParityOperator
+from kraft_runbook_airflow.base.journal import run_file_name, told_to_a_person
+from kraft_runbook_airflow.migration import parity
+from kraft_runbook_airflow.migration.parity import ParityOperator
 from tests.unit.observations import SPEC
 
 CONTEXT: dict[str, Any] = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="parity")}

@@ -31,4 +31,4 @@ def test_airflow_executes_one_file_and_finds_the_rest_imported(tmp_path: Path) -
     assert {
         name for name in ours if name.partition(".")[0] not in ("kraft_runbook_airflow", "kraft_runbook_plugin")
     } == set()
-    assert {"kraft_runbook_plugin", "kraft_runbook_airflow.runbook", "kraft_runbook_airflow.gates"} <= ours
+    assert {"kraft_runbook_plugin", "kraft_runbook_airflow.migration.words", "kraft_runbook_airflow.base.gates"} <= ours

@@ -13,7 +13,8 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.procedures.observe import Scope
-from kraft_runbook_airflow import migration_gates, second_look
+from kraft_runbook_airflow.base import second_look
+from kraft_runbook_airflow.migration import gate_looks as migration_gates
 from tests.unit.observations import SPEC, WHY, dual_writing, observation, tree, with_quorum
 
 QUOTA = "/config/ips/%3A%3A1 (its name is neither an address nor a host's name)"

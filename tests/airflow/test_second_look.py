@@ -10,8 +10,8 @@ from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnod
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.procedures.observe import Scope
-from kraft_runbook_airflow import second_look
-from kraft_runbook_airflow.second_look import Checks, look_and_judge
+from kraft_runbook_airflow.base import second_look
+from kraft_runbook_airflow.base.second_look import Checks, look_and_judge
 from tests.unit.observations import SPEC, apart, broker, observation, part, tree, zookeeper
 
 WELL = observation(Phase.HYBRID)

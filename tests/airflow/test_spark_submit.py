@@ -20,7 +20,7 @@ exec sleep 120
 """
 """In place of spark-submit, which becomes its JVM by exec too."""
 TASK = """
-from kraft_runbook_airflow.parity import ParityOperator
+from kraft_runbook_airflow.migration.parity import ParityOperator
 operator = ParityOperator(task_id="parity", cluster="lab")
 operator._get_hook().submit(operator.application)
 """

@@ -16,11 +16,12 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.migration import plays
 from kraft_runbook.runbook.plays import Guard
-from kraft_runbook_airflow import claims, dual_write, finalization
-from kraft_runbook_airflow.back_steps import BACK_TO_HYBRID, TO_ZOOKEEPER
-from kraft_runbook_airflow.finalization import FinalizeActiveController
-from kraft_runbook_airflow.forward_steps import PROVISION, TO_HYBRID, TO_KRAFT
-from kraft_runbook_airflow.node_steps import Look
+from kraft_runbook_airflow.base import claims
+from kraft_runbook_airflow.base.node_steps import Look
+from kraft_runbook_airflow.migration import dual_write, finalization
+from kraft_runbook_airflow.migration.back_steps import BACK_TO_HYBRID, TO_ZOOKEEPER
+from kraft_runbook_airflow.migration.finalization import FinalizeActiveController
+from kraft_runbook_airflow.migration.forward_steps import PROVISION, TO_HYBRID, TO_KRAFT
 from tests.unit.observations import SPEC, a_controller, both, broker, later, observation, part, with_quorum, zookeeper
 
 NO_QUORUM = Unread("no controller runs")

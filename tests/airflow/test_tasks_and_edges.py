@@ -13,9 +13,9 @@ from test_dags import ROOT, dags_of
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
-from kraft_runbook_airflow.gates import ApprovalGate
-from kraft_runbook_airflow.parity import COMPARABLE
-from kraft_runbook_airflow.words import load_clusters
+from kraft_runbook_airflow.base.gates import ApprovalGate
+from kraft_runbook_airflow.base.words import load_clusters
+from kraft_runbook_airflow.migration.parity import COMPARABLE
 
 EDGES = {
     "metadata_parity_check__lab": "parity <-",

@@ -18,13 +18,13 @@ from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
 from kraft_runbook.migration.operation import MIGRATION
-from kraft_runbook_airflow import acting, environment, journal, report, triggers
-from kraft_runbook_airflow.journal import disk_in_words, run_file_name, told_to_a_person
-from kraft_runbook_airflow.operators import ClusterOperator
-from kraft_runbook_airflow.parity import ParityOperator
-from kraft_runbook_airflow.report import ClosingReport
-from kraft_runbook_airflow.soak import SoakOperator
-from kraft_runbook_airflow.triggers import ClusterConditionTrigger
+from kraft_runbook_airflow.base import acting, environment, journal, report, triggers
+from kraft_runbook_airflow.base.journal import disk_in_words, run_file_name, told_to_a_person
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.report import ClosingReport
+from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
+from kraft_runbook_airflow.migration.parity import ParityOperator
+from kraft_runbook_airflow.migration.soak import SoakOperator
 from tests.unit.observations import SPEC, observation
 
 DAG_ID, RUN_ID = "zk_to_kraft_migration__lab", "manual__2026-03-04T10:00:00+00:00"

@@ -12,8 +12,8 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress
-from kraft_runbook_airflow import waiting
-from kraft_runbook_airflow.waiting import Wait
+from kraft_runbook_airflow.base import waiting
+from kraft_runbook_airflow.base.waiting import Wait
 from tests.unit.observations import SPEC, later, observation
 
 

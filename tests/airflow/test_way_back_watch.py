@@ -14,9 +14,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.store import read_records
-from kraft_runbook_airflow import way_back_watch
-from kraft_runbook_airflow.journal import run_file_name
-from kraft_runbook_airflow.way_back_watch import WayBackWatch
+from kraft_runbook_airflow.base.journal import run_file_name
+from kraft_runbook_airflow.migration import way_back_watch
+from kraft_runbook_airflow.migration.way_back_watch import WayBackWatch
 from tests.unit.observations import (
     SPEC,
     WHY,

@@ -12,9 +12,9 @@ from observations import SPEC, observation
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.record import EvidenceRecord, make_record
+from kraft_runbook.gates.proof import ParitySummary, make_proof
 from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.migration.checks import CheckResult, Severity, Verdict
-from kraft_runbook.migration.gates import ParitySummary, make_proof
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import rollback_plan
 from kraft_runbook.parity import parity_report

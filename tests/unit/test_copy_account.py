@@ -9,10 +9,10 @@ from observations import SPEC, WHY, observation, part, with_quorum
 
 from kraft_runbook.cluster.observation import CopySpan
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.conditions import copied
 from kraft_runbook.migration.copy_account import copy_account
-from kraft_runbook.migration.gates import make_proof
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import rollback_plan
 

@@ -15,8 +15,8 @@ from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.checks import CheckResult
-from kraft_runbook_airflow import disk_watch
-from kraft_runbook_airflow.disk_watch import DiskWatch, Hosts, read_controllers
+from kraft_runbook_airflow.migration import disk_watch
+from kraft_runbook_airflow.migration.disk_watch import DiskWatch, Hosts, read_controllers
 
 SEEN = observation(Phase.DUAL_WRITE)
 FINE = SEEN.hosts

@@ -22,10 +22,10 @@ from observations import (
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, ZkMigrationState
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.gates.page import render_page
+from kraft_runbook.gates.proof import Proof, make_proof
 from kraft_runbook.migration.ahead import is_behind
 from kraft_runbook.migration.explain import explain
-from kraft_runbook.migration.gate_page import render_page
-from kraft_runbook.migration.gates import Proof, make_proof
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.migration.way_back import rollback_plan

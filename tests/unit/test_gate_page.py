@@ -10,10 +10,10 @@ from observations import SPEC, broker, observation
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.migration import gate_page
+from kraft_runbook.gates import page as gate_page
+from kraft_runbook.gates.proof import ParitySummary, Proof, make_proof
 from kraft_runbook.migration.ahead import what_happens_next
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.migration.gates import ParitySummary, Proof, make_proof
 from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict

@@ -21,11 +21,11 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.record import make_record
+from kraft_runbook.gates.proof import ParitySummary, Proof, digest_of_file, make_proof
+from kraft_runbook.gates.signatures import concluded, proven_again, refusal, standing, too_old
 from kraft_runbook.migration.ahead import is_behind
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.migration.gates import ParitySummary, Proof, digest_of_file, make_proof
 from kraft_runbook.migration.operation import MIGRATION
-from kraft_runbook.migration.signatures import concluded, proven_again, refusal, standing, too_old
 from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.migration.way_back import rollback_plan
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict

@@ -48,8 +48,8 @@ def changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Cha
 
 def _whose_phase(gate: str, phase: str) -> By:
     """Never OTHERS: the table of transitions refuses a phase in which a step may not run, and the parts of the nodes
-    show what changed the phase. Where every controller was down already when the rollback was proven, only the phase shows that a
-    ZooKeeper controller has the controller role again.
+    show what changed the phase. Where every controller was down already when the rollback was proven, only the phase
+    shows that a ZooKeeper controller has the controller role again.
     """
     return By.THE_STEPS if gate == Gate.ROLLBACK and phase == Phase.ZOOKEEPER else By.UNREAD
 

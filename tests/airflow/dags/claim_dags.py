@@ -7,9 +7,9 @@ from airflow.sdk import DAG, Param
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
-from kraft_runbook_airflow.environment import clusters_directory
-from kraft_runbook_airflow.operators import ClaimOperator
-from kraft_runbook_airflow.sensors import ClusterSensor
+from kraft_runbook_airflow.base.environment import clusters_directory
+from kraft_runbook_airflow.base.operators import ClaimOperator
+from kraft_runbook_airflow.base.sensors import ClusterSensor
 
 cluster = load_cluster("anyone", directory=clusters_directory(), environment=os.environ)
 for name in ("forward", "back"):

@@ -26,8 +26,8 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.migration.way_back import rollback_plan
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
-from kraft_runbook_airflow import runbook
-from kraft_runbook_airflow.gates import Examined
+from kraft_runbook_airflow.base.gates import Examined
+from kraft_runbook_airflow.migration import words as runbook
 
 
 def observation() -> ClusterObservation:

@@ -3,8 +3,8 @@
 import watched_scene  # noqa: F401 - what the soak sees comes from the scene file
 from airflow.sdk import DAG, Param
 
-from kraft_runbook_airflow.operators import ClaimOperator
-from kraft_runbook_airflow.soak import SoakOperator
+from kraft_runbook_airflow.base.operators import ClaimOperator
+from kraft_runbook_airflow.migration.soak import SoakOperator
 
 with DAG(
     "soaking", schedule=None, params={"dry_run": Param(False, type="boolean"), "soak_minutes": Param(60, type="number")}

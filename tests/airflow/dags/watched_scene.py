@@ -7,8 +7,9 @@ from __future__ import annotations
 import scene
 
 from kraft_runbook.migration.checks import CheckResult, ChecksReport, Severity, Verdict
-from kraft_runbook_airflow import soak, triggers
-from kraft_runbook_airflow.health_watch import HealthWatchTrigger
+from kraft_runbook_airflow.base import triggers
+from kraft_runbook_airflow.migration import soak
+from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
 
 
 class SceneWatch(HealthWatchTrigger):

@@ -1,0 +1,1 @@
+"""What every operation's tasks are made of."""

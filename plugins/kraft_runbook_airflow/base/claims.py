@@ -1,0 +1,95 @@
+"""One run at a time changes a cluster, whichever DAG and whichever Airflow it belongs to.
+
+The claim lies in the cluster's own ZooKeeper, where it has one, and in the state directory (``io/cluster_claim.py``).
+Every task that changes the cluster takes or renews it, so a task that is cleared after its run had failed can't slip
+past a newer run. The closing report gives it back; where a run ends without one, the next run of this Airflow finds it
+free, and one of another Airflow once the lease has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import DagRunResult, GetDagRun
+
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import RunbookError, SecretMissing, StepFailed, Unreachable
+from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, lease_end, release_cluster
+from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
+from kraft_runbook.procedures.observe import observe
+from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
+
+log = logging.getLogger(__name__)
+
+ACTIVE = frozenset({"queued", "running"})
+
+
+def take_claim(context: Any, spec: ClusterSpec) -> None:
+    """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone,
+    whether or not this try plays anything. Raises as ``claim_cluster``.
+    """
+    try:
+        claim_cluster(context, spec)
+    except (Unreachable, SecretMissing) as error:
+        if detect_phase(observe(spec, secrets=airflow_secrets())).phase is not Phase.FINALIZED:
+            raise
+        log.warning("The claim is not renewed: the migration is final, and ZooKeeper is gone (%s)", error.problem)
+    remove_what_killed_runs_left()
+
+
+def claim_cluster(context: Any, spec: ClusterSpec) -> None:
+    """Take or renew the claim for the run of this task.
+
+    Raises Refused, naming the run that holds it, or where the file in the state directory can't be used; Unreachable
+    where ZooKeeper can't be asked.
+    """
+    now = datetime.now(UTC)
+    mine = _claim_of(context, lease_end(spec, now))
+    ti = context["ti"]
+    hold_cluster(
+        spec,
+        mine,
+        secrets=airflow_secrets(),
+        directory=state_directory(),
+        ask=lambda holder: run_state(ti, holder),
+        now=now,
+    )
+
+
+def give_back(context: Any, spec: ClusterSpec) -> None:
+    """Release the claim at a run's end, where the run holds it. What can't be released is said and left: its lease
+    ends.
+    """
+    try:
+        mine = _claim_of(context, datetime.now(UTC))
+        release_cluster(spec, mine, secrets=airflow_secrets(), directory=state_directory())
+    except RunbookError as error:
+        log.warning(
+            "The claim on %s was not given back (a run of another Airflow waits until it ends): %s",
+            spec.name,
+            error.problem,
+        )
+
+
+def run_state(ti: Any, holder: Claim) -> RunState:
+    """What this Airflow knows of a run. One of the same name that was made at another time is another Airflow's."""
+    if not ti.get_dr_count(dag_id=holder.dag_id, run_ids=[holder.run_id]):
+        return RunState.UNKNOWN
+    found = task_runner.SUPERVISOR_COMMS.send(GetDagRun(dag_id=holder.dag_id, run_id=holder.run_id))
+    if not isinstance(found, DagRunResult):
+        raise StepFailed(
+            f"Airflow did not say whether run {holder.run_id} of {holder.dag_id} goes on", way_out="clear this task"
+        )
+    if found.run_after.isoformat() != holder.run_after:
+        return RunState.UNKNOWN
+    return RunState.ACTIVE if found.state in ACTIVE else RunState.ENDED
+
+
+def _claim_of(context: Any, until: datetime) -> Claim:
+    run = context["dag_run"]
+    return Claim(run.dag_id, run.run_id, run.run_after.isoformat(), socket.gethostname(), until)

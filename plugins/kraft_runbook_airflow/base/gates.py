@@ -1,0 +1,350 @@
+"""The gates under Airflow: prove, ask a person, confirm that the approval still fits the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+from urllib.parse import quote, urlsplit
+
+from airflow.configuration import conf
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
+from airflow.triggers.base import StartTriggerArgs
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Answered, Approved, Asked, Confirmed, Proven, Rejected, TurnedAway
+from kraft_runbook.gates.page import render_in_full, render_page
+from kraft_runbook.gates.proof import Exhibit, ParitySummary, Proof, make_proof
+from kraft_runbook.gates.signatures import APPROVE_TASKS, standing, too_old
+from kraft_runbook.runbook.check_results import CheckResult
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook_airflow.base.acting import ActsOrRehearses
+from kraft_runbook_airflow.base.answers import AnswerTrigger, require_same
+from kraft_runbook_airflow.base.approvals import (
+    asked_signatures,
+    load_proof,
+    require_approval,
+    store_proof,
+    triggered_by,
+)
+from kraft_runbook_airflow.base.environment import cluster_spec
+from kraft_runbook_airflow.base.gone import said_to_be_gone
+from kraft_runbook_airflow.base.journal import record, records_of, told_to_a_person
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.people import assigned_users, require_enough_people
+
+READ_BACK_SECONDS = 120.0
+"""How long the triggerer may take to read the answers back; it takes one request each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What a gate's proof is made of: the cluster, the checks' answers, and the way back from here."""
+
+    seen: ClusterObservation
+    checks: tuple[CheckResult, ...]
+    way_back: RollbackPlan
+
+
+class Examines(Protocol):
+    """How an operation looks at a cluster before a gate. ``gone``: controllers whose hosts are gone for good."""
+
+    def __call__(
+        self, spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()
+    ) -> Examined: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What else a gate's proof holds of this run: parity's summary, and what an earlier task made to be signed.
+    ``by``: the task to clear where that does not hold.
+    """
+
+    parity: ParitySummary | None = None
+    exhibits: tuple[Exhibit, ...] = ()
+    by: str = "this task"
+
+
+Shows = Callable[[Any], Shown]
+"""Given Airflow's context. Raises Refused where what is to be shown is not on record."""
+
+
+def shows_nothing(_: Any) -> Shown:
+    return Shown()
+
+
+class ProveGate(ClusterOperator):
+    """Check the cluster deeply, join the parity report, and seal both with a digest. Refuses to ask a person about a
+    proof that does not hold.
+
+    Returns every proving of this run's gate, the latest last: each is asked for by a task instance of its own
+    (``ApprovalGate``).
+    """
+
+    def __init__(
+        self, *, operation: Operation, gate: str, examine: Examines, shows: Shows = shows_nothing, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.operation = operation
+        self.gate = gate
+        self.examine = examine
+        self.shows = shows
+
+    def act(self, context: Any, spec: ClusterSpec) -> list[dict[str, Any]]:
+        shown = self.shows(context)
+        seen, proof = self.prove(context, spec, shown)
+        passed = self.operation.is_behind(self.gate, seen, spec)
+        if not passed:
+            self.require_askable(spec, proof, shown.by)
+        store_proof(proof)
+        proven = Proven(
+            gate=self.gate,
+            digest=proof.digest,
+            phase=proof.phase.value,
+            parity=proof.parity.digest if proof.parity else None,
+            passed=passed,
+            proof=proof.to_dict(),
+        )
+        record(context, self.cluster, proven)
+        earlier = [{"digest": "", "passed": False}] * (standing(records_of(context), self.gate).provings - 1)
+        return [*earlier, {"digest": proof.digest, "passed": passed}]
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> list[dict[str, Any]]:
+        _, proof = self.prove(context, spec, Shown())
+        self.log.info("Dry run: this gate would now wait for an approval")
+        return [{"digest": proof.digest, "passed": False}]
+
+    def prove(self, context: Any, spec: ClusterSpec, shown: Shown) -> tuple[ClusterObservation, Proof]:
+        """The proof as things stand now, said in full in the task's log."""
+        found = self.examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
+        proof = make_proof(
+            self.gate,
+            found.seen,
+            spec,
+            checks=found.checks,
+            parity=shown.parity,
+            rollback=found.way_back,
+            made_at=datetime.now(UTC),
+            ahead=self.operation.ahead(self.gate, found.seen, spec, found.way_back.steps),
+            needed=spec.approvals.needed_for(self.gate, asked_signatures(context)),
+            triggered_by=triggered_by(context),
+            exhibits=shown.exhibits,
+        )
+        self.log.info("%s", render_in_full(proof, self.operation.table.gate(self.gate)))
+        return found.seen, proof
+
+    def require_askable(self, spec: ClusterSpec, proof: Proof, shown_by: str) -> None:
+        """Raise Refused where nobody should be asked: the proof does not hold, is too old already, or too few could
+        sign it.
+        """
+        objections = proof.objections(self.operation.table.gate(self.gate))
+        if objections:
+            raise Refused(
+                f"gate {self.gate} can't be put before a person:\n" + "\n".join(f"- {o}" for o in objections),
+                way_out="; ".join(dict.fromkeys(c.fix for c in proof.checks if c.blocks and c.fix))
+                or f"look at the parity report above, correct what differs, and clear {shown_by} with its downstream"
+                " tasks",
+            )
+        old = too_old(proof, spec.approvals.valid_for, proof.made_at)
+        if old:
+            raise Refused(f"gate {self.gate} can't be put before a person: {old.why}", way_out=old.way_out)
+        require_enough_people(spec, proof)
+
+
+class ApprovalGate(ActsOrRehearses, ApprovalOperator):
+    """Parks until a person approves or rejects; holds no worker. What is shown comes from the stored proof, and the
+    answer goes into the evidence.
+
+    ``number``: the first or second signature. The second is asked for only where two must sign. ``asking``: one proving
+    of the gate. The task is mapped over all of them, since Airflow 3.3 never changes the page of a task instance that
+    has asked once: proven again, the gate would show its first proof.
+    """
+
+    template_fields: Sequence[str] = ("subject", "body")
+
+    def __init__(
+        self,
+        *,
+        cluster: str,
+        operation: Operation,
+        gate: str,
+        number: int,
+        asking: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        terms = operation.table.gate(gate)
+        super().__init__(
+            subject=f"{cluster}: {terms.asks}" + (" (second signature)" if number == 2 else ""),
+            fail_on_reject=True,
+            **kwargs,
+        )
+        self.cluster = cluster
+        self.terms = terms
+        self.gate = gate
+        self.number = number
+        self.asking = asking
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
+        return self._not_asked("Dry run: nobody is asked")
+
+    def act(self, context: Any, spec: ClusterSpec) -> Any:
+        at = standing(records_of(context), self.gate)
+        if context["ti"].map_index != at.provings - 1:
+            return self._not_asked(
+                "The gate was proven again: that proof is asked for by another instance of this task"
+            )
+        if at.passed:
+            return self._not_asked("already done: the cluster is beyond this gate's step")
+        proof = load_proof(at.digest)
+        if self.number > proof.needed:
+            return self._not_asked("One signature is enough in this run")
+        return self._ask(context, proof)
+
+    def _not_asked(self, why: str) -> dict[str, str]:
+        self.log.info("%s", why)
+        return {"not_asked": why}
+
+    def _ask(self, context: Any, proof: Proof) -> Any:
+        ti = context["ti"]
+        prove = f"gate_{self.gate}.prove"
+        base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+        self.body = render_page(
+            proof,
+            self.terms,
+            in_full=f"[the log of {prove}]({base}/dags/{ti.dag_id}/runs/{quote(ti.run_id)}/tasks/{prove})",
+        )
+        self.assigned_users = assigned_users(cluster_spec(self.cluster).approvals, excluded=proof.triggered_by)
+        record(
+            context, self.cluster, Asked(**self._try(context, proof.digest), number=self.number, needed=proof.needed)
+        )
+        try:
+            ApprovalOperator.execute(self, context)
+        except TaskAwaitingInput as parked:
+            parked.kwargs = {"proof_digest": proof.digest}
+            raise
+
+    def execute_complete(self, context: Any, event: dict[str, Any], proof_digest: str = "") -> Any:
+        by = event.get("responded_by_user") or {}
+        chosen = event.get("chosen_options") or []
+        answer = Answered(
+            **self._try(context, proof_digest),
+            by=by.get("name"),
+            by_id=by.get("id"),
+            answered_at=_moment(event.get("responded_at")),
+        )
+        with told_to_a_person(context, self.cluster):
+            proof = load_proof(proof_digest)
+            turned_away = self._why_not(
+                context, proof, str(by.get("name")), str(by.get("id")), approves=chosen != [self.REJECT]
+            )
+        if turned_away:
+            record(context, self.cluster, TurnedAway(**asdict(answer), chosen=tuple(chosen), why=turned_away))
+            self.log.error("The answer by %s does not count: %s. The gate asks again.", answer.by, turned_away)
+            return self._ask(context, proof)
+        if chosen == [self.REJECT]:
+            way_back = "\n".join(f"{n}. {step}" for n, step in enumerate(proof.rollback.steps, 1)) or proof.rollback.why
+            record(context, self.cluster, Rejected(**asdict(answer)))
+            self.log.error("Rejected by %s. The run stops here; nothing further is changed.", answer.by)
+            self.log.error("To go on, clear this gate's 'prove' task. To go back:\n%s", way_back)
+            raise AirflowFailException(f"rejected by {answer.by}")
+        super().execute_complete(context=context, event=event)
+        record(context, self.cluster, Approved(**asdict(answer)))
+        return {"proof_digest": proof_digest, "approved_by": answer.by, "approved_at": answer.answered_at}
+
+    def _why_not(self, context: Any, proof: Proof, name: str, user_id: str, *, approves: bool) -> str | None:
+        """Why this person's answer is none. To reject is free to whoever may sign at all, also to the one who triggered
+        the run or signed already.
+        """
+        approvals = cluster_spec(self.cluster).approvals
+        if not approves:
+            return approvals.why_not(name, user_id, None)
+        signed = standing(records_of(context), self.gate).on_this_proof
+        if any(s.user_id == user_id and s.task != APPROVE_TASKS[self.number - 1] for s in signed):
+            return f"{name} has signed already; {proof.needed} different people must sign"
+        return approvals.why_not(name, user_id, proof.triggered_by)
+
+    def _try(self, context: Any, digest: str) -> dict[str, Any]:
+        """Which try of this task asks for a signature of which proof: what its records have in common."""
+        ti = context["ti"]
+        return {"gate": self.gate, "digest": digest, "task_instance": str(ti.id), "try_number": ti.try_number}
+
+
+def _moment(value: Any) -> str | None:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+class ConfirmGate(ClusterOperator):
+    """Read the signatures back from Airflow, look at the cluster once more; refuse a stale approval, a foreign one, or
+    a cluster that changed.
+    """
+
+    start_from_trigger = True
+
+    def __init__(self, *, operation: Operation, gate: str, examine: Examines, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.operation = operation
+        self.gate = gate
+        self.examine = examine
+        self.start_trigger_args = StartTriggerArgs(
+            trigger_cls="kraft_runbook_airflow.base.answers.AnswerTrigger",
+            trigger_kwargs={"gate": gate},
+            next_method="after_reading",
+            timeout=timedelta(seconds=READ_BACK_SECONDS),
+        )
+
+    def act(self, context: Any, spec: ClusterSpec) -> None:
+        """Only where the scheduler can't start a trigger itself (``dag.test()``): defer to the same trigger."""
+        self.defer(
+            trigger=AnswerTrigger(self.gate),
+            method_name="after_reading",
+            timeout=timedelta(seconds=READ_BACK_SECONDS),
+        )
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+        """Nobody was asked, so nothing is to be confirmed."""
+
+    def after_reading(self, context: Any, event: dict[str, Any]) -> Any:
+        """Go on with Airflow's own answers, by task instance."""
+        return self.act_or_rehearse(
+            context, act=lambda context, spec: self.confirm(context, spec, event), rehearse=self.rehearse
+        )
+
+    def confirm(self, context: Any, spec: ClusterSpec, answers: Mapping[str, Any]) -> dict[str, Any]:
+        """``answers``: Airflow's own, by task instance. Raises Refused where they, the evidence or the cluster do not
+        allow the gate's step.
+        """
+        found = self.examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
+        phase = detect_phase(found.seen).phase
+        if self.operation.is_behind(self.gate, found.seen, spec):
+            self.log.info("already done: the cluster is in %s", phase)
+            return {"passed": True}
+        blocking = [c for c in found.checks if c.blocks]
+        if blocking:
+            raise Refused(
+                "\n".join(f"{c.code} {c.title}: {c.evidence}" for c in blocking),
+                way_out="; ".join(dict.fromkeys(c.fix for c in blocking)),
+            )
+        proof, at = require_approval(context, spec, self.operation, self.gate, found.seen, confirming=True)
+        require_same(at.on_this_proof, answers)
+        signatures = tuple(
+            {
+                "by": s.name,
+                "by_id": s.user_id,
+                "answered_at": s.approved_at.isoformat(),
+                "task": s.task,
+                "task_instance": s.task_instance,
+            }
+            for s in at.on_this_proof
+        )
+        record(
+            context,
+            self.cluster,
+            Confirmed(gate=self.gate, digest=proof.digest, phase=phase.value, signatures=signatures),
+        )
+        return {"digest": proof.digest, "phase": phase.value}

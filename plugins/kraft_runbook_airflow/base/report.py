@@ -1,0 +1,117 @@
+"""The end of a run: what was proven and done, or where it stopped and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Closed, Proven, of_kind
+from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
+from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook_airflow.base.claims import give_back
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.gone import said_to_be_gone
+from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
+from kraft_runbook_airflow.base.operators import ClusterOperator
+
+BAD = frozenset({"failed", "upstream_failed"})
+
+
+class ClosingReport(ClusterOperator):
+    """Runs whatever happened before it. Succeeds only where the whole run did, so a stopped run shows as failed.
+
+    ``goal``: the stage in which a run of this DAG ends; the run's own parameter of that name comes first.
+    """
+
+    def __init__(self, *, operation: Operation, goal: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.operation = operation
+        self.goal = goal
+
+    def follows_a_record(self, context: Any) -> bool:
+        """Not where the run's first task failed, which may have been before its first line: the report comes in any
+        case.
+        """
+        states = _states(context)
+        return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        if any(state in BAD for state in _states(context).values()):
+            return self.act(context, spec)
+        self.log.info(
+            "Dry run: every step was played, nothing was changed. The plan stands in the tasks' logs, in their order."
+        )
+        return {"dry_run": True}
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        states = _states(context)
+        failed = sorted(task for task, state in states.items() if state == "failed")
+        unfinished = sorted(task for task, state in states.items() if state in BAD)
+        gone = self._gone(context, spec)
+        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
+        phase, stage = detect_phase(seen).phase, self.operation.read(seen, spec).stage
+        goal = self.operation.table.stage(context["params"].get("goal", self.goal))
+        succeeded = not unfinished and (stage == goal.name or stage in goal.also_reached_in)
+        text = (
+            goal.end(spec)
+            if succeeded and goal.end
+            else self._stopped(context, self.operation.way_back(seen, spec, gone=gone), phase, failed)
+        )
+        account = self.operation.account([record.body for record in records_of(context)])
+        if account:
+            text = f"{text}\n{account}"
+        closed = record(
+            context,
+            self.cluster,
+            Closed(
+                phase=phase.value,
+                succeeded=succeeded,
+                failed=tuple(failed),
+                brokers_in_kraft=len(seen.brokers_in(BrokerMode.KRAFT)),
+                copy=account or None,
+            ),
+        )
+        self.log.info("%s", text)
+        give_back(context, spec)
+        require_mirrored(context)
+        if not succeeded:
+            raise AirflowFailException(
+                f"the run stopped in {phase}; this task's log says where, and the way on and back"
+            )
+        return {"phase": phase.value, "report": text, "proofs": self._proofs(context), "evidence_digest": closed.digest}
+
+    def _gone(self, context: Any, spec: ClusterSpec) -> frozenset[int]:
+        """None where the trigger form names what can't be: the run was refused for it, and is reported all the same."""
+        try:
+            return said_to_be_gone(context, spec)
+        except Refused as wrong:
+            self.log.error("%s", wrong)
+            return frozenset()
+
+    def _proofs(self, context: Any) -> dict[str, str]:
+        return {proven.gate: proven.digest for _, proven in of_kind(records_of(context), Proven)}
+
+    def _stopped(self, context: Any, plan: RollbackPlan, phase: Phase, failed: list[str]) -> str:
+        reasons = {
+            r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR
+        }
+        lines = [f"The run stopped. Cluster {self.cluster} is in {phase}."]
+        lines += [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
+        lines.append("To go on: correct what is named above and clear the failed task.")
+        back = f" (trigger {self.operation.back}__{self.cluster})" if self.operation.back else ""
+        lines.append(f"To go back{back}: {plan.why}.")
+        lines += [f"{n}. {step}" for n, step in enumerate(plan.steps, 1)]
+        return "\n".join(lines)
+
+
+def _states(context: Any) -> dict[str, str]:
+    """task -> its state in this run."""
+    ti = context["ti"]
+    return dict(ti.get_task_states(ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {}))

@@ -1,0 +1,186 @@
+"""The words that the DAG files of any operation are written in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
+
+from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.gates.signatures import APPROVE_TASKS
+from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook_airflow.base.environment import clusters_directory
+from kraft_runbook_airflow.base.gates import ApprovalGate, ConfirmGate, Examines, ProveGate, Shows, shows_nothing
+from kraft_runbook_airflow.base.operators import ClaimOperator, PreflightOperator
+from kraft_runbook_airflow.base.problems import problem_dag
+from kraft_runbook_airflow.base.report import ClosingReport
+from kraft_runbook_airflow.base.sensors import ClusterSensor
+
+TAGS = ["kraft-runbook"]
+
+
+def load_clusters() -> Iterator[ClusterSpec]:
+    """Every usable cluster file. A bad one becomes a DAG of its own that shows what is wrong with it, and harms no
+    other.
+    """
+    for path in sorted(clusters_directory().glob("*.yaml")):
+        try:
+            yield load_cluster(path.stem, directory=clusters_directory(), environment=os.environ)
+        except RunbookError as error:
+            problem_dag(path.stem, str(error))
+
+
+def clusters_served_by(operation: Operation) -> Iterator[ClusterSpec]:
+    """Those whose file lets them have the operation."""
+    return (cluster for cluster in load_clusters() if operation.serves(cluster))
+
+
+@contextmanager
+def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Mapping[str, Param]) -> Iterator[DAG]:
+    """A DAG that changes one cluster: no catch-up, no retries (a person decides), the trigger form's parameters.
+
+    Several runs may be triggered: the claim lets one of them change the cluster and refuses the others by name.
+    """
+    nodes = "".join(f"\n| broker {b.id} | {b.host} |" for b in cluster.brokers) + "".join(
+        f"\n| controller {c.id} | {c.host} |" for c in cluster.controllers
+    )
+    with DAG(
+        f"{name}__{cluster.name}",
+        description=f"{name.replace('_', ' ')} of {cluster.name}",
+        doc_md=f"{doc or ''}\n\n**{cluster.name}**: {cluster.description}\n\n| node | host |\n|---|---|{nodes}",
+        schedule=None,
+        catchup=False,
+        tags=[*TAGS, cluster.name],
+        default_args={"retries": 0},
+        params={
+            "dry_run": Param(
+                False,
+                type="boolean",
+                title="Dry run",
+                description="Play every step, show the exact ordered plan with configuration diffs, change nothing",
+            ),
+            **params,
+            "approvals_needed": Param(
+                cluster.approvals.needed,
+                type="integer",
+                minimum=1,
+                maximum=2,
+                title="Approvals needed",
+                description=(
+                    "How many different people must sign each gate. This can raise what the cluster file says, not"
+                    " lower it"
+                ),
+            ),
+        },
+    ) as dag:
+        yield dag
+
+
+def preflight(cluster: ClusterSpec, operation: Operation) -> TaskGroup:
+    """Claim the cluster for this run, then every check."""
+    with TaskGroup("preflight") as group:
+        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PreflightOperator(
+            task_id="checks", cluster=cluster.name, operation=operation
+        )
+    return group
+
+
+def ask(
+    cluster: ClusterSpec,
+    operation: Operation,
+    gate: str,
+    examine: Examines,
+    *,
+    shows: Shows = shows_nothing,
+    again: Callable[[str], BaseOperator] | None = None,
+) -> TaskGroup:
+    """A gate of any operation: prove, ask, confirm. ``again``: makes the task that proves once more after the last
+    signature, where the gate's terms name one.
+    """
+    terms = operation.table.gate(gate)
+    given: dict[str, Any] = {"cluster": cluster.name, "operation": operation, "gate": str(gate)}
+    with TaskGroup(f"gate_{terms.name}") as group:
+        prove = ProveGate(task_id="prove", examine=examine, shows=shows, **given)
+        signatures = [
+            ApprovalGate.partial(task_id=name, number=number, **given).expand(asking=prove.output)
+            for number, name in enumerate(APPROVE_TASKS, 1)
+        ]
+        proven_again = [again(terms.proven_again)] if again and terms.proven_again else []
+        chain(prove, *signatures, *proven_again, ConfirmGate(task_id="confirm", examine=examine, **given))
+    return group
+
+
+def closing_report(cluster: ClusterSpec, operation: Operation, goal: str) -> BaseOperator:
+    """Say what was proven and done and what comes next, or where the run stopped and why. Always runs."""
+    return ClosingReport(
+        task_id="closing_report",
+        cluster=cluster.name,
+        operation=operation,
+        goal=goal,
+        trigger_rule="all_done",
+    )
+
+
+def read_only_dag(
+    cluster: ClusterSpec, name: str, what: str, schedule: str | None, doc: str | None, **params: Param
+) -> DAG:
+    """A DAG that changes nothing: one run at a time, on a schedule where one is given."""
+    return DAG(
+        f"{name}__{cluster.name}",
+        description=f"{what} of {cluster.name}, read-only",
+        doc_md=doc,
+        schedule=schedule,
+        catchup=False,
+        max_active_runs=1,
+        tags=[*TAGS, cluster.name, "read-only"],
+        params={"dry_run": Param(False, type="boolean", title="Dry run"), **params},
+        dagrun_timeout=timedelta(hours=6),
+    )
+
+
+def wait(
+    cluster: ClusterSpec,
+    operation: Operation,
+    task_id: str,
+    condition: Condition,
+    deadline: float,
+    node: int | None = None,
+) -> ClusterSensor:
+    """Until the condition holds, with a deadline in seconds."""
+    return ClusterSensor(
+        task_id=task_id,
+        cluster=cluster.name,
+        operation=operation,
+        condition=condition,
+        deadline=deadline,
+        node=node,
+    )
+
+
+def wait_for_broker(
+    cluster: ClusterSpec,
+    operation: Operation,
+    broker: int,
+    registered: Condition,
+    in_sync: Condition,
+    step: str | None = None,
+) -> ClusterSensor:
+    """Until the broker is registered as wanted and in every ISR, both at the same looks."""
+    deadlines = cluster.deadlines
+    return ClusterSensor(
+        task_id="in_sync",
+        cluster=cluster.name,
+        operation=operation,
+        condition=in_sync,
+        deadline=deadlines.in_sync,
+        node=broker,
+        first=(registered, deadlines.registration),
+        step=step,
+    )

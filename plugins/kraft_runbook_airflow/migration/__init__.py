@@ -1,0 +1,1 @@
+"""The migration's tasks, forward and back."""

@@ -1,0 +1,96 @@
+"""The end of the one step that can't be undone: the active controller, last of all, and ZooKeeper's secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import AlreadyDone, SecretsRemoved
+from kraft_runbook.io.hosts import playbooks
+from kraft_runbook.migration import conditions
+from kraft_runbook.migration.transitions import Step
+from kraft_runbook.procedures.observe import observe
+from kraft_runbook_airflow.base.claims import take_claim
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.journal import record
+from kraft_runbook_airflow.base.node_steps import take_step
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.waiting import wait_for
+from kraft_runbook_airflow.migration.forward_steps import FINALIZE, is_active, remaining
+
+
+class FinalizeActiveController(ClusterOperator):
+    """Restart what the first pass left: the active controller, and any that led in the meantime, the active
+    one last.
+    """
+
+    ui_color = "#f6d5d5"
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        done = []
+        while left := remaining(observe(spec, secrets=airflow_secrets())):
+            seen = wait_for(spec, conditions.QUORUM_WHOLE, deadline=spec.deadlines.quorum, say=self.log.info)
+            node = min(left, key=lambda i: (is_active(seen, i), i))
+            done.append(take_step(context, spec, FINALIZE, node, self.log.info))
+            wait_for(
+                spec,
+                conditions.CONTROLLER_CAUGHT_UP,
+                node_id=node,
+                deadline=spec.deadlines.quorum,
+                say=self.log.info,
+            )
+        if not done:  # another one was elected in the meantime, so that none was left for last
+            why = "every controller runs without the migration flag"
+            self.log.info("already done: %s", why)
+            phase = detect_phase(observe(spec, secrets=airflow_secrets())).phase
+            record(context, self.cluster, AlreadyDone(phase=phase.value, step=Step.FINALIZE_CONTROLLERS.value, why=why))
+        return {"restarted": done}
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        self.log.info("Dry run: the controller that is active then would be restarted last, in the same way")
+        return {"dry_run": True}
+
+
+class ForgetZookeeperSecrets(ClusterOperator):
+    """Take ZooKeeper's secrets off the hosts, once no process can need them again. Restarts nothing."""
+
+    ui_color = "#fde8c8"
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        take_claim(context, spec)
+        self.require_finalized(observe(spec, secrets=airflow_secrets()))
+        nodes = playbooks.forget_zookeeper_secrets(spec, on_event=self.log.info)
+        self.log.info("ZooKeeper's secrets are off: %s", ", ".join(nodes) or "no host")
+        record(context, self.cluster, SecretsRemoved(nodes=tuple(nodes)))
+        return {"nodes": list(nodes)}
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        nodes = playbooks.forget_zookeeper_secrets(spec, check=True, on_event=self.log.info)
+        self.log.info("Dry run: would take ZooKeeper's secrets off: %s", ", ".join(nodes) or "no host")
+        return {"nodes": list(nodes)}
+
+    def require_finalized(self, seen: ClusterObservation) -> None:
+        """Raise Refused where a process could still need ZooKeeper's secrets."""
+        reading = detect_phase(seen)
+        left = remaining(seen)
+        if reading.phase is not Phase.FINALIZED or left:
+            named = (
+                f"; controller {', '.join(map(str, left))} is not proven to run without the migration flag"
+                if left
+                else ""
+            )
+            raise Refused(
+                f"the cluster is in {reading.phase}{named}, and a process that speaks to ZooKeeper could not start"
+                " again without ZooKeeper's secrets",
+                way_out="finish the finalization, then clear this task",
+            )
+        behind = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
+        if behind:
+            raise Refused(
+                f"broker {', '.join(map(str, behind))} is not proven to run in KRaft mode, and could not start"
+                " again without ZooKeeper's secrets",
+                way_out="bring it into KRaft mode (docs/finalization.md), then clear this task",
+            )

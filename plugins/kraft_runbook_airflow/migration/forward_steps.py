@@ -1,0 +1,211 @@
+"""The migration's steps on a node: a controller is provisioned, a broker restarted in another mode, a controller taken
+out of migration mode.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import Refused
+from kraft_runbook.migration import plays
+from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
+from kraft_runbook.migration.lost_disk import why_not_anew
+from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.migration.transitions import Step
+from kraft_runbook.procedures.copy_size import provisioning_size
+from kraft_runbook.runbook.plays import Play
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.guards import require_other_brokers_in_sync, require_other_brokers_up
+from kraft_runbook_airflow.base.node_steps import Look, NodeStep
+from kraft_runbook_airflow.migration.dual_write import require_dual_write
+
+log = logging.getLogger(__name__)
+
+# -- a controller is provisioned ---------------------------------------------------------------------------------------
+
+
+def _came_down(look: Look) -> bool:
+    """Whether this controller ended after the copy, with its disk or without: it is provisioned as before, and catches
+    up from the others.
+    """
+    return look.phase in DUAL_WRITING and look.seen.controllers[look.node].running is False
+
+
+def _provisioned(look: Look) -> str | None:
+    state = look.seen.controllers[look.node]
+    if state.running is True and state.mode == ControllerMode.MIGRATION:
+        return f"controller {look.node} runs in migration mode"
+    return None
+
+
+def _require_no_former_try(look: Look) -> None:
+    seen = look.seen
+    back = f"trigger zk_to_kraft_rollback__{look.spec.name}"
+    if _came_down(look):
+        unsafe = why_not_anew(seen, look.node)
+        if unsafe:
+            raise Refused(
+                unsafe,
+                way_out="bring the others up and let them catch up (kraft-runbook observe), then clear this task",
+            )
+    if was_read(seen.quorum) or not was_read(seen.zookeeper):
+        return
+    stale = seen.zookeeper.migration
+    if stale is not None and not stale.is_blank:
+        raise Refused(
+            f"/migration of a former try is left (offset {stale.kraft_metadata_offset}): fresh controllers that"
+            " find it erase every topic from ZooKeeper",
+            way_out=f"{back}, which ends the former try, then clear this task",
+        )
+    migrating = seen.brokers_in(BrokerMode.HYBRID)
+    running = [c.id for c in seen.controllers.values() if c.running is True]
+    if migrating and not running:
+        raise Refused(
+            f"broker {', '.join(map(str, migrating))} is still in migration mode of a former quorum: it would shut"
+            " itself down when fresh controllers start",
+            way_out=f"{back}, which restarts it in ZooKeeper mode, then clear this task",
+        )
+
+
+def _provision(look: Look) -> Play:
+    zookeeper = look.seen.zookeeper
+    if not was_read(zookeeper) or zookeeper.cluster_id is None:
+        raise Refused(
+            "the cluster's id could not be read from ZooKeeper",
+            way_out="make ZooKeeper reachable and clear this task",
+        )
+    size = provisioning_size(look.spec, look.node, secrets=airflow_secrets(), tell=look.tell)
+    return plays.provision_controller(look.spec, look.node, zookeeper.cluster_id, size=size)
+
+
+PROVISION = NodeStep(
+    MIGRATION,
+    Step.PROVISION_CONTROLLERS,
+    play=_provision,
+    done=_provisioned,
+    guard=_require_no_former_try,
+    excepted=_came_down,
+)
+"""Render, format with the cluster's own id, start."""
+
+# -- a broker is restarted in another mode -----------------------------------------------------------------------------
+
+
+def runs_in(mode: BrokerMode, look: Look) -> str | None:
+    """Why nothing is left to do on a broker that is to run in the mode."""
+    state = look.seen.brokers[look.node]
+    return f"broker {look.node} is in {mode.value} mode" if state.running is True and state.mode == mode else None
+
+
+def require_safe_restart(look: Look, *, others_in_sync: bool = True) -> None:
+    """Raise Refused where stopping this broker could make partitions unavailable, or a controller's restart could make
+    the migration final. One that has ended may be started in any case: starting it takes nothing away.
+    """
+    if look.seen.brokers[look.node].running is not False:
+        require_other_brokers_up(look)
+        if others_in_sync:
+            require_other_brokers_in_sync(look)
+    without_flag = [c.id for c in look.seen.controllers.values() if c.mode == ControllerMode.KRAFT]
+    if without_flag and look.phase is not Phase.FINALIZED:
+        raise Refused(
+            f"controller {', '.join(map(str, without_flag))} runs without the migration flag: the first time it"
+            " leads, the migration is final, whatever the brokers are",
+            way_out=(
+                "restart it with zookeeper.metadata.migration.enable=true before it is elected, then clear this task"
+            ),
+        )
+
+
+def _to_hybrid(look: Look) -> Play:
+    return plays.restart_broker(look.spec, look.node, BrokerMode.HYBRID, finalized=look.phase is Phase.FINALIZED)
+
+
+TO_HYBRID = NodeStep(
+    MIGRATION,
+    Step.ROLL_BROKERS_TO_HYBRID,
+    play=_to_hybrid,
+    done=lambda look: runs_in(BrokerMode.HYBRID, look),
+    guard=require_safe_restart,
+)
+"""Render the configuration of migration mode and restart the broker once, if it does not run with it already."""
+
+
+def _left_behind(look: Look) -> bool:
+    """Whether a hand finalized the migration in the middle of the roll into KRaft mode, before this broker's turn."""
+    return look.phase is Phase.FINALIZED and look.seen.brokers[look.node].mode != BrokerMode.KRAFT
+
+
+def _require_the_way_back(look: Look) -> None:
+    if _left_behind(look):
+        log.error(
+            "The migration was finalized while broker %d was in migration mode. KRaft mode is the only way left for it"
+            " (docs/finalization.md)",
+            look.node,
+        )
+    require_safe_restart(look)
+    if look.phase in DUAL_WRITING:
+        require_dual_write(look.spec, look.seen, tell=look.tell)
+
+
+def _to_kraft(look: Look) -> Play:
+    return plays.restart_broker(look.spec, look.node, BrokerMode.KRAFT, finalized=look.phase is Phase.FINALIZED)
+
+
+TO_KRAFT = NodeStep(
+    MIGRATION,
+    Step.ROLL_BROKERS_TO_KRAFT,
+    play=_to_kraft,
+    done=lambda look: runs_in(BrokerMode.KRAFT, look),
+    guard=_require_the_way_back,
+    excepted=_left_behind,
+)
+"""The same for KRaft mode, once dual write is seen to be alive."""
+
+# -- a controller leaves migration mode --------------------------------------------------------------------------------
+
+
+def remaining(seen: ClusterObservation) -> list[int]:
+    """The controllers that are not proven to run without the migration flag."""
+    return [c.id for c in seen.controllers.values() if c.mode != ControllerMode.KRAFT]
+
+
+def is_active(seen: ClusterObservation, controller_id: int) -> bool:
+    return was_read(seen.quorum) and seen.quorum.leader_id == controller_id
+
+
+def _finalized(look: Look) -> str | None:
+    state = look.seen.controllers[look.node]
+    if state.running is True and state.mode == ControllerMode.KRAFT:
+        return f"controller {look.node} runs without the migration flag"
+    if len(remaining(look.seen)) > 1 and is_active(look.seen, look.node):
+        return f"left for last: controller {look.node} is the active one"
+    return None
+
+
+def _require_brokers_in_kraft(look: Look) -> None:
+    not_in_kraft = [b.id for b in look.seen.brokers.values() if b.mode != BrokerMode.KRAFT]
+    if not_in_kraft:
+        raise Refused(
+            f"broker {', '.join(map(str, not_in_kraft))} is not proven to be in KRaft mode",
+            way_out="roll it into KRaft mode first; finalizing now would cut it off",
+        )
+    down = [c.id for c in look.seen.controllers.values() if c.id != look.node and c.running is not True]
+    if down or not was_read(look.seen.quorum):
+        raise Refused(
+            f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer",
+            way_out="bring it back, then clear this task",
+        )
+
+
+FINALIZE = NodeStep(
+    MIGRATION,
+    Step.FINALIZE_CONTROLLERS,
+    play=lambda look: plays.finalize_controller(look.spec, look.node),
+    done=_finalized,
+    guard=_require_brokers_in_kraft,
+)
+"""Restart one controller without the migration flag. The approval is read again before each one; the active one is left
+for last.
+"""

@@ -1,0 +1,71 @@
+"""What is looked at before a gate of the migration: the checks, whether dual write is alive, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
+from kraft_runbook.migration.checks.liveness import CODE, dual_write_liveness
+from kraft_runbook.migration.transitions import TABLE, Gate
+from kraft_runbook.migration.way_back import quorum_is_lost, way_back
+from kraft_runbook.parity.dual_write import await_movement
+from kraft_runbook.parity.final_proof import what_lies_behind
+from kraft_runbook.parity.standstill import LIVENESS_SECONDS
+from kraft_runbook.procedures.observe import Scope
+from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.check_results import CheckResult, Verdict
+from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.gates import Examined
+from kraft_runbook_airflow.base.second_look import look_and_judge
+from kraft_runbook_airflow.migration.way_back_facts import examine_the_hosts_of_those_down, not_deletable
+
+
+def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
+    """Observe deeply, run the gate's checks, and find the way back; once dual writes should flow, look twice to see
+    that they do.
+
+    ``gone``: controllers whose hosts are gone for good, as an operator says.
+    """
+    earlier = observe_settled(spec, secrets=airflow_secrets(), tell=tell, gone=gone)
+    dual_writing = TABLE.gate(gate).needs_parity or detect_phase(earlier).phase in DUAL_WRITING
+    apart = LIVENESS_SECONDS if dual_writing else spec.deadlines.poll
+    if dual_writing:
+        await_movement(spec, earlier, secrets=airflow_secrets(), within=apart)
+    # The way back asks nothing of the hosts but of controllers that are down; of ZooKeeper, what would keep a restarted
+    # broker down.
+    deep: dict[str, Any] = {"scope": Scope.FULL, "with_hosts": gate != Gate.ROLLBACK}
+    seen, checks = look_and_judge(
+        spec, partial(_judge, spec, gate), CHECKS, tell=tell, apart=apart, earlier=earlier, gone=gone, **deep
+    )
+    stopped = next((each.evidence for each in checks if each.code == CODE and each.verdict is Verdict.FAIL), None)
+    return Examined(seen, checks, _way_back(spec, gate, seen, stopped, gone))
+
+
+def _judge(
+    spec: ClusterSpec, gate: str, seen: ClusterObservation, earlier: ClusterObservation | None
+) -> tuple[CheckResult, ...]:
+    phase = detect_phase(seen).phase
+    found = CHECKS.run(seen, spec, phase, gate=gate, earlier=earlier).results
+    if earlier is not None and (TABLE.gate(gate).needs_parity or (phase in DUAL_WRITING and not quorum_is_lost(seen))):
+        return (*found, dual_write_liveness(earlier, seen))
+    return found
+
+
+def _way_back(
+    spec: ClusterSpec, gate: str, seen: ClusterObservation, stopped: str | None, gone: Collection[int]
+) -> RollbackPlan:
+    """The way back from here; before a rollback with everything that could stop it half-way."""
+    if gate != Gate.ROLLBACK:
+        return way_back(seen, spec, dual_write_stopped=stopped)
+    leads = detect_phase(seen).phase in DUAL_WRITING and not quorum_is_lost(seen)
+    behind = what_lies_behind(spec, secrets=airflow_secrets()) if leads else None
+    asked = examine_the_hosts_of_those_down(spec, seen, gone)
+    return way_back(
+        asked, spec, dual_write_stopped=stopped, gone=gone, not_deletable=not_deletable(spec), lies_behind=behind
+    )

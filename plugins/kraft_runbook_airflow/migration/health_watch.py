@@ -1,0 +1,98 @@
+"""The soak's watch over dual write, in the triggerer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from kraft_runbook.cluster.phases import detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.migration.checks import CheckResult, Verdict
+from kraft_runbook.migration.checks.catalogue import CHECKS
+from kraft_runbook.migration.checks.liveness import dual_write_liveness
+from kraft_runbook.procedures.observe import observe
+from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
+from kraft_runbook_airflow.base.journal import disk_in_words
+from kraft_runbook_airflow.migration.disk_watch import DiskWatch
+
+LOOK_EVERY = 3.0
+"""Seconds between two looks of the health watch."""
+OVERTIME = 60.0
+"""Seconds that the watch goes on behind its time for what blocks at its last looks, one thing after another: it does
+not end well while something does.
+"""
+
+
+class HealthWatchTrigger(BaseTrigger):
+    """Watches dual write until a moment; comes back at once with what broke. ``until``: seconds since the epoch.
+
+    A check must fail or be unknown three times in a row before it counts: a leader election is not an outage. The
+    controllers' files are read once a minute, and at the beginning; one that lacks the migration flag counts at once,
+    since any restart would finalize.
+    """
+
+    def __init__(self, cluster: str, until: float) -> None:
+        super().__init__()
+        self.cluster = cluster
+        self.until = until
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{type(self).__module__}.{type(self).__qualname__}", {"cluster": self.cluster, "until": self.until}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        try:
+            spec = cluster_spec(self.cluster)
+        except RunbookError as error:
+            yield TriggerEvent({"broken": str(error)})
+            return
+        on_disk = DiskWatch(spec)
+        try:
+            with disk_in_words():
+                broken = await self._watch(spec, on_disk)
+        except RunbookError as error:
+            broken = str(error)
+        finally:
+            on_disk.stop()
+        yield TriggerEvent({"broken": broken})
+
+    async def _watch(self, spec: ClusterSpec, on_disk: DiskWatch) -> str | None:
+        """What broke, as soon as it did; None when the time is over and nothing blocked at the last look: what did is
+        looked at until it is certain.
+        """
+        bad: dict[str, int] = {}
+        earlier = before = seen = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
+        on_disk.look(seen)
+        # once at least, also where a triggerer takes the watch over behind its time: what blocked before is known to
+        # nobody
+        while True:
+            left = self.until - time.time()
+            await asyncio.sleep((min(LOOK_EVERY, left) if left > 0 else LOOK_EVERY) + 0.1)
+            before, seen = seen, await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
+            results = [
+                *CHECKS.run(seen, spec, detect_phase(seen).phase, gate="soak", earlier=before).results,
+                dual_write_liveness(earlier, seen),
+            ]
+            if (seen.observed_at - earlier.observed_at).total_seconds() > 2:
+                earlier = seen
+            bad = {r.code: bad.get(r.code, 0) + 1 for r in results if r.blocks}
+            enough = 3 if left > -OVERTIME else 1
+            worst = [*(r for r in results if bad.get(r.code, 0) >= enough), *on_disk.look(seen)]
+            if worst:
+                return _told(worst)
+            self.log.info(
+                "healthy: %d checks pass, %.0f s left",
+                sum(r.verdict is Verdict.PASS for r in results),
+                max(0.0, self.until - time.time()),
+            )
+            if time.time() >= self.until and not bad:
+                break
+        return _told(await on_disk.last_look(seen))
+
+
+def _told(results: Iterable[CheckResult]) -> str | None:
+    return "; ".join(f"{r.code} {r.title}: {r.evidence} What to do: {r.fix}" for r in results) or None

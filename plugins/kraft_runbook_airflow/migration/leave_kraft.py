@@ -1,0 +1,185 @@
+"""KRaft is left: the quorum is fenced, drained, proven and stopped, and ZooKeeper has the controller again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import LeftKraft
+from kraft_runbook.gates.signatures import concluded
+from kraft_runbook.migration import conditions
+from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, why_no_fence
+from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.migration.transitions import TABLE, Gate, Step
+from kraft_runbook.migration.way_back import quorum_is_lost
+from kraft_runbook.parity.parity_report import Verdict
+from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
+from kraft_runbook.procedures.observe import observe
+from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook_airflow.base.approvals import begins, require_confirmation
+from kraft_runbook_airflow.base.claims import claim_cluster, take_claim
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.gone import said_to_be_gone
+from kraft_runbook_airflow.base.journal import record, records_of
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.waiting import wait_for
+from kraft_runbook_airflow.migration.back_steps import KNOWN_WITHIN
+from kraft_runbook_airflow.migration.restore_quorum import died_in_the_copy, restore
+from kraft_runbook_airflow.migration.way_back_facts import examine_the_hosts_of_those_down
+
+
+class LeaveKraft(ClusterOperator):
+    """Give the controller's office back to ZooKeeper: fence, drain, prove, stop, delete, see every broker follow. Safe
+    to kill and clear anywhere.
+    """
+
+    ui_color = "#f6d5d5"
+
+    def __init__(self, *, parity_task: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.parity_task = parity_task
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"].get("goal"))
+        if unasked:
+            self.log.info("%s", unasked)
+            return {"not_asked_for": unasked}
+        seen = self._look(context, spec)
+        lost = quorum_is_lost(seen)
+        if lost:  # an earlier try was killed in the middle: begin again from a quorum that leads
+            if died_in_the_copy(context, spec, seen, self.log.info):
+                return self._leave_what_was_never_copied(context, spec)
+            restore(context, spec, seen, lost, self.log.info)
+            seen = self._look(context, spec)
+        take_claim(context, spec)
+        if detect_phase(seen).phase is Phase.ZOOKEEPER:
+            return self._settle(context, spec, seen)
+        return self._leave(context, spec, seen)
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        """The plan that a person reads: whom it would stop, in which order, and what it would prove and delete."""
+        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"].get("goal"))
+        if unasked:
+            self.log.info("%s", unasked)
+            return {"not_asked_for": unasked}
+        plan = fence_plan(self._look(context, spec), gone=said_to_be_gone(context, spec))
+        self.log.info("Dry run: would leave KRaft in this order:\n%s", plan.render())
+        return {"dry_run": True}
+
+    def _look(self, context: Any, spec: ClusterSpec) -> ClusterObservation:
+        gone = said_to_be_gone(context, spec)
+        return observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
+
+    def _settle(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> dict[str, Any]:
+        """ZooKeeper has the controller already. A /migration that is left is deleted, and every broker is seen to
+        follow.
+        """
+        require_confirmation(context, spec, MIGRATION, Gate.ROLLBACK, seen)
+        departure = settle_in_zookeeper(spec, secrets=airflow_secrets(), tell=self.log.info, known_within=KNOWN_WITHIN)
+        self.log.info("already done: broker %s is the controller, and every broker knows it", departure.controller)
+        return {"already_done": "a ZooKeeper broker is the controller"}
+
+    def _leave(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> dict[str, Any]:
+        reading = detect_phase(seen)
+        step = Step.DEPROVISION_CONTROLLERS if reading.phase is Phase.PRE_MIGRATION else Step.LEAVE_KRAFT
+        edge = TABLE.require(step, reading)
+        require_confirmation(context, spec, MIGRATION, edge.gate, seen)
+        gone = said_to_be_gone(context, spec)
+        seen = examine_the_hosts_of_those_down(spec, seen, gone)
+        self._guard(spec, seen, gone)
+        begins(context, self.cluster, Gate.ROLLBACK)
+        if step is Step.LEAVE_KRAFT:
+            seen = wait_for(
+                spec, conditions.READY_TO_LEAVE, deadline=spec.deadlines.metadata_copy, say=self.log.info, gone=gone
+            )
+        departure = leave_kraft(
+            spec,
+            fence_plan(seen, gone=gone),
+            proven_since=self._proven_since(context) if step is Step.LEAVE_KRAFT else None,
+            secrets=airflow_secrets(),
+            tell=self.log.info,
+            known_within=KNOWN_WITHIN,
+            still_mine=lambda: claim_cluster(context, spec),
+        )
+        return self._report(context, reading.phase, departure)
+
+    def _leave_what_was_never_copied(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        """Every controller died in the copy. A broker that is down waits for nothing here: while nobody leads, no other
+        takes over what it led.
+        """
+        gone = said_to_be_gone(context, spec)
+        seen = observe(spec, secrets=airflow_secrets(), gone=gone)
+        self._guard(
+            spec, replace(seen, brokers={i: b for i, b in seen.brokers.items() if b.running is not False}), gone
+        )
+        plan = FencePlan(None, tuple(i for i in spec.controller_ids if i not in gone), tuple(sorted(gone)))
+        begins(context, self.cluster, Gate.ROLLBACK)
+        departure = leave_kraft(
+            spec,
+            plan,
+            proven_since=None,
+            secrets=airflow_secrets(),
+            tell=self.log.info,
+            known_within=KNOWN_WITHIN,
+            still_mine=lambda: claim_cluster(context, spec),
+        )
+        return self._report(context, detect_phase(seen).phase, departure)
+
+    def _guard(self, spec: ClusterSpec, seen: ClusterObservation, gone: Collection[int]) -> None:
+        fence = why_no_fence(seen, spec, gone=gone)
+        if fence:
+            raise Refused(
+                f"the quorum can't be fenced: {fence}",
+                way_out="docs/rollback.md says what can be done; nothing was changed",
+            )
+        wrong = [
+            f"broker {b.id}" for b in seen.brokers.values() if b.mode not in (BrokerMode.HYBRID, BrokerMode.ZOOKEEPER)
+        ]
+        if wrong:
+            raise Refused(
+                f"{', '.join(wrong)} is not proven to run in migration or ZooKeeper mode",
+                way_out="bring it back into migration mode first (the roll before this task)",
+            )
+        if not was_read(seen.zookeeper):
+            raise Refused(
+                f"ZooKeeper can't be read: {seen.zookeeper.reason}", way_out="make it reachable and clear this task"
+            )
+        absent = [i for i in seen.brokers if i not in seen.zookeeper.brokers]
+        if absent:
+            raise Refused(
+                f"broker {', '.join(map(str, absent))} is not in /brokers/ids: a ZooKeeper controller would take it for"
+                " dead",
+                way_out="wait until it is, then clear this task",
+            )
+
+    def _proven_since(self, context: Any) -> int:
+        compared = context["ti"].xcom_pull(task_ids=self.parity_task) or {}
+        found = concluded(
+            records_of(context), self.parity_task, compared.get("digest", "")
+        )  # an XCom can be written by hand
+        if found is None or found.verdict is not Verdict.MATCH or found.offset is None:
+            raise Refused(
+                "no full parity of this run is on record (a task marked successful by hand proves nothing)",
+                way_out=f"clear {self.parity_task}",
+            )
+        return found.offset
+
+    def _report(self, context: Any, phase: Phase, departure: Departure) -> dict[str, Any]:
+        told = departure.to_dict()
+        if departure.raised:
+            self.log.info(
+                "%d state znodes were written again, since their version lay behind the partition's epoch: %s",
+                len(departure.raised),
+                ", ".join(told["raised"]),
+            )
+        self.log.info(
+            "No metadata could be changed for %s s; ZooKeeper was written up to offset %s, %s touched keys were proven",
+            *(told[k] for k in ("window_seconds", "migration_offset", "touched_keys")),
+        )
+        record(context, self.cluster, LeftKraft(values=told, phase=phase.value))
+        return told

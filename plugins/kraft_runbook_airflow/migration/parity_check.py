@@ -1,0 +1,71 @@
+"""The scheduled check of parity: what changed since the last full proof, in seconds and without Spark; everything, now
+and then.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from kraft_runbook.cluster.phases import Phase, PhaseReading
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.parity.comparison import ParityReport, Verdict
+from kraft_runbook.parity.recheck import recheck, save_proven
+from kraft_runbook.parity.report_file import read_report, write_report
+from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec, state_directory
+from kraft_runbook_airflow.migration.parity import ParityOperator, report_file
+
+
+class ParityCheck(ParityOperator):
+    """Compare what changed since the last full MATCH. In full, where there is none or it is too old, where that look
+    does not end in MATCH (only a full comparison accuses), where the run's parameter ``full`` asks for it, and after
+    finalization. Skipped where there are no two stores.
+    """
+
+    def nothing_to_compare(self, reading: PhaseReading) -> None:
+        """Skip; only a phase that can't be told is a failure."""
+        if reading.phase is Phase.UNKNOWN:
+            super().nothing_to_compare(reading)
+        raise AirflowSkipException(f"cluster {self.cluster} is in {reading.phase}: there are no two stores to compare")
+
+    def compare(self, context: Any, phase: Phase) -> dict[str, Any]:
+        """Compare, and leave the proven state for the next run. Raises AirflowFailException unless it is a MATCH."""
+        if phase is Phase.FINALIZED:
+            return super().compare(context, phase)
+        proven = state_directory() / "proven" / self.cluster
+        changed = None if context["params"]["full"] else self.compare_what_changed(proven)
+        if changed is not None:
+            output = report_file(context)
+            write_report(output, changed)
+            return self.settle(context, changed, output, phase)
+        compared = super().compare(context, phase)
+        self.keep(proven, Path(compared["report"]))
+        return compared
+
+    def compare_what_changed(self, proven: Path) -> ParityReport | None:
+        """The report, if it is a MATCH; None, with the reason in the log, where a full comparison must decide."""
+        try:
+            report = recheck(cluster_spec(self.cluster), proven, secrets=airflow_secrets())
+        except RunbookError as error:
+            self.log.info("A full comparison is needed: %s", error.problem)
+            return None
+        if report.verdict is Verdict.MATCH:
+            return report
+        self.log.info(
+            "A full comparison is needed: what changed since the last one is %s\n%s",
+            report.verdict,
+            report.render_text(),
+        )
+        return None
+
+    def keep(self, proven: Path, report: Path) -> None:
+        """Leave the state that ``report`` proved. A log that has moved on past it costs the next run a full comparison,
+        and this one nothing.
+        """
+        proven.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            save_proven(proven, cluster_spec(self.cluster), read_report(report), secrets=airflow_secrets())
+        except RunbookError as error:
+            self.log.warning("The proven state was not kept, so the next check is a full one: %s", error)

@@ -1,0 +1,120 @@
+"""The way back, before and after it is taken: its plan, its last full parity, and what the cluster shows at its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Planned
+from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
+from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
+from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.migration.transitions import Step
+from kraft_runbook.migration.way_back import quorum_is_lost, way_back
+from kraft_runbook.parity.final_proof import what_lies_behind
+from kraft_runbook.procedures.observe import observe
+from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.way_back import render_estimate
+from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
+from kraft_runbook_airflow.base.gone import said_to_be_gone
+from kraft_runbook_airflow.base.journal import record
+from kraft_runbook_airflow.base.operators import ClusterOperator, require_preflight
+from kraft_runbook_airflow.migration.parity import ParityOperator
+from kraft_runbook_airflow.migration.way_back_facts import examine_the_hosts_of_those_down, not_deletable
+
+
+class PlanRollback(ClusterOperator):
+    """Show the way back from here. Refuses where there is none, saying what remains possible."""
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        gone = said_to_be_gone(context, spec)
+        seen = examine_the_hosts_of_those_down(
+            spec, observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone), gone
+        )
+        reading = detect_phase(seen)
+        behind = (
+            what_lies_behind(spec, secrets=airflow_secrets())
+            if reading.phase in DUAL_WRITING and not quorum_is_lost(seen)
+            else None
+        )
+        plan = way_back(seen, spec, gone=gone, not_deletable=not_deletable(spec), lies_behind=behind)
+        goal = context["params"].get("goal", Phase.ZOOKEEPER.value)
+        self.log.info("%s is in %s (%s); the goal is %s", self.cluster, reading.phase, "; ".join(reading.reasons), goal)
+        if not plan.possible and not plan.steps:
+            raise Refused(
+                f"there is no way back now: {plan.why}",
+                way_out="mend what is named (docs/rollback.md), then clear this task",
+            )
+        self.log.info(
+            "The way back%s:\n%s",
+            render_estimate(plan),
+            "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or "nothing is left to do",
+        )
+        record(
+            context,
+            self.cluster,
+            Planned(phase=reading.phase.value, goal=goal, steps=plan.steps, risks=plan.risks, gone=tuple(sorted(gone))),
+        )
+        return {"phase": reading.phase.value, "steps": list(plan.steps)}
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        """The same: it changes nothing."""
+        return self.act(context, spec)
+
+
+class ProveBeforeLeaving(ParityOperator):
+    """The last full parity. Left out where there are no two stores to compare: before the copy, and after the cluster
+    left KRaft.
+    """
+
+    def act(self, context: Any, spec: ClusterSpec) -> Any:
+        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"].get("goal"))
+        if unasked:
+            self.log.info("%s", unasked)
+            return None
+        return super().act(context, spec)
+
+    def nothing_to_compare(self, reading: PhaseReading) -> Any:
+        if may_have_died_in_the_copy(observe(cluster_spec(self.cluster), secrets=airflow_secrets())):
+            self.log.info(
+                "nothing shows that the copy was completed: leaving proves from the controllers' own logs that it"
+                " was not"
+            )
+            return None
+        if reading.phase in (Phase.PRE_MIGRATION, Phase.ZOOKEEPER):
+            self.log.info("%s: ZooKeeper is the only store, there is nothing to compare", reading.phase)
+            return None
+        return super().nothing_to_compare(reading)
+
+
+class VerifyRollback(ClusterOperator):
+    """The cluster is where the run was to take it; back in ZooKeeper it passes every check that a new migration begins
+    with.
+    """
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        goal = _goal(context)
+        if goal is Phase.HYBRID:
+            gone = said_to_be_gone(context, spec)
+            reading = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone))
+            if reading.phase in (Phase.DUAL_WRITE, Phase.UNKNOWN):
+                raise AirflowFailException(
+                    f"the cluster is in {reading.phase}, not in HYBRID: {'; '.join(reading.reasons)}"
+                )
+            return {"phase": reading.phase.value}
+        found = require_preflight(context, spec, MIGRATION, self.log.info)
+        if found["phase"] != goal.value:
+            raise AirflowFailException(f"the cluster is in {found['phase']}, not in {goal}")
+        return found
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        self.log.info("Dry run: would see that the cluster is in %s", _goal(context))
+        return {"dry_run": True}
+
+
+def _goal(context: Any) -> Phase:
+    return Phase(context["params"].get("goal", Phase.ZOOKEEPER.value))

@@ -1,0 +1,78 @@
+"""The soak: health is watched all the time, parity proven again and again, for as long as the operator asked."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.evidence.kinds import TaskFailed
+from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.journal import record
+from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
+from kraft_runbook_airflow.migration.parity import ParityOperator
+
+SHORTEST_WATCH = 12.0
+"""Seconds; three looks, three seconds apart, fit in, so that even the shortest soak can find a broken check; and
+Airflow has put away the deferred process before the trigger fires.
+"""
+
+
+class SoakOperator(ParityOperator):
+    """Watch health in the triggerer for ``parity_every`` or the rest of the soak, prove parity, and so on until the
+    time is over.
+
+    The last parity run comes after the time is over; its report is what the finalize gate shows.
+    """
+
+    def __init__(self, *, parity_every: timedelta = timedelta(minutes=15), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.parity_every = parity_every
+        self.ends_at = datetime.max.replace(tzinfo=UTC)
+
+    def act(self, context: Any, spec: ClusterSpec) -> Any:
+        phase = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)).phase
+        if phase is Phase.FINALIZED:
+            self.log.info("already done: the cluster is finalized")
+            return
+        self.watch_until(datetime.now(UTC) + timedelta(minutes=_minutes(context)))
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
+        told = "Dry run: would soak for %g minutes, parity at least every %s"
+        self.log.info(told, _minutes(context), self.parity_every)
+
+    def watch_until(self, ends_at: datetime) -> None:
+        """Hand the wait to the triggerer; it comes back to prove parity."""
+        seconds = max(
+            SHORTEST_WATCH, min((ends_at - datetime.now(UTC)).total_seconds(), self.parity_every.total_seconds())
+        )
+        self.log.info("Soaking until %s; parity again in %.0f s", ends_at.isoformat(timespec="seconds"), seconds)
+        trigger = HealthWatchTrigger(self.cluster, time.time() + seconds)
+        self.defer(trigger=trigger, method_name="after_watch", kwargs={"ends_at": ends_at.isoformat()})
+
+    def after_watch(self, context: Any, event: dict[str, Any], ends_at: str) -> Any:
+        """Resume after a stretch of watching: fail on what it found, else prove parity, and watch on where time is
+        left.
+        """
+        if event.get("broken"):
+            record(context, self.cluster, TaskFailed(error=f"the soak found the cluster unhealthy: {event['broken']}"))
+            raise AirflowFailException(f"the soak found the cluster unhealthy: {event['broken']}")
+        self.ends_at = datetime.fromisoformat(ends_at)
+        compared = self.act_or_rehearse(
+            context, act=lambda context, _: self.compare(context, Phase.DUAL_WRITE), rehearse=self.rehearse
+        )
+        if not compared["final"]:
+            self.watch_until(self.ends_at)
+        return compared
+
+    def is_final(self) -> bool:
+        return datetime.now(UTC) >= self.ends_at
+
+
+def _minutes(context: Any) -> float:
+    return float(context["params"]["soak_minutes"])

@@ -1,0 +1,89 @@
+"""Asked again and again while dual write lasts: can this cluster still go back? A failed run is the alarm."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.evidence.kinds import WayBack
+from kraft_runbook.migration.checks import Verdict
+from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
+from kraft_runbook.migration.checks.finalization import ON_DISK
+from kraft_runbook.migration.checks.liveness import dual_write_liveness
+from kraft_runbook.migration.way_back import quorum_is_lost, way_back
+from kraft_runbook.parity.final_proof import what_lies_behind
+from kraft_runbook.parity.standstill import LIVENESS_SECONDS
+from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.way_back import render_estimate
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.journal import record
+from kraft_runbook_airflow.base.operators import ClusterOperator
+
+THREATS = frozenset({*ON_DISK, "KRB-PRE-048", "KRB-PRE-067", "KRB-GATE-007"})
+"""What would close the way back at the next election or restart."""
+
+
+class WayBackWatch(ClusterOperator):
+    """Say yes with the steps, the time and the window, or fail with what closed the way back, or is about to. Skipped
+    where nothing was copied yet, and at the end.
+    """
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        """The same: it changes nothing."""
+        return self.act(context, spec)
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        earlier = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
+        phase = detect_phase(earlier).phase
+        if phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION):
+            raise AirflowSkipException(
+                f"{self.cluster} is in {phase}: ZooKeeper is the only truth, the way back is open"
+            )
+        time.sleep(LIVENESS_SECONDS)
+        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, with_hosts=True)
+        phase = detect_phase(seen).phase
+        results = [each for each in CHECKS.run(seen, spec, phase, earlier=earlier).results if each.code in THREATS]
+        stopped = None
+        if phase in DUAL_WRITING:
+            alive = dual_write_liveness(earlier, seen)
+            results.append(alive)
+            stopped = alive.evidence if alive.verdict is Verdict.FAIL else None
+        behind = (
+            what_lies_behind(spec, secrets=airflow_secrets())
+            if phase in DUAL_WRITING and not quorum_is_lost(seen)
+            else None
+        )
+        plan = way_back(seen, spec, dual_write_stopped=stopped, lies_behind=behind)
+        threats = [each for each in results if each.blocks]
+        if phase is Phase.FINALIZED and not threats:
+            raise AirflowSkipException(f"{self.cluster} is finalized: {plan.why}")
+        what = {
+            "phase": phase.value,
+            "possible": plan.possible,
+            "why": plan.why,
+            "steps": list(plan.steps),
+            "threats": [each.code for each in threats],
+        }
+        told = WayBack(
+            phase=phase.value,
+            possible=plan.possible,
+            why=plan.why,
+            steps=plan.steps,
+            threats=tuple(each.code for each in threats),
+            seconds=plan.seconds,
+            window_seconds=plan.window_seconds,
+        )
+        record(context, self.cluster, told)
+        if not plan.possible or threats:
+            named = [
+                *([] if plan.possible else [f"no: {plan.why}"]),
+                *(f"{c.code} {c.title}: {c.evidence} What to do: {c.fix}" for c in threats),
+            ]
+            raise AirflowFailException(f"the way back of {self.cluster} is closed or about to be:\n" + "\n".join(named))
+        self.log.info("Yes: %s%s", plan.why, render_estimate(plan))
+        self.log.info("%s", "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)))
+        return what

@@ -1,0 +1,264 @@
+"""The words in which the migration's DAG files are written: one function a phase of the runbook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
+
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration import conditions
+from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.gates import shows_nothing
+from kraft_runbook_airflow.base.gone import GONE_TITLE
+from kraft_runbook_airflow.base.node_steps import TakeStep
+from kraft_runbook_airflow.base.operators import ClaimOperator
+from kraft_runbook_airflow.migration.back_steps import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
+from kraft_runbook_airflow.migration.cut_off_brokers import RestartCutOffBrokers
+from kraft_runbook_airflow.migration.finalization import FinalizeActiveController, ForgetZookeeperSecrets
+from kraft_runbook_airflow.migration.forward_steps import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
+from kraft_runbook_airflow.migration.gate_looks import examine
+from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
+from kraft_runbook_airflow.migration.parity import ParityOperator, ShowsParity
+from kraft_runbook_airflow.migration.parity_check import ParityCheck
+from kraft_runbook_airflow.migration.restore_quorum import RestoreQuorum
+from kraft_runbook_airflow.migration.rollback import PlanRollback, ProveBeforeLeaving, VerifyRollback
+from kraft_runbook_airflow.migration.soak import SoakOperator
+from kraft_runbook_airflow.migration.way_back_watch import WayBackWatch
+
+
+def clusters_with_zookeeper() -> Iterator[ClusterSpec]:
+    """Those whose file names a ZooKeeper: they alone can be migrated, go back, or be compared."""
+    return words.clusters_served_by(MIGRATION)
+
+
+FORWARD = {
+    "soak_minutes": Param(
+        60,
+        type="number",
+        minimum=0,
+        title="Soak time in minutes",
+        description="How long all brokers run in KRaft mode, watched and proven, before the finalize gate",
+    ),
+}
+BACK = {
+    "goal": Param(
+        Phase.ZOOKEEPER.value,
+        type="string",
+        enum=[Phase.ZOOKEEPER.value, Phase.HYBRID.value],
+        title="Where to",
+        description=(
+            "ZOOKEEPER: leave KRaft altogether. HYBRID: bring the brokers back into migration mode only; KRaft stays"
+            " the controller"
+        ),
+    ),
+    "gone_controllers": Param(
+        None,
+        type=["null", "string"],
+        pattern=r"^[0-9]+([ ,]+[0-9]+)*$",
+        title=GONE_TITLE,
+        description=(
+            "Ids, such as 103 or 102, 103. Only where a host is gone for good: its controller counts as stopped on your"
+            " word, since nobody can ask it. If that host came back with its data, its controller could make a majority"
+            " again. Nothing is to be named here that is only down or unreachable for now"
+        ),
+    ),
+}
+
+
+def preflight(cluster: ClusterSpec) -> TaskGroup:
+    """Claim the cluster for this run, then every check."""
+    return words.preflight(cluster, MIGRATION)
+
+
+def closing_report(cluster: ClusterSpec, goal: str = Phase.FINALIZED) -> BaseOperator:
+    """Say what was proven and what may be decommissioned, or where the run stopped and why. Always runs."""
+    return words.closing_report(cluster, MIGRATION, goal)
+
+
+def approve(cluster: ClusterSpec, gate: Gate, *, parity: BaseOperator | None = None) -> TaskGroup:
+    """Prove, ask, confirm. The finalize gate proves parity once more between the approval and its confirmation."""
+    compared = MIGRATION.table.gate(gate).proven_again
+    return words.ask(
+        cluster,
+        MIGRATION,
+        gate,
+        examine,
+        shows=ShowsParity(parity.task_id) if parity else shows_nothing,
+        again=(lambda task_id: ParityOperator(task_id=task_id, cluster=cluster.name)) if compared else None,
+    )
+
+
+def provision_controllers(cluster: ClusterSpec) -> TaskGroup:
+    """Format and start each controller, then wait for a quorum that is ready to migrate."""
+    with TaskGroup("provision_controllers") as group:
+        starts: list[BaseOperator] = []
+        for controller in cluster.controllers:
+            with TaskGroup(f"controller_{controller.id}"):
+                starts.append(TakeStep(task_id="provision", cluster=cluster.name, step=PROVISION, node=controller.id))
+        chain(*starts, _wait(cluster, "quorum_ready", conditions.QUORUM_READY, cluster.deadlines.quorum))
+    return group
+
+
+def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
+    """Restart each broker in the mode, one by one: the next one only when this one is registered and in every ISR."""
+    step, registered = {
+        BrokerMode.HYBRID: (TO_HYBRID, conditions.BROKER_REGISTERED_AS_MIGRATING),
+        BrokerMode.KRAFT: (TO_KRAFT, conditions.BROKER_REGISTERED_IN_KRAFT),
+    }[to]
+    with TaskGroup(f"roll_brokers_to_{to.value}") as group:
+        steps: list[BaseOperator] = []
+        for broker in cluster.brokers:
+            with TaskGroup(f"broker_{broker.id}"):
+                steps += [
+                    TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id),
+                    _wait_for_broker(cluster, broker.id, registered),
+                ]
+        chain(*steps)
+    return group
+
+
+def await_metadata_copy(cluster: ClusterSpec) -> BaseOperator:
+    """Wait until the copy is done and dual writes flow; never on the metric alone."""
+    return _wait(cluster, "await_metadata_copy", conditions.METADATA_COPIED, cluster.deadlines.metadata_copy)
+
+
+def verify_parity(cluster: ClusterSpec, task_id: str) -> ParityOperator:
+    """Prove by Spark that both stores hold the same."""
+    return ParityOperator(task_id=task_id, cluster=cluster.name)
+
+
+def soak(cluster: ClusterSpec) -> SoakOperator:
+    """Watch health and prove parity for the soak time of the run."""
+    return SoakOperator(task_id="soak", cluster=cluster.name)
+
+
+def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
+    """Take each controller out of migration mode, the active one last, and wait until all show the final state."""
+    with TaskGroup("finalize_controllers") as group:
+        steps: list[BaseOperator] = []
+        for controller in cluster.controllers:
+            with TaskGroup(f"controller_{controller.id}"):
+                restart = TakeStep(task_id="restart", cluster=cluster.name, step=FINALIZE, node=controller.id)
+                steps += [
+                    restart,
+                    words.wait(
+                        cluster,
+                        MIGRATION,
+                        "caught_up",
+                        conditions.CONTROLLER_CAUGHT_UP,
+                        cluster.deadlines.quorum,
+                        controller.id,
+                    ),
+                ]
+        with TaskGroup("active_controller_last"):
+            steps.append(FinalizeActiveController(task_id="restart", cluster=cluster.name))
+        final = _wait(cluster, "finalized", conditions.FINALIZED, cluster.deadlines.finalization)
+        chain(*steps, final, ForgetZookeeperSecrets(task_id="zookeeper_secrets", cluster=cluster.name))
+    return group
+
+
+# -- the way back ------------------------------------------------------------------------------------------------------
+
+
+def plan_rollback(cluster: ClusterSpec) -> TaskGroup:
+    """Claim the cluster for this run, then show the way back, or refuse where there is none."""
+    with TaskGroup("plan") as group:
+        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PlanRollback(
+            task_id="way_back", cluster=cluster.name
+        )
+    return group
+
+
+def restore_quorum(cluster: ClusterSpec) -> BaseOperator:
+    """Start controllers that should lead and do not, so that what they acknowledged reaches ZooKeeper."""
+    return RestoreQuorum(task_id="restore_quorum", cluster=cluster.name)
+
+
+def roll_brokers_back(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
+    """Restart each broker one mode back, one by one; those that are back already are left alone."""
+    step, back = {
+        BrokerMode.HYBRID: (BACK_TO_HYBRID, conditions.BROKER_BACK_IN_MIGRATION_MODE),
+        BrokerMode.ZOOKEEPER: (TO_ZOOKEEPER, conditions.BROKER_IN_ZOOKEEPER_MODE),
+    }[to]
+    with TaskGroup(step.step) as group:
+        steps: list[BaseOperator] = []
+        for broker in cluster.brokers:
+            with TaskGroup(f"broker_{broker.id}"):
+                restart = TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id)
+                steps += [restart, _wait_for_broker(cluster, broker.id, back, step.step)]
+        chain(*steps)
+    return group
+
+
+def prove_before_leaving(cluster: ClusterSpec) -> ParityOperator:
+    """The last full parity; what is touched after it is proven again while nothing can be written."""
+    return ProveBeforeLeaving(task_id="parity_before_leaving", cluster=cluster.name)
+
+
+def leave_kraft(cluster: ClusterSpec, *, proven: ParityOperator) -> BaseOperator:
+    """Fence the quorum, drain it, prove, stop it, give the office back to ZooKeeper, see every broker follow."""
+    return LeaveKraft(task_id="leave_kraft", cluster=cluster.name, parity_task=proven.task_id)
+
+
+def restart_cut_off_brokers(cluster: ClusterSpec, *, left: BaseOperator) -> BaseOperator:
+    """Restart the brokers, if any, that lost a thread to their controller when the cluster left KRaft; the roll could
+    not go on while one runs.
+    """
+    return RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster=cluster.name, left_task=left.task_id)
+
+
+def set_controllers_aside(cluster: ClusterSpec) -> TaskGroup:
+    """Give the controllers' data and configuration a name with the time, so that the migration can begin anew."""
+    with TaskGroup("set_controllers_aside") as group:
+        chain(
+            *(
+                TakeStep(task_id=f"controller_{c.id}", cluster=cluster.name, step=SET_ASIDE, node=c.id)
+                for c in cluster.controllers
+            )
+        )
+    return group
+
+
+def verify_rollback(cluster: ClusterSpec) -> BaseOperator:
+    """See that the cluster is where it was to go; in ZooKeeper, that a migration could begin anew."""
+    return VerifyRollback(task_id="verify", cluster=cluster.name)
+
+
+def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
+    """``metadata_parity_check__<cluster>``: parity alone; scheduled where the cluster file says when."""
+    full = Param(
+        False,
+        type="boolean",
+        title="Compare everything",
+        description="Else what changed since the last full comparison, if that is younger than 6 hours",
+    )
+    with words.read_only_dag(
+        cluster, "metadata_parity_check", "ZooKeeper and KRaft parity", cluster.parity_schedule, doc, full=full
+    ) as dag:
+        ParityCheck(task_id="parity", cluster=cluster.name)
+    return dag
+
+
+def way_back_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
+    """``way_back_watch__<cluster>``: whether the cluster can still go back, every ten minutes where the cluster file
+    says nothing else.
+    """
+    with words.read_only_dag(cluster, "way_back_watch", "the way back", cluster.way_back_schedule, doc) as dag:
+        WayBackWatch(task_id="can_it_go_back", cluster=cluster.name)
+    return dag
+
+
+def _wait_for_broker(cluster: ClusterSpec, broker: int, registered: Condition, step: str | None = None) -> BaseOperator:
+    return words.wait_for_broker(cluster, MIGRATION, broker, registered, conditions.BROKER_IN_SYNC, step)
+
+
+def _wait(
+    cluster: ClusterSpec, task_id: str, condition: Condition, deadline: float, node: int | None = None
+) -> BaseOperator:
+    return words.wait(cluster, MIGRATION, task_id, condition, deadline, node)
