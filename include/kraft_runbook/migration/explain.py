@@ -27,7 +27,7 @@ class Explanation:
     """An observation in words.
 
     ``problems``: blocking checks that fail on what was read; ``unread``: what could not be; ``not_looked_at``: what was
-    not asked for.
+    not asked for. ``claim``: which run may change the cluster, in words; empty where nothing tells.
     """
 
     cluster: str
@@ -41,9 +41,11 @@ class Explanation:
     problems: tuple[str, ...]
     unread: tuple[str, ...]
     not_looked_at: str = ""
+    claim: str = ""
 
     def render_text(self) -> str:
         lines = [f"{self.cluster} is in {self.phase}.", f"  {self.means}", "  Seen: " + "; ".join(self.because)]
+        lines += [f"  Runs: {self.claim}."] if self.claim else []
         lines += _section("It waits for", self.waits_for, "nothing")
         lines += _section("Forward, now", self.forward, "nothing can be done")
         lines += ["", f"Can it go back to ZooKeeper: {'yes' if self.rollback.possible else 'no'}, {self.rollback.why}."]
