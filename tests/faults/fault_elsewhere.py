@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fault_case import Fault
 from fault_injectors import injector
-from fault_scene import Elsewhere, Scene, Undo, Unexpected
+from fault_scene import ENDED, Elsewhere, Scene, Undo, Unexpected
 from stage import MIGRATION, open_stage
 
 from lab.airflow_standalone import USER
@@ -53,6 +53,8 @@ def _see_it_refused(scene: Scene, run: str) -> None:
     assert scene.elsewhere is not None
     stage = scene.elsewhere.stage
     state = stage.wait(MIGRATION, run, CLAIM, {"failed", "success"})
+    if scene.stage.client.run_state(scene.dag, scene.run_id) in ENDED:
+        raise Unexpected("the first Airflow's run had ended before the second wanted the cluster: nothing was shown")
     told = stage.log(MIGRATION, run, CLAIM)
     words = (
         f"by run {scene.run_id} of {scene.dag}, which this Airflow does not know",
