@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from acted import BACK, FORWARD, Acted
 from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import DagRunResult
 from signed_run import DAG, RUN, told
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.cluster_claim import Claim, RunState
+from kraft_runbook_airflow.claims import run_state
 from kraft_runbook_airflow.journal import record_for
 from tests.unit.observations import SPEC, WHY, Spoil, broker, observation, on_host, part
 
 CLAIM = {FORWARD: "preflight.claim_cluster", BACK: "plan.claim_cluster"}
 CHECKS = "preflight.checks"
+HELD = Claim(
+    "zk_to_kraft_migration__lab", "one", "2026-03-04T09:00:00+00:00", "host-a", datetime(2026, 3, 4, 12, tzinfo=UTC)
+)
 each_dag = pytest.mark.parametrize("dag", [FORWARD, BACK])
 
 
@@ -95,6 +104,27 @@ def test_a_run_does_not_begin_or_end_well_without_its_evidence_store(
     monkeypatch.setenv("KRAFT_RUNBOOK_EVIDENCE", f"file://{tmp_path}/a_file/store")
     with pytest.raises(AirflowFailException, match="a_file/store"):
         begun.run(task)
+
+
+@pytest.mark.parametrize(
+    ("known", "state", "run_after", "expected"),
+    [
+        (1, "running", HELD.run_after, RunState.ACTIVE),
+        (1, "queued", HELD.run_after, RunState.ACTIVE),
+        (1, "failed", HELD.run_after, RunState.ENDED),
+        (1, "success", HELD.run_after, RunState.ENDED),
+        (1, "failed", "2026-03-04T09:00:01+00:00", RunState.UNKNOWN),
+        (0, "failed", HELD.run_after, RunState.UNKNOWN),
+    ],
+)
+def test_what_airflow_knows_of_the_run_that_has_the_cluster(
+    known: int, state: str, run_after: str, expected: RunState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of the same name that was made at another time is another Airflow's; one that it does not know, too."""
+    at = datetime.fromisoformat(run_after)
+    answer = DagRunResult.model_construct(dag_id=HELD.dag_id, run_id=HELD.run_id, run_after=at, state=state)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", SimpleNamespace(send=lambda _: answer), raising=False)
+    assert run_state(SimpleNamespace(get_dr_count=lambda **_: known), HELD) is expected
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------
