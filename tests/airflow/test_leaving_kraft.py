@@ -29,6 +29,7 @@ from tests.unit.observations import (
     both,
     broker,
     observation,
+    on_host,
     part,
     with_quorum,
     zookeeper,
@@ -311,3 +312,15 @@ def test_the_run_s_end_is_verified(acted: Acted, goal: str, seen: ClusterObserva
     stand(acted, seen)
     with pytest.raises(AirflowFailException, match=why):
         acted.run("verify", dag=BACK, goal=goal)
+
+
+def test_of_a_controller_that_is_gone_with_its_host_nothing_is_set_aside_and_the_end_says_so(acted: Acted) -> None:
+    """No migration can begin with that host."""
+    seen = both(part(quorum=WHY), on_host(103, config=WHY, formatted_cluster_id=WHY, free_bytes=WHY))
+    stand(acted, seen(observation(Phase.ZOOKEEPER)))
+    told = acted.run("set_controllers_aside.controller_103", dag=BACK, goal="ZOOKEEPER", gone_controllers="103")
+    assert "controller 103 is gone with its host" in told["already_done"]
+    acted.run("set_controllers_aside.controller_102", dag=BACK, goal="ZOOKEEPER", gone_controllers="103")
+    assert acted.played == ["played set_controller_aside on controller-102"]
+    with pytest.raises(AirflowFailException, match="controller 103"):
+        acted.run("verify", dag=BACK, goal="ZOOKEEPER", gone_controllers="103")
