@@ -154,6 +154,21 @@ def test_a_run_that_stopped_fails_and_gives_the_claim_back(begun: Acted, phase: 
     assert closed["succeeded"] is False
 
 
+@pytest.mark.parametrize("state", ["running", "queued", "deferred", "awaiting_input"])
+def test_the_claim_is_kept_while_a_task_of_the_run_goes_on(begun: Acted, state: str) -> None:
+    """Marked as failed by hand, a later task brings the report while an earlier one still restarts a broker: another
+    run could begin beside it.
+    """
+    begun.seen = observation(Phase.PRE_MIGRATION)
+    begun.states = {
+        "roll_brokers_to_hybrid.broker_1.restart": state,
+        "roll_brokers_to_hybrid.broker_3.restart": "failed",
+    }
+    with pytest.raises(AirflowFailException, match="the run stopped in PRE_MIGRATION"):
+        begun.run("closing_report")
+    assert begun.did == []
+
+
 def test_a_rehearsal_gives_back_nothing(begun: Acted) -> None:
     begun.seen = part(zookeeper=WHY)(observation(Phase.ZOOKEEPER))
     begun.run("closing_report", dry_run=True)
