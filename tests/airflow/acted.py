@@ -150,7 +150,10 @@ class Acted:
             xcom_pull=lambda task_ids: self.pulled.get(task_ids),
             get_task_states=lambda *_, **__: {RUN: states},
         )
-        run = SimpleNamespace(dag_id=DAG, run_id=RUN, run_after=datetime.now(UTC), triggering_user_name="operator")
+        now = datetime.now(UTC)
+        run = SimpleNamespace(
+            dag_id=DAG, run_id=RUN, run_after=now, start_date=now, triggering_user_name="operator", conf={}
+        )
         return {"ti": ti, "params": self.params, "dag_run": run, "dag": made}
 
     @property

@@ -173,7 +173,7 @@ def test_before_the_copy_there_is_nothing_to_prove(acted: Acted, left: Left) -> 
 def test_what_is_left_of_a_former_try_is_deleted_behind_the_same_gate(acted: Acted, left: Left) -> None:
     seen = part(quorum=WHY)(observation(Phase.ZOOKEEPER))
     stand(acted, seen)
-    assert acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER") == {"already_done": "ZooKeeper holds the office"}
+    assert "already_done" in acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
     assert acted.did == ["claimed", "settled"]
 
 
