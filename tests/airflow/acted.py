@@ -131,10 +131,15 @@ class Acted:
         """The task's own answer. Raises what Airflow would see."""
         return self.dags[dag].get_task(task_id).execute(self._context(task_id, dag, params))
 
-    def resume(self, task_id: str, event: Mapping[str, Any], *, dag: str = FORWARD, **params: Any) -> Any:
-        """The same of a task that began in the triggerer, which fired with this event."""
+    def resume(
+        self, task_id: str, event: Mapping[str, Any], *, dag: str = FORWARD, method: str | None = None, **given: Any
+    ) -> Any:
+        """The same of a task that comes back from the triggerer, which fired with this event. ``method``: by which it
+        does (default: where it began there). ``given``: what it left for itself.
+        """
         task = self.dags[dag].get_task(task_id)
-        return getattr(task, task.start_trigger_args.next_method)(self._context(task_id, dag, params), event)
+        back = getattr(task, method or task.start_trigger_args.next_method)
+        return back(self._context(task_id, dag, {}), event, **given)
 
     def _context(self, task_id: str, dag: str, params: Mapping[str, Any]) -> dict[str, Any]:
         self.params = {"dry_run": False, "approvals_needed": 1, **params}
