@@ -6,10 +6,11 @@ import fcntl
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, ConfigResource
+from fault_elsewhere import states_of
 from fault_invariants import Aftermath
 from fault_processes import MutatorWatch, playbooks, spark_processes, until_gone
 from fault_scene import Scene
@@ -33,12 +34,14 @@ def gather(
     scene: Scene, *, started_before: Mapping[str, int], watch: MutatorWatch, work: Workload, outcome: str
 ) -> Aftermath:
     """Everything the invariants look at."""
-    spec, state = scene.ground.spec, scene.stage.airflow.home / "kraft-runbook"
-    runs = [(dag, run) for dag, run in [(scene.dag, scene.run_id), *scene.other_runs] if run]
+    spec, states = scene.ground.spec, states_of(scene)
+    runs = [(states[0], dag, run) for dag, run in [(scene.dag, scene.run_id), *scene.other_runs] if run]
+    if scene.elsewhere is not None:
+        runs += [(scene.elsewhere.state, dag, run) for dag, run in scene.elsewhere.runs]
     started = starts(scene.ground.lab.spec)
     return Aftermath(
-        evidence={run: read_records(state / "evidence", run_file_name(dag, run)) for dag, run in runs},
-        proofs={file.stem: json.loads(file.read_text()) for file in (state / "proofs").glob("*.json")},
+        evidence={run: read_records(state / "evidence", run_file_name(dag, run)) for state, dag, run in runs},
+        proofs={file.stem: json.loads(file.read_text()) for state in states for file in state.glob("proofs/*.json")},
         account=work.account,
         samples=work.samples,
         serves=scene.case.expected.serves,
@@ -47,7 +50,7 @@ def gather(
         starts={service: count - started_before[service] for service, count in started.items()},
         expected_starts=Counter(scene.case.expected.starts) + scene.granted,
         mutators=watch.seen,
-        left_behind=list(left_behind(spec, state, scene.temporary)),
+        left_behind=list(left_behind(spec, states, scene.temporary)),
         outcome=outcome,
         run=scene.run_id,
         states=scene.task_states() if scene.run_id else {},
@@ -57,7 +60,7 @@ def gather(
     )
 
 
-def left_behind(spec: ClusterSpec, state: Path, temporary: Path) -> Iterator[str]:
+def left_behind(spec: ClusterSpec, states: Iterable[Path], temporary: Path) -> Iterator[str]:
     """What should be gone once a run has ended."""
     yield from (f"playbook {name} still runs (pid {p.pid})" for p, name in playbooks(temporary))
     yield from (
@@ -72,7 +75,7 @@ def left_behind(spec: ClusterSpec, state: Path, temporary: Path) -> Iterator[str
                     yield f"lock {path} is held"
             elif path.name.endswith(".new") or (path.is_file() and path.name.startswith(".")):
                 yield f"half-written file {path}"
-    yield from (f"half-written file {path}" for path in state.rglob("*.new"))
+    yield from (f"half-written file {path}" for state in states for path in state.rglob("*.new"))
     for service, process in supervision.processes(layout(spec)).items():
         if process.runs and _is_stopped(process.pid):
             yield f"{service} is still paused"

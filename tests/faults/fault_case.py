@@ -78,7 +78,8 @@ class Expected(Strict):
     ``fails``: the one task that fails (none: no task may fail). ``says``: words of its log or the closing report. In
     these and in ``explain``, ``this | that`` means either: where chance decides, and each is right. ``explain``: words
     of ``kraft-runbook explain`` while the fault lasts. ``<active>`` in a word is the controller that was active when
-    the fault was meant for it, ``<broken>`` what was broken, such as ``controller 103``. ``resumes``: after the repair
+    the fault was meant for it, ``<broken>`` what was broken, such as ``controller 103``, ``<holder>`` the run that has
+    the cluster, where two Airflows wanted it. ``resumes``: after the repair
     the failed task is cleared and the run goes on to ``until``; otherwise the refusal is the end. ``serves``: producers
     and readers go on while the fault lasts. ``may_fail``: how many records may fail to their producers: where nothing
     is committed for a minute, a transaction of ten is given up. ``transactions``: the marks of the copy's transactions

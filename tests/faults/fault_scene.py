@@ -5,6 +5,7 @@ repairs.
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -36,6 +37,15 @@ class Unexpected(Exception):
     """The case did not come out as its file says."""
 
 
+@dataclass
+class Elsewhere:
+    """A second Airflow, its state directory, and its runs (DAG, run)."""
+
+    stage: Stage
+    state: Path
+    runs: list[tuple[str, str]] = field(default_factory=list)
+
+
 def alternatives(words: str) -> list[str]:
     """What a case file gives as ``this | that``: which of them comes is chance, and each is right."""
     return words.split(" | ")
@@ -61,6 +71,10 @@ class Scene:
     """The tasks that were marked by hand."""
     active: str = ""
     """The active controller at the time of the fault, in words, where the fault was meant for it."""
+    elsewhere: Elsewhere | None = None
+    """The second Airflow, in a case that has one."""
+    holder: str = ""
+    """The run that has the cluster, where two Airflows wanted it."""
     broken: str = ""
     """What the last fault that was meant for services broke, in words: ``controller 103``."""
     _marked: bool = False
@@ -249,7 +263,8 @@ class Scene:
             raise Unexpected(f"explain does not say {missing}: {said.stdout[-2000:]}{said.stderr[-500:]}")
 
     def _missing(self, words: tuple[str, ...], text: str) -> list[str]:
-        named = (each.replace("<active>", self.active).replace("<broken>", self.broken) for each in words)
+        known = {"<active>": self.active, "<broken>": self.broken, "<holder>": self.holder}
+        named = (functools.reduce(lambda text, name: text.replace(name, known[name]), known, each) for each in words)
         return [word for word in named if not any(one in text for one in alternatives(word))]
 
     def _repair_and_clear(self, task: str) -> None:
@@ -259,10 +274,14 @@ class Scene:
     def _wait_for_the_end(self) -> None:
         self._until_ended(self.dag, self.run_id, approve=True)
 
-    def _until_ended(self, dag: str, run: str, *, within: float = 600, approve: bool = False) -> None:
+    def _until_ended(self, dag: str, run: str, *, approve: bool = False) -> None:
+        self.until_ended_in(self.stage, dag, run, approve=approve)
+
+    def until_ended_in(self, stage: Stage, dag: str, run: str, *, within: float = 600, approve: bool = False) -> None:
+        """Wait until a run of this Airflow has ended, with all its tasks. ``approve``: gates of the case's own run."""
         ends = time.monotonic() + within
-        while self.stage.client.run_state(dag, run) not in ENDED or any(
-            t["state"] in UNDER_WAY for t in self.stage.client.tasks(dag, run)
+        while stage.client.run_state(dag, run) not in ENDED or any(
+            t["state"] in UNDER_WAY for t in stage.client.tasks(dag, run)
         ):
             if time.monotonic() > ends:
                 raise Unexpected(f"run {run} has not ended after {within:.0f} s")

@@ -8,6 +8,7 @@ from pathlib import Path
 import fault_airflow  # noqa: F401 - its kinds of fault are known by it
 import fault_copy  # noqa: F401 - as above
 import fault_disks  # noqa: F401 - as above
+import fault_elsewhere  # noqa: F401 - as above
 import fault_ensemble  # noqa: F401 - as above
 import fault_epochs  # noqa: F401 - as above
 import fault_network  # noqa: F401 - as above

@@ -1179,3 +1179,16 @@ def test_dual_write_without_migration_znode_fails_and_after_finalization_passes(
     final = observation(F)
     assert dual_write_liveness(final, later(final, 3)).verdict is Verdict.PASS
     assert final.observed_at == NOW
+
+
+def test_a_migration_that_one_look_lacks_or_that_holds_no_copy_is_no_dual_write() -> None:
+    good = offsets(990, 1000)(observation(D))
+    gone = zookeeper(migration=None)
+    assert dual_write_liveness(good, later(gone(good), 3)).verdict is Verdict.FAIL
+    assert dual_write_liveness(gone(good), later(good, 3)).verdict is Verdict.FAIL
+    blank = dual_write_liveness(good, later(zookeeper(migration=MigrationZnode(-1, -1, -1, -1))(good), 3))
+    assert blank.verdict is Verdict.FAIL and "is blank" in blank.evidence
+    first = zookeeper(migration=MigrationZnode(-1, -1, -1, -1))(good)
+    assert dual_write_liveness(first, later(zookeeper(migration=MigrationZnode(-1, -1, -1, -1))(good), 1)).verdict is (
+        Verdict.FAIL
+    ), "whatever lies between the looks"

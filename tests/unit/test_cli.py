@@ -48,7 +48,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     """Run the command line; gives its exit code, output and errors. ``seen`` stands in for the real cluster."""
 
     def call(
-        *arguments: str, seen: ClusterObservation | None = None, directory: Path = CLUSTERS
+        *arguments: str, seen: ClusterObservation | None = None, directory: Path = CLUSTERS, claim: str = ""
     ) -> tuple[int, str, str]:
         monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(directory))
         monkeypatch.setattr(sys, "argv", ["kraft-runbook", *arguments])
@@ -56,6 +56,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             for name in ("observe", "observe_settled"):
                 monkeypatch.setattr(app, name, lambda *_, **__: seen)
             monkeypatch.setattr(app, "LIVENESS_SECONDS", 0)
+            monkeypatch.setattr(app, "told_of_claim", lambda *_, **__: claim)
         with pytest.raises(SystemExit) as ended:
             app.main()
         captured = capsys.readouterr()
@@ -219,6 +220,14 @@ def test_preflight_of_a_healthy_cluster_passes(run: Run) -> None:
     code, out, _ = run("preflight", "--cluster", "lab", "--gate", "start", seen=observation(Z))
     assert code == 0
     assert out.splitlines()[-1].endswith("0 failed, 0 unknown: PASS")
+
+
+def test_explain_names_the_run_that_has_a_claim_on_the_cluster(run: Run) -> None:
+    claim = "run one of zk_to_kraft_migration__lab has a claim on it"
+    assert f"  Runs: {claim}.\n" in run("explain", "--cluster", "lab", seen=observation(Z), claim=claim)[1]
+    assert "Runs:" not in run("explain", "--cluster", "lab", seen=observation(Z))[1]
+    gone = run("explain", "--cluster", "lab", seen=part(zookeeper=WHY)(observation(Z)), claim=claim)
+    assert claim not in gone[1], "where ZooKeeper can't be read, nobody is asked again"
 
 
 @pytest.mark.parametrize("command", ["observe", "preflight", "plan", "explain"])

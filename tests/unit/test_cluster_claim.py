@@ -18,7 +18,15 @@ from observations import SPEC
 from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.io import cluster_claim
 from kraft_runbook.io.claim_file import claim_file
-from kraft_runbook.io.cluster_claim import Claim, RunState, hold_claim, hold_cluster, release_claim, release_cluster
+from kraft_runbook.io.cluster_claim import (
+    Claim,
+    RunState,
+    hold_claim,
+    hold_cluster,
+    release_claim,
+    release_cluster,
+    told_of_claim,
+)
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
 from kraft_runbook.io.zookeeper.session import Znode
@@ -244,3 +252,31 @@ def test_the_file_is_given_back_though_zookeeper_is_gone(tmp_path: Path, monkeyp
     with pytest.raises(Unreachable):
         release_cluster(SPEC, ONE, secrets=environment_secrets({}), directory=tmp_path)
     assert not (tmp_path / "claims" / "lab.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (
+            of(ONE),
+            "run one of zk_to_kraft_migration__lab has a claim on it, until 2026-03-04 12:00 UTC. While that run",
+        ),
+        (of(ONE, until="2026-03-04T09:59:59+00:00"), "which ended at 2026-03-04 09:59 UTC: the next run takes it"),
+        (of(ONE), "Its last task ran on host-a"),
+        (b'{"version": 9}', "holds a claim that this version can't read"),
+        (b"no JSON", ""),
+    ],
+)
+def test_the_claim_is_told_in_words(data: bytes, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_claim, "ZookeeperReader", lambda *_, **__: nullcontext(OneZnode(data)))
+    words = told_of_claim(SPEC, secrets=environment_secrets({}), now=NOW)
+    assert told in words and bool(told) == bool(words)
+
+
+def test_of_a_claim_that_nobody_can_read_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: Any, **__: Any) -> Any:
+        raise Unreachable("no answer in 10 s", way_out="start it")
+
+    assert told_of_claim(WITHOUT, secrets=environment_secrets({}), now=NOW) == ""
+    monkeypatch.setattr(cluster_claim, "ZookeeperReader", gone)
+    assert told_of_claim(SPEC, secrets=environment_secrets({}), now=NOW) == ""

@@ -39,6 +39,7 @@ LATER = NOW + timedelta(minutes=1)
 FINE = CheckResult("KRB-TEST-001", "all is well", Severity.BLOCKING, Verdict.PASS, "it is")
 MATCH = ParitySummary(ParityVerdict.MATCH, "p" * 64, 1000, NOW.isoformat(), "all the same", "parity_in_hybrid")
 ANYONE = SPEC.model_copy(update={"approvals": Approvals()})
+DOWN = Unread("it does not run")
 START, HYBRID, DUAL = observation(Phase.ZOOKEEPER), observation(Phase.HYBRID), observation(Phase.DUAL_WRITE)
 
 
@@ -292,6 +293,23 @@ def test_a_leave_that_gave_the_office_back_goes_on_without_a_new_signature():
     assert "s old" in why(proof, begun, dead, confirming=False, now=NOW + timedelta(days=1))
 
 
+def test_a_beginning_on_another_proof_or_before_its_confirmation_is_none():
+    proof = proof_of(HYBRID)
+    assert not signed(proof, "ann").confirm()._of_gate("restart", "begins", "0" * 64).at.begun
+    assert not signed(proof, "ann")._of_gate("restart", "begins").at.begun
+
+
+def test_a_proof_of_another_cluster_signs_for_nothing_here():
+    proof = proof_of(HYBRID, spec=ANYONE.model_copy(update={"name": "other"}))
+    assert "the proof is of gate dual_write of other" in why(proof, signed(proof, "ann"), HYBRID)
+
+
+@pytest.mark.parametrize("left", [broker(2, mode=BrokerMode.ZOOKEEPER), broker(2, mode=Unread("a start"))])
+def test_the_start_gate_asks_as_long_as_a_broker_may_be_left_to_take_into_migration_mode(left):
+    assert is_behind(Gate.START, HYBRID)
+    assert not is_behind(Gate.START, left(HYBRID))
+
+
 def test_a_confirmation_excuses_no_age_whatever_began():
     proof = proof_of(HYBRID, Gate.ROLLBACK)
     begun = signed(proof, "ann").confirm()._of_gate("restart", "begins")
@@ -402,6 +420,9 @@ def test_what_the_guarded_steps_make_of_the_cluster_is_excused_on_the_way_and_ne
     ("gate", "proven", "seen", "named"),
     [
         (Gate.START, START, broker(2, running=False)(START), "broker 2"),
+        (Gate.START, START, broker(2, running=False, mode=DOWN)(START), "broker 2"),
+        (Gate.DUAL_WRITE, HYBRID, broker(2, running=False, mode=DOWN)(HYBRID), "broker 2"),
+        (Gate.ROLLBACK, DUAL, broker(2, running=False, mode=DOWN)(DUAL), "broker 2"),
         (Gate.START, START, broker(2, mode=BrokerMode.KRAFT)(START), "broker 2"),
         (Gate.START, START, with_controller(START, 101, ZkMigrationState.POST_MIGRATION), "controller 101"),
         (Gate.START, START, replace(START, undeclared_brokers=frozenset({9})), "were none, now 9"),

@@ -5,16 +5,22 @@ whole log tells.
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from metadata_encoding import change, log, partition, topic
+from observations import SECRETS, SPEC
 from test_metadata_columns import PRINTS, chunks_of, some_log
 
-from kraft_runbook.errors import RunbookError
+from kraft_runbook.errors import RunbookError, Unreachable
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.metadata.image.image import MetadataImage
 from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.metadata.log.log_chunks import Chunk
+from kraft_runbook.parity import recheck as rechecking
+from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.parity.proven_state import ProvenHead, dump, load
 
 
@@ -61,3 +67,37 @@ def test_bytes_that_are_no_proven_state_are_refused_with_the_way_out() -> None:
         with pytest.raises(RunbookError, match="not a proven state") as refused:
             load(data, MetadataImage(PRINTS, "3.9"))
         assert "full comparison" in refused.value.way_out
+
+
+@pytest.mark.parametrize(("hours", "refused"), [(5.9, False), (6.1, True)])
+def test_a_proof_older_than_six_hours_proves_nothing_any_more(
+    hours: float, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is read."""
+
+    def no_network(*_: Any, **__: Any) -> Any:
+        raise Unreachable("nobody is asked here", way_out="")
+
+    monkeypatch.setattr(rechecking, "ZookeeperReader", no_network)
+    replay = LogReplay(3, PRINTS, "3.9")
+    for chunk in chunks_of(list(some_log(random.Random(1), 4, transactions=False)), random.Random(1)):
+        replay.apply(chunk)
+    at = datetime.now(UTC) - timedelta(hours=hours)
+    (tmp_path / "proven").write_bytes(dump(ProvenHead("lab", 3, 1, "digest", at), replay.image))
+    report = rechecking.recheck(SPEC, tmp_path / "proven", secrets=environment_secrets(SECRETS))
+    assert report.verdict is Verdict.INCONCLUSIVE
+    (obstacle,) = report.obstacles
+    assert ("more than 6:00:00 ago" in obstacle.problem) == refused
+    assert ("run a full comparison" in obstacle.way_out) == refused
+
+
+def test_a_proof_of_another_cluster_or_none_is_an_error(tmp_path: Path) -> None:
+    secrets = environment_secrets(SECRETS)
+    with pytest.raises(RunbookError, match="there is no proven state"):
+        rechecking.recheck(SPEC, tmp_path / "proven", secrets=secrets)
+    replay = LogReplay(3, PRINTS, "3.9")
+    for chunk in chunks_of(list(some_log(random.Random(1), 4, transactions=False)), random.Random(1)):
+        replay.apply(chunk)
+    (tmp_path / "proven").write_bytes(dump(ProvenHead("other", 3, 1, "d", datetime.now(UTC)), replay.image))
+    with pytest.raises(RunbookError, match="is of cluster other, not lab"):
+        rechecking.recheck(SPEC, tmp_path / "proven", secrets=secrets)

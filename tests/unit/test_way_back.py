@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from observations import SPEC, WHY, a_controller, broker, observation, on_host, part, zookeeper
+from observations import SPEC, WHY, a_controller, broker, observation, on_host, part, with_quorum, zookeeper
 
 from kraft_runbook.cluster.observation import (
     BrokerMode,
@@ -18,7 +18,8 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.leaving import FencePlan, fence_plan
+from kraft_runbook.migration.leaving import FencePlan, fence_plan, why_no_fence
+from kraft_runbook.migration.lost_disk import why_not_anew
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 
 Spoil = Callable[[ClusterObservation], ClusterObservation]
@@ -185,3 +186,37 @@ def test_what_may_not_be_deleted_in_the_end_is_said_in_the_beginning() -> None:
         assert not plan.possible
         assert plan.steps == ()
         assert said in plan.why
+
+
+def test_a_leader_that_the_cluster_file_does_not_name_can_t_be_fenced() -> None:
+    """Though no voter is a stranger to the file: it may have been told of them before."""
+    assert why_no_fence(with_quorum(leader_id=104)(observation(Phase.HYBRID)), SPEC) == (
+        "the quorum's leader 104 is not in the cluster file"
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan", "led"),
+    [
+        (FencePlan(101, (102, 103)), FencePlan(103, (101, 102))),
+        (FencePlan(101, (102,), (103,)), FencePlan(102, (101,), (103,))),
+        (FencePlan(None, (101, 102, 103)), FencePlan(102, (101, 103))),
+    ],
+)
+def test_where_another_is_elected_that_one_stays_and_everybody_else_is_fenced(plan: FencePlan, led: FencePlan) -> None:
+    assert led.active is not None
+    assert plan.led_by(led.active) == led
+
+
+def test_what_is_left_in_zookeeper_and_may_not_be_deleted_closes_the_way_back() -> None:
+    """A rollback that was interrupted before its last deletion."""
+    no = "this tool may not delete /controller and /migration"
+    left = zookeeper(migration=MigrationZnode(7, 101, 4, 4))(part(quorum=WHY)(observation(Phase.ZOOKEEPER)))
+    assert (way_back(left, SPEC, not_deletable=no).possible, way_back(left, SPEC, not_deletable=no).why) == (False, no)
+    assert way_back(zookeeper(migration=None)(left), SPEC, not_deletable=no).possible
+
+
+def test_a_controller_that_lost_its_disk_does_not_count_for_itself() -> None:
+    """The quorum still knows its old log's end; the disk behind it is empty."""
+    down = a_controller(103, running=False)(observation(Phase.HYBRID))
+    assert "1 (102) run and hold all that is committed, and 2 must" in str(why_not_anew(down, 101))

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from kazoo.exceptions import BadVersionError, ConnectionLoss, NoAuthError, RolledBackError, SessionExpiredError
 from kazoo.handlers.threading import KazooTimeoutError
+from observations import SPEC
 
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.zookeeper.handover import NothingDeleted, Office, leave_office
+from kraft_runbook.io.zookeeper.handover import NothingDeleted, Office, await_election, leave_office
 from kraft_runbook.io.zookeeper.session import Znode
 
 
@@ -62,3 +63,46 @@ def test_where_the_connection_breaks_it_is_not_known_what_was_deleted(error: Exc
 def test_where_zookeeper_answers_no_nothing_was_deleted(answers: list[Exception]) -> None:
     with pytest.raises(NothingDeleted):
         leave_office(Reader(answers), HELD)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("controller", "deleted"),
+    [
+        (b'{"brokerid":101,"kraftControllerEpoch":4}', {"/controller", "/migration", "/admin/reassign_partitions"}),
+        (b'{"brokerid":101,"kraftControllerEpoch":0}', {"/controller", "/migration", "/admin/reassign_partitions"}),
+        (b'{"brokerid":2,"kraftControllerEpoch":-1}', {"/migration"}),
+        (b'{"brokerid":2}', {"/migration"}),
+    ],
+)
+def test_a_broker_that_was_elected_keeps_the_office_and_its_reassignment(controller: bytes, deleted: set[str]) -> None:
+    asked: list[str] = []
+
+    class Deletes(Reader):
+        def delete_all(self, znodes: list[Znode]) -> Any:
+            asked.extend(each.path for each in znodes)
+            return [True] * len(znodes)
+
+    left = znode("/admin/reassign_partitions", b"{}")
+    office = Office(znode("/controller", controller), znode("/migration", b"{}"), left)
+    assert set(leave_office(Deletes(None), office)) == deleted == set(asked)  # type: ignore[arg-type]
+
+
+def test_only_a_broker_of_this_cluster_is_taken_for_elected() -> None:
+    """A KRaft controller that came back is not; nor is a broker that the cluster file does not name."""
+
+    class Shows(Reader):
+        def __init__(self, *controllers: bytes) -> None:
+            self.left = list(controllers)
+
+        def get(self, path: str) -> Znode:
+            return znode(path, self.left.pop(0) if len(self.left) > 1 else self.left[0])
+
+    kraft, stranger, ours = (
+        b'{"brokerid":1,"kraftControllerEpoch":4}',
+        b'{"brokerid":9,"kraftControllerEpoch":-1}',
+        b'{"brokerid":2,"kraftControllerEpoch":-1}',
+    )
+    assert await_election(Shows(kraft, stranger, ours), SPEC, within=30) == 2  # type: ignore[arg-type]
+    for never in (kraft, stranger):
+        with pytest.raises(StepFailed, match="no broker was elected controller"):
+            await_election(Shows(never), SPEC, within=0.05)  # type: ignore[arg-type]

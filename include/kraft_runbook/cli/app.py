@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +26,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, unread_parts, 
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.cluster_claim import told_of_claim
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.checks import Verdict, render_catalogue
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
@@ -168,6 +171,9 @@ def explain_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_j
     if detect_phase(seen).phase in DUAL_WRITING:
         earlier, seen = seen, _look(spec, after=seen)
     explanation = explain(seen, spec, earlier=earlier)
+    if was_read(seen.zookeeper):
+        claim = told_of_claim(spec, secrets=environment_secrets(), now=datetime.now(UTC))
+        explanation = replace(explanation, claim=claim)
     typer.echo(to_json("explain", explanation) if as_json else explanation.render_text())
     raise typer.Exit(CANT_TELL if explanation.phase is Phase.UNKNOWN else FINE)
 

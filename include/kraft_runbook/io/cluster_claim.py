@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.io.claim_file import claim_file
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.claim_znode import ClaimZnode
@@ -150,6 +150,31 @@ def hold_cluster(
             if not had_it:  # the run that holds ZooKeeper's would meet this one in the file
                 release_claim(file, mine)
             raise
+
+
+def told_of_claim(spec: ClusterSpec, *, secrets: Secrets, now: datetime) -> str:
+    """Which run the claim in the cluster's ZooKeeper names, in words; empty where none lies there, or nobody can tell.
+
+    Whether that run still goes on is known to its own Airflow alone.
+    """
+    if spec.zookeeper is None:
+        return ""
+    try:
+        with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+            holder = _holder(ClaimZnode(zookeeper))
+    except Refused as unknown:
+        return unknown.problem
+    except RunbookError:
+        return ""
+    if holder is None:
+        return ""
+    until = f"{holder.until:%Y-%m-%d %H:%M} UTC"
+    holds = (
+        f"until {until}. While that run goes on, no other changes the cluster"
+        if now < holder.until
+        else f"which ended at {until}: the next run takes it"
+    )
+    return f"run {holder.run_id} of {holder.dag_id} has a claim on it, {holds}. Its last task ran on {holder.host}"
 
 
 def release_cluster(spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path) -> None:

@@ -27,7 +27,8 @@ class Explanation:
     """An observation in words.
 
     ``problems``: blocking checks that fail on what was read; ``unread``: parts that could not be read;
-    ``not_looked_at``: the checks whose parts were not asked for.
+    ``not_looked_at``: the checks whose parts were not asked for. ``claim``: which run may change the cluster, in words;
+    empty where nothing tells.
     """
 
     cluster: str
@@ -41,9 +42,11 @@ class Explanation:
     problems: tuple[str, ...]
     unread: tuple[str, ...]
     not_looked_at: str = ""
+    claim: str = ""
 
     def render_text(self) -> str:
         lines = [f"{self.cluster} is in {self.phase}.", f"  {self.means}", "  Seen: " + "; ".join(self.because)]
+        lines += [f"  Runs: {self.claim}."] if self.claim else []
         lines += _section("It waits for", self.waits_for, "nothing")
         lines += _section("Forward, now", self.forward, "nothing can be done")
         lines += ["", f"Can it go back to ZooKeeper: {'yes' if self.rollback.possible else 'no'}, {self.rollback.why}."]

@@ -22,6 +22,8 @@ from kraft_runbook_airflow.base.journal import record, records_of, require_mirro
 from kraft_runbook_airflow.base.operators import ClusterOperator
 
 BAD = frozenset({"failed", "upstream_failed"})
+GOING_ON = frozenset({"running", "queued", "scheduled", "deferred", "awaiting_input", "up_for_retry", "restarting"})
+"""The states of a task that may still change the cluster. Those that have not begun renew the claim when they do."""
 
 
 class ClosingReport(ClusterOperator):
@@ -79,7 +81,11 @@ class ClosingReport(ClusterOperator):
             ),
         )
         self.log.info("%s", text)
-        give_back(context, spec)
+        going_on = sorted(task for task, state in states.items() if state in GOING_ON and task != context["ti"].task_id)
+        if going_on:  # somebody marked a later task by hand, and what stands before it goes on
+            self.log.warning("The claim is kept as long as the run goes on: %s", ", ".join(going_on))
+        else:
+            give_back(context, spec)
         require_mirrored(context)
         if not succeeded:
             raise AirflowFailException(

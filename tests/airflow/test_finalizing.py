@@ -1,0 +1,114 @@
+"""The step that can't be undone: which controller is restarted when, and what comes off the hosts after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from acted import Acted
+from airflow.sdk.exceptions import AirflowFailException
+from signed_run import Run
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.migration.transitions import Gate
+from tests.unit.observations import WHY, Spoil, a_controller, both, broker, observation, part, with_quorum
+
+LAST = "finalize_controllers.active_controller_last.restart"
+FORGET = "finalize_controllers.zookeeper_secrets"
+FLAGGED = a_controller(102, mode=ControllerMode.MIGRATION)(observation(Phase.FINALIZED))
+"""Final, since one controller without the flag has led; this one still runs with it."""
+
+
+@pytest.fixture
+def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
+    made = Acted(monkeypatch, tmp_path)
+    Run(Gate.FINALIZE, seen=observation(Phase.DUAL_WRITE)).write()
+    return made
+
+
+def led_by(leader: int, *finalized: int) -> ClusterObservation:
+    """Dual write, every broker in KRaft mode; these controllers were restarted without the flag."""
+    flagless = (a_controller(i, mode=ControllerMode.KRAFT) for i in finalized)
+    return both(with_quorum(leader_id=leader), *flagless)(observation(Phase.DUAL_WRITE))
+
+
+def test_the_active_controller_is_left_for_last_as_long_as_another_is_left(acted: Acted) -> None:
+    acted.seen = led_by(102)
+    told = acted.run("finalize_controllers.controller_102.restart")
+    assert told["already_done"] == "left for last: controller 102 is the active one"
+    assert acted.played == []
+    acted.seen = led_by(102, 101, 103)
+    assert "already_done" not in acted.run("finalize_controllers.controller_102.restart")
+    assert acted.played == ["played finalize_controller on controller-102"]
+
+
+def test_the_last_task_restarts_what_is_left_the_active_one_last_and_awaits_each(acted: Acted) -> None:
+    """103 led while its turn came: it was left too, and leads no more."""
+    finalized = [102]
+    acted.seen = lambda: led_by(101, *finalized)
+    acted.after_playing = lambda what: finalized.append(int(what.rpartition("-")[2]))
+    acted.run(LAST)
+    assert [each for each in acted.did if each != "claimed"] == [
+        "awaited every controller to run and to have caught up",
+        "played finalize_controller on controller-103",
+        "awaited controller 103 to have caught up",
+        "awaited every controller to run and to have caught up",
+        "played finalize_controller on controller-101",
+        "awaited controller 101 to have caught up",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (broker(2, mode=BrokerMode.HYBRID), "broker 2 is not proven to be in KRaft mode"),
+        (a_controller(102, running=False), "controller 102 does not answer"),
+        (part(quorum=WHY), "controller leader does not answer"),
+    ],
+)
+def test_it_is_not_made_final_while_a_broker_or_the_quorum_is_not_ready(acted: Acted, spoil: Spoil, why: str) -> None:
+    Run(Gate.FINALIZE, seen=spoil(led_by(101))).write()
+    acted.seen = spoil(led_by(101))
+    with pytest.raises(AirflowFailException, match=why):
+        acted.run("finalize_controllers.controller_103.restart")
+    assert acted.played == []
+
+
+def test_a_rehearsal_of_the_last_task_restarts_nothing(acted: Acted) -> None:
+    acted.seen = led_by(101)
+    acted.run(LAST, dry_run=True)
+    assert acted.did == []
+
+
+def test_zookeeper_s_secrets_come_off_once_it_is_final(acted: Acted) -> None:
+    acted.seen = observation(Phase.FINALIZED)
+    acted.run(FORGET)
+    assert acted.did[0] == "claimed" and acted.did[1].startswith("played forget_zookeeper_secrets on ")
+    assert acted.outcomes(FORGET) == ["secrets_removed"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (led_by(101, 101, 102, 103), "the cluster is in DUAL_WRITE"),
+        (
+            a_controller(102, mode=ControllerMode.MIGRATION)(observation(Phase.FINALIZED)),
+            "controller 102 is not proven",
+        ),
+        (a_controller(102, mode=WHY)(observation(Phase.FINALIZED)), "controller 102 is not proven"),
+        (broker(3, mode=BrokerMode.HYBRID)(observation(Phase.FINALIZED)), "broker 3 is not proven to run in KRaft"),
+        (broker(3, mode=WHY)(observation(Phase.FINALIZED)), "broker 3 is not proven to run in KRaft"),
+    ],
+)
+def test_they_stay_as_long_as_a_process_may_need_them(acted: Acted, seen: ClusterObservation, why: str) -> None:
+    acted.seen = seen
+    with pytest.raises(AirflowFailException, match=why):
+        acted.run(FORGET)
+    assert acted.played == []
+
+
+def test_a_rehearsal_takes_no_secret_off(acted: Acted) -> None:
+    acted.seen = observation(Phase.ZOOKEEPER)
+    acted.run(FORGET, dry_run=True)
+    assert len(acted.did) == 1 and acted.did[0].startswith("rehearsed forget_zookeeper_secrets on ")

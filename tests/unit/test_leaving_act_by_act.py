@@ -1,0 +1,285 @@
+"""Leaving KRaft, act by act: what stops it, with nothing deleted, and what nobody may undo any more. ZooKeeper, quorum,
+fence and proof are fakes that keep the order; on a real cluster: tests/integration/test_leave_kraft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from observations import SPEC
+
+from kraft_runbook.cluster.observation import MigrationZnode, ZkMigrationState
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.handover import NothingDeleted
+from kraft_runbook.migration.leaving import Departure, FencePlan
+from kraft_runbook.migration.never_copied import LogAccount
+from kraft_runbook.procedures import leave_kraft as departure
+from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
+
+HIGH = 1000
+NEVER_COPIED = tuple(LogAccount(i, frozenset({2}), end=9, open_since=4) for i in (101, 102, 103))
+
+
+def office(offset: int | None, *, kraft: bool = True) -> Any:
+    """What ZooKeeper holds: /migration at this offset (None: no copy), /controller of KRaft or of a broker."""
+    written = None if offset is None else MigrationZnode(offset, 101, 4, 4)
+    return SimpleNamespace(written_to=written, held_by_kraft=kraft)
+
+
+class Scene:
+    """``offset``: /migration's, look by look; ``high_watermark``: the active controller's, ask by ask; the last of each
+    for ever. ``did``: what was done, in its order.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.did: list[str] = []
+        self.offsets: list[int | None] = [HIGH - 1]
+        self.kraft = True
+        self.high_watermarks: list[int | Exception] = [HIGH]
+        self.differs: StepFailed | None = None
+        self.deletion: Exception | None = None
+        self.not_deletable: Refused | None = None
+        self.logs = NEVER_COPIED
+        self.recorded = ZkMigrationState.PRE_MIGRATION
+        self.leader = 101
+        self.settled: list[bool] = []
+        scene = self
+
+        class Opened:
+            def __init__(self, *given: Any, **_: Any) -> None:
+                self.given = given
+
+            def __enter__(self) -> Any:
+                return self
+
+            def __exit__(self, *_: object) -> None: ...
+
+        class Fence(Opened):
+            def ready(self) -> None:
+                scene.did.append("ready")
+
+            def raise_it(self) -> None:
+                scene.did.append(f"fenced all but {self.given[1].active}")
+
+            def leave(self) -> None:
+                scene.did.append("stopped the last")
+
+            def nobody_may_return(self, *, settled: bool = True) -> None:
+                scene.settled.append(settled)
+
+            def finish(self) -> None:
+                scene.did.append("finished")
+
+        class Quorum(Opened):
+            def high_watermark(self) -> int:
+                found = scene.high_watermarks.pop(0) if len(scene.high_watermarks) > 1 else scene.high_watermarks[0]
+                if isinstance(found, Exception):
+                    raise found
+                return found
+
+        class Proof(Opened):
+            raised = ()
+
+            def raise_epochs(self, _: Any) -> None:
+                scene.did.append("mended")
+
+            def newest_topics(self) -> dict[str, Any]:
+                return {}
+
+            def read_on(self, _: int) -> None: ...
+
+            def compare(self, _: Any) -> int:
+                scene.did.append("proved")
+                if scene.differs:
+                    raise scene.differs
+                return 7
+
+        def require(_: Any) -> None:
+            if scene.not_deletable:
+                raise scene.not_deletable
+
+        def delete(*_: Any) -> tuple[str, ...]:
+            scene.did.append("deleted")
+            if scene.deletion:
+                raise scene.deletion
+            return ("/controller", "/migration")
+
+        def follow(*given: Any, **_: Any) -> Departure:
+            scene.did.append("followed")
+            return next(each for each in given if isinstance(each, Departure))
+
+        for name, fake in {
+            "ZookeeperReader": Opened,
+            "QuorumFence": Fence,
+            "QuorumConnection": Quorum,
+            "FinalProof": Proof,
+            "require_deletable": require,
+            "read_office": lambda _: office(self._offset(), kraft=self.kraft),
+            "leave_office": delete,
+            "see_brokers_follow": follow,
+            "await_taken_in": lambda *_, **__: (),
+            "read_logs": lambda *_, **__: self.logs,
+            "read_cluster_records": lambda *_, **__: SimpleNamespace(migration_state_record=self.recorded),
+            "describe_quorum": lambda *_, **__: SimpleNamespace(leader_id=self.leader),
+            "DRAIN_SECONDS": 0.05,
+            "POLL": 0.001,
+        }.items():
+            monkeypatch.setattr(departure, name, fake)
+
+    def _offset(self) -> int | None:
+        return self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
+
+    def leave(self, active: int | None = 101, *, since: int | None = 640) -> Departure:
+        others = tuple(i for i in (101, 102, 103) if i != active)
+        plan = FencePlan(active, others)
+
+        def mine() -> None:
+            self.did.append("still mine")
+
+        return leave_kraft(
+            SPEC, plan, proven_since=since, secrets=environment_secrets({}), tell=lambda _: None, still_mine=mine
+        )
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+def stops(scene: Scene, why: str, leave: Callable[[], Any] | None = None) -> None:
+    """It ends with this reason, and nothing was deleted; the last controller was not stopped for it."""
+    with pytest.raises((StepFailed, Refused, Unreachable), match=why):
+        (leave or scene.leave)()
+    assert "deleted" not in scene.did
+
+
+def test_mend_catch_up_fence_drain_prove_stop_delete_follow(scene: Scene) -> None:
+    told = scene.leave()
+    assert scene.did == [
+        "mended",
+        "ready",
+        "still mine",
+        "fenced all but 101",
+        "proved",
+        "stopped the last",
+        "deleted",
+        "finished",
+        "followed",
+    ]
+    assert (told.high_watermark, told.migration_offset, told.touched_keys) == (HIGH, HIGH - 1, 7)
+    assert scene.settled == [True]
+
+
+def test_nothing_is_stopped_where_this_tool_may_not_delete(scene: Scene) -> None:
+    scene.not_deletable = Refused("this tool may not delete /controller", way_out="grant it")
+    stops(scene, "may not delete")
+    assert scene.did == []
+
+
+def test_what_is_not_drained_in_time_is_not_left(scene: Scene) -> None:
+    scene.offsets = [HIGH - 2]
+    stops(scene, "was not written up to offset 999")
+    assert "proved" not in scene.did
+
+
+def test_what_was_committed_while_the_drain_was_looked_at_must_be_drained_too(scene: Scene) -> None:
+    """/migration is read between two looks at the high watermark: only where both agree is everything written."""
+    scene.high_watermarks = [HIGH, HIGH, HIGH + 1]
+    stops(scene, "was not written up to offset 1000")
+
+
+def test_a_high_watermark_that_moves_during_the_proof_is_another_controller(scene: Scene) -> None:
+    scene.high_watermarks = [HIGH, HIGH, HIGH, HIGH + 1]
+    stops(scene, "the high watermark moved though the quorum was fenced")
+    assert "stopped the last" not in scene.did
+
+
+@pytest.mark.parametrize("after", [0, 2])
+def test_an_active_controller_that_resigns_lifts_the_fence(scene: Scene, after: int) -> None:
+    scene.high_watermarks = [HIGH, *[HIGH] * after, Unreachable("controller 101 leads no more", way_out="")]
+    stops(scene, "the drain could not be proven: controller 101 leads no more")
+
+
+def test_a_key_that_differs_lifts_the_fence(scene: Scene) -> None:
+    scene.differs = StepFailed("ZooKeeper does not hold what the metadata log says of 1 key", way_out="")
+    stops(scene, "ZooKeeper does not hold")
+    assert "stopped the last" not in scene.did
+
+
+def test_a_migration_that_moves_after_the_proof_is_another_controller_s(scene: Scene) -> None:
+    scene.offsets = [HIGH - 1, HIGH]
+    stops(scene, "/migration moved on while the quorum was fenced")
+    assert "stopped the last" not in scene.did
+
+
+def test_the_controllers_may_return_only_where_it_is_known_that_nothing_was_deleted(scene: Scene) -> None:
+    scene.deletion = NothingDeleted("one of them changed", way_out="")
+    with pytest.raises(NothingDeleted):
+        scene.leave()
+    assert scene.settled == [True, False]
+    scene.settled, scene.deletion = [], StepFailed("the connection broke", way_out="")
+    with pytest.raises(StepFailed):
+        scene.leave()
+    assert scene.settled == [True]
+
+
+def test_where_another_is_elected_before_the_fence_it_begins_again_around_that_one(scene: Scene) -> None:
+    scene.high_watermarks = [Unreachable("controller 101 leads no more", way_out=""), HIGH]
+    scene.leader = 102
+    scene.leave()
+    assert [each for each in scene.did if each.startswith("fenced")] == ["fenced all but 102"]
+
+
+def test_three_elections_are_enough(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.high_watermarks = [Unreachable("it leads no more", way_out="")]
+    leaders = iter([102, 103, 101, 102])
+    monkeypatch.setattr(departure, "describe_quorum", lambda *_, **__: SimpleNamespace(leader_id=next(leaders)))
+    stops(scene, "another controller was elected before each of 3 fences")
+    assert not [each for each in scene.did if each.startswith("fenced")]
+
+
+# -- where nothing was copied, or nobody leads -------------------------------------------------------------------------
+
+
+def test_a_copy_that_is_completed_meanwhile_is_not_thrown_away(scene: Scene) -> None:
+    scene.offsets, scene.recorded = [None], ZkMigrationState.MIGRATION
+    stops(scene, "the copy was completed while the quorum was being fenced", lambda: scene.leave(since=None))
+
+
+def test_a_copy_that_was_never_made_needs_no_proof(scene: Scene) -> None:
+    scene.offsets = [None]
+    scene.leave(since=None)
+    assert "proved" not in scene.did and scene.did[-3:] == ["deleted", "finished", "followed"]
+
+
+def test_without_a_leader_what_was_acknowledged_may_be_missing(scene: Scene) -> None:
+    stops(scene, "ZooKeeper may lack what it last acknowledged", lambda: scene.leave(None, since=None))
+    assert scene.did == []
+
+
+def test_without_a_leader_the_logs_must_prove_that_nothing_was_copied(scene: Scene) -> None:
+    scene.offsets = [None]
+    scene.leave(None, since=None)
+    assert scene.did[:2] == ["ready", "still mine"] and "deleted" in scene.did
+    scene.did, scene.logs = [], (*NEVER_COPIED[:2], LogAccount(103, frozenset({2, 1}), end=12))
+    stops(scene, "can't be proven: the log of controller 103 holds the end", lambda: scene.leave(None, since=None))
+    scene.did, scene.logs = [], (NEVER_COPIED[0], *(LogAccount(i, None, reason="no such host") for i in (102, 103)))
+    stops(scene, "the logs of 1 of 3 controllers tell", lambda: scene.leave(None, since=None))
+
+
+def test_where_a_broker_holds_the_office_only_what_was_left_is_deleted_and_a_kraft_controller_is_never_ousted(
+    scene: Scene,
+) -> None:
+    scene.kraft = False
+    settle = lambda: settle_in_zookeeper(  # noqa: E731
+        SPEC, secrets=environment_secrets({}), tell=lambda _: None, known_within=1
+    )
+    settle()
+    assert scene.did == ["deleted", "followed"]
+    scene.did, scene.kraft = [], True
+    settle()
+    assert scene.did == ["followed"]
