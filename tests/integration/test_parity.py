@@ -32,6 +32,7 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata import canonical_rows, metadata_version
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
 from kraft_runbook.metadata.image.log_replay import LogReplay
+from kraft_runbook.metadata.topic_sums import topic_sums
 from kraft_runbook.parity import comparison, coverage
 from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.dual_write import read_migration
@@ -75,11 +76,20 @@ def compare(lab: Lab, spark: SparkSession, **options: Any) -> ParityReport:
 
 
 def as_a_former_version(proven: Path, path: Path) -> Path:
-    """The same proof as the version before wrote it: gzipped lines, and nothing of the log."""
+    """The same proof as the version before wrote it: gzipped lines, nothing of the log, other fingerprints."""
     head = read_head(proven)
     names = ("cluster", "cluster_id", "migration_offset", "end_offset", "last_offset", "migration_epoch", "digest")
     lines: list[Any] = [{name: getattr(head, name) for name in names} | {"format": 2, "salt": head.salt.hex()}]
-    lines += [[row.kind.value, row.key, row.value] for row in read_rows(proven)]
+    sums = {
+        canonical_rows.whole_topic(each.topic, "").key: json.dumps(each.value)
+        for each in topic_sums(read_state(proven).topics.columns(), head.salt)
+    }
+    whole = [row for row in read_rows(proven) if row.kind is Kind.WHOLE_TOPIC]
+    assert whole and all(row.value != sums[row.key] for row in whole)
+    lines += [
+        [row.kind.value, row.key, sums[row.key] if row.kind is Kind.WHOLE_TOPIC else row.value]
+        for row in read_rows(proven)
+    ]
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, [*lines, {"end": True}])).encode()))
     return path
 

@@ -2,7 +2,7 @@
 compared with its own.
 
 A gzipped file of JSON lines: a head, then one row a line, then ``{"end": true}``. Format 1 held every topic row by row,
-and knew one end; format 2 held most topics by a fingerprint (``topic_prints``).
+and knew one end; format 2 held most topics by a fingerprint (``topic_sums``).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -39,12 +40,20 @@ FORMAT = 3
 HEAD, ROWS, LOG, IDS = "head.json", "zookeeper.jsonl", "log.json", "ids"
 
 
+class FingerprintKind(StrEnum):
+    """How a topic's fingerprint is taken: ``topic_prints``, or by a former version ``topic_sums``."""
+
+    BLAKE2B = "BLAKE2b-128"
+    SUMS = "keyed sums"
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """What was proven. ``migration_offset`` and ``end_offset``: the M and E of the comparison, ``last_offset``: the E
     of its last look at what first did not fit; ``digest``: its report's; ``proven_at``: when it ended.
 
-    ``log_epoch``: the epoch of the quorum's leader at M. The last two are None in a file of a former version.
+    ``log_epoch``: the epoch of the quorum's leader at M. Both are None in a file of a former version.
+    ``fingerprints``: how its topics' are taken.
     """
 
     cluster: str
@@ -57,6 +66,7 @@ class Head:
     salt: bytes = field(repr=False)
     proven_at: datetime | None = None
     log_epoch: int | None = None
+    fingerprints: FingerprintKind = FingerprintKind.BLAKE2B
 
 
 def may_leave_a_proof(report: ParityReport) -> bool:
@@ -129,7 +139,7 @@ def read_head(path: Path) -> Head:
             way_out=f"name the one that the last MATCH in dual write left; before finalization {FULL} leaves one",
         )
     if older_baseline.is_one(path):
-        return Head(**older_baseline.read_head(path))
+        return Head(**older_baseline.read_head(path), fingerprints=FingerprintKind.SUMS)
     try:
         with zipfile.ZipFile(path) as archive:
             if HEAD not in archive.namelist():
@@ -139,6 +149,7 @@ def read_head(path: Path) -> Head:
                 raise ValueError("a newer version wrote it")
             if head["proven_at"]:
                 head["proven_at"] = datetime.fromisoformat(head["proven_at"])
+            head["fingerprints"] = FingerprintKind(head["fingerprints"])
             return Head(**head | {"salt": bytes.fromhex(head["salt"])})
     except UNREADABLE as error:
         raise _not_whole(path, error) from None

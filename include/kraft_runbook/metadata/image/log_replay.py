@@ -244,13 +244,13 @@ class LogReplay:
             if not key[0].is_of_a_topic:
                 yield from self._touched_versions(key, self.start)
 
-    def whole_topics(self) -> Iterator[Row]:
+    def whole_topics(self, prints: Sequence[TopicPrint] | None = None) -> Iterator[Row]:
         """Each topic at M as one row of kind WHOLE_TOPIC. One that was touched since then has TOUCHED for a
-        fingerprint: it needs a closer look.
+        fingerprint: it needs a closer look. ``prints``: other fingerprints than ``prints()``.
         """
         frozen = self.image.frozen
         assert frozen is not None
-        for each in self.prints():
+        for each in self.prints() if prints is None else prints:
             if each.topic not in frozen.taken:
                 yield canonical_rows.whole_topic(each.topic, each.value)
         for name in {*frozen.taken, *frozen.frozen.without_topic()}:

@@ -28,12 +28,15 @@ from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.image.log_replay import LogReplay, Version
 from kraft_runbook.metadata.log.frames import Garbled
+from kraft_runbook.metadata.topic_prints import TopicPrint
+from kraft_runbook.metadata.topic_sums import topic_sums
 from kraft_runbook.parity.comparison import Difference, ParityReport, compare
 from kraft_runbook.parity.dual_write import NoProof, read_migration
 from kraft_runbook.parity.findings import Findings
 from kraft_runbook.parity.log_follower import LogFollower
 from kraft_runbook.parity.looks import Looks, NotDualWriting, require_dual_write
 from kraft_runbook.parity.proven import (
+    FingerprintKind,
     Head,
     may_leave_a_proof,
     outlives_zookeeper,
@@ -93,12 +96,13 @@ def _first_look(
     spark: SparkSession,
     found: Findings,
     log: LogFollower,
+    prints: Sequence[TopicPrint],
     topics: DataFrame,
     rows: Iterable[Row],
     versions: Callable[[Topics], Iterable[Version]],
 ) -> Topics:
     """Each topic by its fingerprint at M, everything else row by row: ``rows``, and what ``versions`` gives of them."""
-    compared = compare_topics(topics, rows_frame(spark, log.replay.whole_topics()))
+    compared = compare_topics(topics, rows_frame(spark, log.replay.whole_topics(prints)))
     found.both += compared.both
     found.add(compare(rows, versions(compared)))
     return compared
@@ -179,6 +183,7 @@ def _look_at_everything(spark: SparkSession, looks: Looks, sealed: Sealed, readi
         spark,
         found,
         log,
+        log.replay.prints(),
         tree,
         rows,
         lambda _: chain(log.replay.versions_beside_topics(), looks.told_by_the_quorum(found.start)),
@@ -254,11 +259,18 @@ def _compared_with_file(found: Findings, sealed: Sealed, head: Head, path: Path,
             f" {head.migration_offset} to {head.end_offset}; what changed since then exists in KRaft only"
         )
         with session(spark) as ready:
-            _look_at_file(ready, found, sealed, log, path)
+            _look_at_file(ready, found, sealed, log, head, path)
     return True
 
 
-def _look_at_file(spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower, path: Path) -> None:
+def _sums_of(replay: LogReplay) -> list[TopicPrint]:
+    """The fingerprints at M as former versions took them."""
+    return list(topic_sums(replay.at_start.topics.columns(), replay.fingerprints.salt))
+
+
+def _look_at_file(
+    spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower, head: Head, path: Path
+) -> None:
     """One look, with the rows of the file in ZooKeeper's place. What was looked at again then, stands row by row in the
     file, and has its versions up to the E of that look.
     """
@@ -276,7 +288,8 @@ def _look_at_file(spark: SparkSession, found: Findings, sealed: Sealed, log: Log
         return (version for version in told if outlives_zookeeper(version.kind))
 
     beside = (row for row in rows if row.kind is not Kind.WHOLE_TOPIC)
-    topics = _first_look(spark, found, log, rows_frame(spark, as_one.values()), beside, versions)
+    prints = log.replay.prints() if head.fingerprints is FingerprintKind.BLAKE2B else _sums_of(log.replay)
+    topics = _first_look(spark, found, log, prints, rows_frame(spark, as_one.values()), beside, versions)
     keys = [canonical_rows.whole_topic(name, "").key for name in topics.in_question]
     found.differences += tuple(
         Difference(Kind.WHOLE_TOPIC, key, '"as it was proven"', '"something else"') for key in keys if key in as_one
