@@ -41,7 +41,7 @@ def read_migration(reader: ZookeeperReader) -> MigrationZnode:
             f"/migration can't be read: {error}",
             way_out="find out who wrote it; the controllers rewrite it when a new one is elected",
         ) from None
-    if migration.is_blank or migration.kraft_metadata_offset < 0:
+    if not migration.holds_a_copy:
         raise NoProof(
             "/migration is blank: no controller has copied anything yet", way_out="wait for the copy, then run again"
         )
