@@ -49,12 +49,6 @@ class TopicPrint(NamedTuple):
         return f"{self.partitions} {self.configs} {self.digest}"
 
 
-def counts_of(value: str) -> tuple[int, int]:
-    """Partitions and configs, from ``TopicPrint.value``."""
-    partitions, configs, _ = value.split(" ")
-    return int(partitions), int(configs)
-
-
 def topic_prints(topics: TopicColumns, salt: bytes) -> Iterator[TopicPrint]:
     """The fingerprint of each topic, in their order."""
     keyed = hashlib.blake2b(key=salt[:64], digest_size=16)

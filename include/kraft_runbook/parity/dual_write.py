@@ -71,8 +71,8 @@ def _has_moved(earlier: ClusterObservation, now: MigrationZnode) -> bool:
 
 
 def require_movement(reader: ZookeeperReader, spec: ClusterSpec, *, since: int, secrets: Secrets) -> None:
-    """Raises NoProof where /migration stays at offset ``since``: equal at M is no proof of now when what follows M
-    never reaches ZooKeeper.
+    """Raises NoProof where /migration stays at offset ``since``: then later changes do not reach ZooKeeper, and a
+    comparison up to ``since`` says nothing about now.
     """
     deadline = time.monotonic() + STANDSTILL
     while read_migration(reader).kraft_metadata_offset == since:
