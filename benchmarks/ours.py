@@ -24,7 +24,7 @@ from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.metadata.topic_prints import topic_prints
 from kraft_runbook.parity.decoding import decoding_of
 from kraft_runbook.parity.log_follower import LogFollower
-from kraft_runbook.parity.recheck import recheck as look_at_what_changed
+from kraft_runbook.parity.since import compare_since
 from kraft_runbook.parity.spark.full_comparison import run_parity
 from kraft_runbook.parity.spark.session import session
 
@@ -142,7 +142,7 @@ def recheck_warm(plan: Plan) -> Done:
     spec, secrets = load_spec(plan), environment_secrets({})
     for _ in range(2):
         began = time.perf_counter()
-        report = look_at_what_changed(spec, Path(plan.directory / PROVEN), secrets=secrets)
+        report = compare_since(spec, Path(plan.directory / PROVEN), secrets=secrets)
         took = time.perf_counter() - began
     if report.verdict.value != "MATCH":
         raise StepFailed(

@@ -234,9 +234,8 @@ def ours(
     while True:
         plan = fence_plan(observe(spec, secrets=secrets))
         try:
-            done = leave_kraft(
-                spec, plan, proven_since=since, secrets=secrets, tell=lambda line: None, just_before=just_before
-            )
+            with by_hand.just_before_the_fence(just_before):
+                done = leave_kraft(spec, plan, proven_since=since, secrets=secrets, tell=lambda line: None)
         except StepFailed as failed:
             print(failed.problem, flush=True)
             lifted += 1

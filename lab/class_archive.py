@@ -20,6 +20,7 @@ from pathlib import Path
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
+from kraft_runbook.io.private_file import draft_of
 from lab.installation import CLASS_ARCHIVE, JARS, fetch_jars, install, java
 from lab.layout import load
 from lab.trial import free_network
@@ -51,10 +52,9 @@ def make_archive(archive: Path = CLASS_ARCHIVE, *, jars: Path = JARS, java_comma
         config.write_text(
             render_properties(_combined_node(work, network), header="Broker and controller in one process")
         )
-        draft = Path(work, "draft.jsa")
         _format(spec, config)
-        _run(spec, config, draft)
-        draft.replace(archive)
+        with draft_of(archive) as draft:
+            _run(spec, config, draft)
 
 
 def _combined_node(work: str, network: str) -> dict[str, str]:

@@ -35,12 +35,12 @@ from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.metadata.metadata_version import LEVELS
 
 HEARTBEAT_EVERY = 2.0
 """``broker.heartbeat.interval.ms``'s default, in seconds."""
 CAUGHT_UP = 2**62
-METADATA_VERSION = 21
-"""The level of 3.9-IV0."""
+METADATA_VERSION = LEVELS["3.9-IV0"]
 CONNECTIONS = 6
 """So many heartbeats at a time: one behind the other, thirty would outlast a session where each waits for the copy's
 next batch.

@@ -97,7 +97,7 @@ def test_a_chain_that_was_altered_lets_nothing_through(run: Run, tmp_path: Path)
 
 
 def test_what_airflow_says_of_an_answer_must_be_what_the_evidence_says() -> None:
-    signed = Signature("d", "ann", "3", SOON, "approve", "id-1", 1, SOON)
+    signed = Signature("d", "ann", "3", SOON, "approve", "id-1", 1)
     answer = {"chosen": ["Approve"], "by": "ann", "by_id": "3", "at": SOON.isoformat()}
     require_same([signed], {"id-1": answer})
     with pytest.raises(Refused, match="could not be read: it was not asked for"):

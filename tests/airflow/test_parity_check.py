@@ -52,11 +52,11 @@ class Check:
     def __init__(self, changed: ParityReport | Exception, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[str] = []
         self.recorded: list[dict[str, Any]] = []
-        self.kept: list[str] = []
         full = directory / "full.json"
         write_report(full, report(against="ZooKeeper"))
 
-        def recheck(*_: Any, **__: Any) -> ParityReport:
+        def compare_since(_: Any, proven: Path, **__: Any) -> ParityReport:
+            assert proven == directory / "baselines" / "lab"  # where the last full MATCH left it
             self.asked.append("what changed")
             if isinstance(changed, Exception):
                 raise changed
@@ -66,14 +66,11 @@ class Check:
             self.asked.append("everything")
             return {"verdict": "MATCH", "report": str(full)}
 
-        monkeypatch.setattr(parity_check, "recheck", recheck)
-        monkeypatch.setattr(
-            parity_check, "save_proven", lambda path, spec, proved, **_: self.kept.append(proved.against)
-        )
+        monkeypatch.setattr(parity_check, "compare_since", compare_since)
         monkeypatch.setattr(ParityOperator, "compare", compare)
         monkeypatch.setattr(parity, "record", lambda context, cluster, what: self.recorded.append(what.body()))
+        monkeypatch.setattr(parity, "state_directory", lambda: directory)
         for module in (parity, parity_check):
-            monkeypatch.setattr(module, "state_directory", lambda: directory)
             monkeypatch.setattr(module, "cluster_spec", lambda _: SPEC)
 
     def run(self, *, phase: Phase = Phase.DUAL_WRITE, full: bool = False) -> dict[str, Any]:
@@ -90,15 +87,12 @@ def test_what_changed_is_enough_while_it_matches(tmp_path: Path, monkeypatch: py
     assert check.asked == ["what changed"]
     assert read_report(Path(compared["report"])) == CHANGED
     assert check.recorded[0]["verdict"] == "MATCH"
-    assert check.kept == []  # the state that was proven stays the one of the last full comparison
 
 
-def test_everything_is_compared_and_kept_where_nothing_was_proven_yet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_everything_is_compared_where_nothing_was_proven_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check = Check(NoProof("there is no proven state", way_out="run a full comparison"), tmp_path, monkeypatch)
     check.run()
-    assert (check.asked, check.kept) == (["what changed", "everything"], ["ZooKeeper"])
+    assert check.asked == ["what changed", "everything"]
 
 
 def test_only_everything_accuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +110,7 @@ def test_a_run_may_ask_for_everything_and_a_finalized_cluster_has_no_changes_to_
     check = Check(CHANGED, tmp_path, monkeypatch)
     check.run(full=True)
     check.run(phase=Phase.FINALIZED)
-    assert (check.asked, check.kept) == (["everything", "everything"], ["ZooKeeper"])
+    assert check.asked == ["everything", "everything"]
 
 
 def test_a_phase_without_two_stores_is_skipped_and_an_unknown_one_is_not() -> None:

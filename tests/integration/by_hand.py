@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from confluent_kafka import ElectionType, KafkaError, Producer
 from confluent_kafka import TopicPartition as ElectedPartition
@@ -26,6 +28,7 @@ from kraft_runbook.io.kafka.metadata_quorum import controller_mode, describe_quo
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import parse_migration
+from kraft_runbook.procedures.quorum_fence import QuorumFence
 from lab import supervision
 from lab.layout import Layout, layout
 
@@ -180,6 +183,19 @@ def finalize(spec: ClusterSpec, *, secrets: Secrets) -> None:
         lambda: read_cluster_records(spec, secrets=secrets).migration_state_record is ZkMigrationState.POST_MIGRATION,
         within=120,
     )
+
+
+@contextmanager
+def just_before_the_fence(act: Callable[[], None]) -> Iterator[None]:
+    """While the block leaves KRaft: ``act`` once all is ready, before the brokers are let catch up."""
+    ready = QuorumFence.ready
+
+    def ready_then_act(fence: QuorumFence) -> None:
+        ready(fence)
+        act()
+
+    with patch.object(QuorumFence, "ready", ready_then_act):
+        yield
 
 
 def cluster_id(spec: ClusterSpec, *, secrets: Secrets) -> str:

@@ -52,7 +52,8 @@ def leave(
 ) -> Departure:
     since = json.loads(zookeeper.get("/migration")[0])["kraft_metadata_offset"]
     plan = plan or fence_plan(observe(lab.spec, secrets=lab.secrets))
-    return leave_kraft(lab.spec, plan, proven_since=since, secrets=lab.secrets, tell=tell, just_before=just_before)
+    with by_hand.just_before_the_fence(just_before or (lambda: None)):
+        return leave_kraft(lab.spec, plan, proven_since=since, secrets=lab.secrets, tell=tell)
 
 
 def create(lab: Lab, topics: list[str]) -> None:

@@ -9,6 +9,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,18 +26,21 @@ from pyspark.sql import SparkSession
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import RunbookError, SecretMissing
+from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
 from kraft_runbook.io.kafka.metadata_quorum import broker_mode, controller_mode, describe_quorum
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata import canonical_rows, metadata_version
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
 from kraft_runbook.metadata.image.log_replay import LogReplay
+from kraft_runbook.metadata.topic_sums import topic_sums
 from kraft_runbook.parity import comparison, coverage
 from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.dual_write import read_migration
 from kraft_runbook.parity.final_proof import FinalProof, what_lies_behind
 from kraft_runbook.parity.log_follower import LogFollower
+from kraft_runbook.parity.proven import read_head, read_rows, read_state, write_proven
 from kraft_runbook.parity.quorum_facts import declared_rows
-from kraft_runbook.parity.recheck import recheck, save_proven
+from kraft_runbook.parity.since import compare_since
 from kraft_runbook.parity.spark.full_comparison import run_parity
 
 Edit = Callable[[bytes], bytes | None]
@@ -50,7 +54,7 @@ def own_lab(dual_write: Lab) -> Lab:
 @pytest.fixture(scope="module")
 def baseline(dual_write: Lab, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("baseline") / "lab"
-    report = run_parity(dual_write.spec, secrets=dual_write.secrets, spark=spark, save_baseline=path)
+    report = run_parity(dual_write.spec, secrets=dual_write.secrets, spark=spark, save_proven=[path])
     assert report.verdict is Verdict.MATCH, report.render_text()
     return path
 
@@ -69,6 +73,25 @@ def caught_up(dual_write: Lab) -> None:
 
 def compare(lab: Lab, spark: SparkSession, **options: Any) -> ParityReport:
     return run_parity(lab.spec, secrets=lab.secrets, spark=spark, **options)
+
+
+def as_a_former_version(proven: Path, path: Path) -> Path:
+    """The same proof as the version before wrote it: gzipped lines, nothing of the log, other fingerprints."""
+    head = read_head(proven)
+    names = ("cluster", "cluster_id", "migration_offset", "end_offset", "last_offset", "migration_epoch", "digest")
+    lines: list[Any] = [{name: getattr(head, name) for name in names} | {"format": 2, "salt": head.salt.hex()}]
+    sums = {
+        canonical_rows.whole_topic(each.topic, "").key: json.dumps(each.value)
+        for each in topic_sums(read_state(proven).topics.columns(), head.salt)
+    }
+    whole = [row for row in read_rows(proven) if row.kind is Kind.WHOLE_TOPIC]
+    assert whole and all(row.value != sums[row.key] for row in whole)
+    lines += [
+        [row.kind.value, row.key, sums[row.key] if row.kind is Kind.WHOLE_TOPIC else row.value]
+        for row in read_rows(proven)
+    ]
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, [*lines, {"end": True}])).encode()))
+    return path
 
 
 def until_written(lab: Lab) -> None:
@@ -323,11 +346,21 @@ def test_it_matches_while_everything_changes(dual_write: Lab, spark: SparkSessio
 
 
 def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_touched(
-    dual_write: Lab, zookeeper: KazooClient, spark: SparkSession, tmp_path: Path
+    dual_write: Lab, zookeeper: KazooClient, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec, secrets, proven = dual_write.spec, dual_write.secrets, tmp_path / "proven"
-    save_proven(proven, spec, compare(dual_write, spark), secrets=secrets)
-    nothing = recheck(spec, proven, secrets=secrets)
+    readers: list[MetadataLogReader] = []
+    begin = MetadataLogReader.__init__
+
+    def counted(self: MetadataLogReader, *args: Any, **more: Any) -> None:
+        readers.append(self)
+        begin(self, *args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MetadataLogReader, "__init__", counted)
+        compare(dual_write, spark, save_proven=[proven])
+    assert len(readers) == 1, "the log is read once, for the comparison and for what is kept of it"
+    nothing = compare_since(spec, proven, secrets=secrets)
     assert nothing.verdict is Verdict.MATCH, nothing.render_text()
 
     admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
@@ -339,34 +372,34 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
     answered(admin.incremental_alter_configs([changed]))
     answered(admin.delete_topics(["since-2"]))
     until_written(dual_write)
-    after = recheck(spec, proven, secrets=secrets)
+    after = compare_since(spec, proven, secrets=secrets)
     assert after.verdict is Verdict.MATCH, after.render_text()
     counted = {each.kind: each.both for each in after.counts}
     assert (counted["topic"], counted["partition state"], counted["topic config"]) == (1, 3, 1)
 
     with planted(zookeeper, {"/config/topics/clicks": field("config", "retention.ms", to="1")}):
-        found = recheck(spec, proven, secrets=secrets)
+        found = compare_since(spec, proven, secrets=secrets)
     assert found.verdict is Verdict.MISMATCH
     assert [sample.key for sample in found.samples] == ["clicks: retention.ms (/config/topics/clicks)"]
     with added(zookeeper, {"/config/topics/since-2": b"{ not json"}):
-        found = recheck(spec, proven, secrets=secrets)
+        found = compare_since(spec, proven, secrets=secrets)
     assert found.verdict is Verdict.MISMATCH, found.render_text()
     assert [sample.key for sample in found.samples] == ["/config/topics/since-2"], (
         "what can't be read is not absent, though the log deleted it"
     )
-    assert recheck(spec, proven, secrets=secrets).verdict is Verdict.MATCH
+    assert compare_since(spec, proven, secrets=secrets).verdict is Verdict.MATCH
 
 
 def test_a_proof_that_is_too_old_is_not_built_on(
     dual_write: Lab, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save_proven(tmp_path / "proven", dual_write.spec, compare(dual_write, spark), secrets=dual_write.secrets)
-    monkeypatch.setattr("kraft_runbook.parity.recheck.FULL_AFTER", timedelta(0))
-    report = recheck(dual_write.spec, tmp_path / "proven", secrets=dual_write.secrets)
+    compare(dual_write, spark, save_proven=[tmp_path / "proven"])
+    monkeypatch.setattr("kraft_runbook.parity.since.FULL_AFTER", timedelta(0))
+    report = compare_since(dual_write.spec, tmp_path / "proven", secrets=dual_write.secrets)
     assert report.verdict is Verdict.INCONCLUSIVE
     assert "the last full comparison ended at" in report.summary and "--save-proven" in report.obstacles[0].way_out
     with pytest.raises(RunbookError, match="there is no proven state"):
-        recheck(dual_write.spec, tmp_path / "none", secrets=dual_write.secrets)
+        compare_since(dual_write.spec, tmp_path / "none", secrets=dual_write.secrets)
 
 
 def test_without_the_encoders_secret_it_is_inconclusive_and_says_what_to_do(
@@ -401,13 +434,14 @@ def test_after_finalization_it_compares_with_the_last_proven_state(
     assert report.verdict is Verdict.MATCH, report.render_text()
     assert report.against.startswith("the baseline ")
 
-    lines = gzip.decompress(baseline.read_bytes()).decode().splitlines()
-    payments = canonical_rows.whole_topic("payments", "").key
-    changed = [
-        json.dumps([*json.loads(line)[:2], '"8 1 0123"']) if json.dumps(payments) in line else line for line in lines
-    ]
-    assert changed != lines
-    (tmp_path / "changed").write_bytes(gzip.compress(("\n".join(changed) + "\n").encode()))
+    older = compare(dual_write, spark, baseline=as_a_former_version(baseline, tmp_path / "older"))
+    assert older.verdict is Verdict.MATCH, older.render_text()
+    assert older.counts == report.counts
+
+    rows, payments = list(read_rows(baseline)), canonical_rows.whole_topic("payments", "").key
+    changed = [replace(row, value='"8 1 0123"') if row.key == payments else row for row in rows]
+    assert changed != rows
+    write_proven(tmp_path / "changed", read_head(baseline), changed, read_state(baseline))
     refuted = compare(dual_write, spark, baseline=tmp_path / "changed")
     assert refuted.verdict is Verdict.MISMATCH
     assert [sample.key for sample in refuted.samples] == ["payments"]

@@ -127,10 +127,7 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
     }
     mode, state = modes[phase], states.get(phase)
     copied = phase in (Phase.HYBRID, Phase.DUAL_WRITE)
-    controllers = {
-        i: controller(i, state, mode, active=i == 101, topics=9 if phase is not Phase.PRE_MIGRATION else 0)
-        for i in spec.controller_ids
-    }
+    controllers = {i: controller(i, state, mode, active=i == 101) for i in spec.controller_ids}
     file_of_controllers = (
         None
         if state is None
@@ -166,7 +163,7 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
         ),
         controllers=controllers,
         quorum=WHY if state is None else quorum(spec, mode, state),
-        brokers={i: BrokerState(i, True, mode, BrokerMetrics(0, 0, 0), "3.9.2", CLUSTER_ID) for i in spec.broker_ids},
+        brokers={i: BrokerState(i, True, mode, BrokerMetrics(0, 0), "3.9.2", CLUSTER_ID) for i in spec.broker_ids},
         topics=TopicsState(
             CLUSTER_ID,
             2,
@@ -198,14 +195,12 @@ def endpoints(spec: ClusterSpec, broker_id: int) -> tuple[str, ...]:
     return tuple(f"{each.name}://{broker.host}:{each.port}" for each in broker.listeners)
 
 
-def controller(
-    node_id: int, state: ZkMigrationState | None, mode: BrokerMode, *, active: bool, topics: int
-) -> ControllerState:
+def controller(node_id: int, state: ZkMigrationState | None, mode: BrokerMode, *, active: bool) -> ControllerState:
     """A controller showing this state; None: it does not run."""
     if state is None:
         return ControllerState(node_id, False, WHY, WHY)
     migrating = 3 if mode is BrokerMode.HYBRID else 0
-    metrics = ControllerMetrics(state, active, migrating, 0, 3, 0, topics, 44, 0, 0, 999, 999)
+    metrics = ControllerMetrics(state, active, migrating, 0, 0)
     return ControllerState(
         node_id,
         True,

@@ -213,8 +213,8 @@ FAILS: dict[str, list[Case]] = {
     "KRB-PRE-029": [
         (Z, None, topics(under_replicated=("a-1",), under_replicated_count=1), "under-replicated: 1: a-1"),
         (Z, None, topics(offline=("a-1",), offline_count=1), "offline: 1: a-1"),
-        (D, "soak", broker(3, metrics=BrokerMetrics(4, 0, 0)), "broker 3 leads 4 under-replicated partitions"),
-        (D, None, broker(3, metrics=BrokerMetrics(0, 1, 0)), "broker 3 has 1 offline log directories"),
+        (D, "soak", broker(3, metrics=BrokerMetrics(4, 0)), "broker 3 leads 4 under-replicated partitions"),
+        (D, None, broker(3, metrics=BrokerMetrics(0, 1)), "broker 3 has 1 offline log directories"),
     ],
     "KRB-PRE-032": [
         (

@@ -392,7 +392,7 @@ def test_a_cluster_that_changed_since_the_proof_is_refused_and_the_change_is_nam
 
 
 def with_controller(seen, node_id, state, *, mode=BrokerMode.HYBRID, running=True):
-    made = controller(node_id, state if running else None, mode, active=False, topics=9)
+    made = controller(node_id, state if running else None, mode, active=False)
     return replace(seen, controllers={**seen.controllers, node_id: made})
 
 

@@ -119,11 +119,13 @@ def parity_command(
     baseline: Annotated[
         Path | None, typer.Option(help="After finalization: the proven state to compare with, in ZooKeeper's place.")
     ] = None,
-    save_baseline: Annotated[
-        Path | None, typer.Option(help="Where a MATCH in dual write leaves what a finalized cluster is compared with.")
-    ] = None,
     save_proven: Annotated[
-        Path | None, typer.Option(help="Where a MATCH in dual write leaves the state that --since goes on from.")
+        list[Path] | None,
+        typer.Option(
+            "--save-proven",
+            "--save-baseline",
+            help="Where a MATCH in dual write leaves the proven state: --since and --baseline go on from it.",
+        ),
     ] = None,
     since: Annotated[
         Path | None,
@@ -133,24 +135,15 @@ def parity_command(
     """Compare the metadata in ZooKeeper with that in KRaft, by Spark; or what changed since then."""
     spec = _load(cluster, clusters_dir)
     if since is not None:
-        from kraft_runbook.parity.recheck import recheck
+        from kraft_runbook.parity.since import compare_since
 
-        report = recheck(spec, since, secrets=environment_secrets())
+        report = compare_since(spec, since, secrets=environment_secrets())
     else:
         from kraft_runbook.parity.spark.full_comparison import (
             run_parity,
         )  # pyspark takes a second to import, and only this needs it
 
-        report = run_parity(spec, secrets=environment_secrets(), baseline=baseline, save_baseline=save_baseline)
-    if (
-        save_proven is not None
-        and since is None
-        and report.verdict is ParityVerdict.MATCH
-        and report.against == "ZooKeeper"
-    ):
-        from kraft_runbook.parity.recheck import save_proven as save
-
-        save(save_proven, spec, report, secrets=environment_secrets())
+        report = run_parity(spec, secrets=environment_secrets(), baseline=baseline, save_proven=save_proven or ())
     typer.echo(to_json("parity", report) if as_json else report.render_text())
     raise typer.Exit({ParityVerdict.MATCH: FINE, ParityVerdict.MISMATCH: NO}.get(report.verdict, CANT_TELL))
 

@@ -97,6 +97,11 @@ class MigrationZnode:
         """All -1: created by a controller that has not copied anything yet."""
         return self.kraft_metadata_offset == -1 and self.kraft_controller_id == -1
 
+    @property
+    def holds_a_copy(self) -> bool:
+        """Whether ZooKeeper was written up to an offset; it was not while a controller has only claimed /controller."""
+        return self.kraft_metadata_offset >= 0
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerZnode:
@@ -246,14 +251,7 @@ class ControllerMetrics:
     active: bool
     migrating_zk_broker_count: int | None
     zk_write_behind_lag: int | None
-    active_broker_count: int | None = None
-    fenced_broker_count: int | None = None
-    global_topic_count: int | None = None
-    global_partition_count: int | None = None
-    offline_partitions_count: int | None = None
     metadata_error_count: int | None = None
-    last_applied_record_offset: int | None = None
-    last_committed_record_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +338,6 @@ class BrokerMetrics:
 
     under_replicated_partitions: int | None
     offline_log_dirs: int | None = None
-    under_min_isr_partitions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

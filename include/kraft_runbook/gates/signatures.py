@@ -30,8 +30,7 @@ APPROVE_TASKS = ("approve", "approve_second")
 class Signature:
     """A person's approval: of which digest, by whom, when, and which try of which task received it.
 
-    ``task_instance``: Airflow's id, a different one for each try. ``sequence``, ``recorded_at``: of the evidence's
-    record.
+    ``task_instance``: Airflow's id, a different one for each try. ``sequence``: of the evidence's record.
     """
 
     proof_digest: str
@@ -41,7 +40,6 @@ class Signature:
     task: str
     task_instance: str
     sequence: int
-    recorded_at: datetime
 
     @property
     def who(self) -> str:
@@ -123,8 +121,7 @@ def _signature(record: EvidenceRecord, told: Approved, task: str) -> Signature |
     when, name = moment(record.body, "answered_at"), told.by
     if when is None or not name:
         return None
-    at = datetime.fromisoformat(record.at)
-    return Signature(told.digest, name, told.by_id or name, when, task, told.task_instance, record.sequence, at)
+    return Signature(told.digest, name, told.by_id or name, when, task, told.task_instance, record.sequence)
 
 
 def proven_again(records: Sequence[EvidenceRecord], task: str, signatures: Sequence[Signature]) -> bool:

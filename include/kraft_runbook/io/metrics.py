@@ -211,14 +211,7 @@ def controller_metrics(found: NodeMetrics) -> ControllerMetrics:
         active=active == 1,
         migrating_zk_broker_count=gauge("MigratingZkBrokerCount"),
         zk_write_behind_lag=gauge("ZkWriteBehindLag"),
-        active_broker_count=gauge("ActiveBrokerCount"),
-        fenced_broker_count=gauge("FencedBrokerCount"),
-        global_topic_count=gauge("GlobalTopicCount"),
-        global_partition_count=gauge("GlobalPartitionCount"),
-        offline_partitions_count=gauge("OfflinePartitionsCount"),
         metadata_error_count=gauge("MetadataErrorCount"),
-        last_applied_record_offset=gauge("LastAppliedRecordOffset"),
-        last_committed_record_offset=gauge("LastCommittedRecordOffset"),
     )
 
 
@@ -238,5 +231,4 @@ def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
     return BrokerMetrics(
         under_replicated,
         gauge("LogManager.OfflineLogDirectoryCount"),
-        gauge("ReplicaManager.UnderMinIsrPartitionCount"),
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,21 +27,30 @@ def private_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     OSError.
     """
     make_private_directory(path.parent)
-    _remove_abandoned_drafts(path)
-    handle, name = tempfile.mkstemp(prefix=_draft_prefix(path), suffix=".new", dir=path.parent)
-    draft = Path(name)
-    try:
+    with draft_of(path) as draft:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
             yield file
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
+    if durable:
+        sync_directory(path.parent)
+
+
+@contextmanager
+def draft_of(path: Path) -> Iterator[Path]:
+    """The path of a file beside ``path`` that is not there yet. What the block puts there takes the place of ``path``
+    when it ends without an error; with one, ``path`` stays as it was. Raises OSError.
+    """
+    _remove_abandoned_drafts(path)
+    draft = path.with_name(f"{_draft_prefix(path)}{secrets.token_hex(8)}.new")
+    try:
+        yield draft
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    if durable:
-        sync_directory(path.parent)
 
 
 def write_private(path: Path, text: str, *, durable: bool = True) -> None:

@@ -1,32 +1,38 @@
 """One fingerprint a topic, over everything that its canonical rows say: two topics with the same fingerprint are taken
 for equal.
 
-A fingerprint is two 64-bit sums, over the topic's rows, of a mix of each row's values that is keyed with the run's
-salt. That two topics that differ agree in both has a chance of about 2^-128. What the sums do not tell is which row
-differs: the topic's rows are then compared one by one.
+A fingerprint is the BLAKE2b hash, 128 bits, keyed with the run's salt, of the topic as bytes in one order: its id, its
+partitions by number, each with its lists (sets sorted, every length before what it counts), its configs by name. What
+the hash does not tell is which row differs: the topic's rows are then compared one by one.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kraft_runbook.metadata.topic_columns import Lists, PartitionColumns, TopicColumns, bounds_of
-
-Words = NDArray[np.uint64]
+from kraft_runbook.metadata.topic_columns import (
+    ConfigColumns,
+    Ints,
+    Lists,
+    PartitionColumns,
+    TopicColumns,
+    bounds_of,
+    offsets_of,
+    within_each,
+)
 
 BLOCK = 32_768
-"""Partitions mixed at a time: their columns then stay in the processor's cache."""
-_ABSENT = np.uint32(0xFFFFFFFF)
-"""Stands where a list has ended; no broker's id."""
-_NEITHER = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""Both lists have ended: such a word is not mixed in, so that a fingerprint does not depend on the widest list nearby.
-"""
+"""Partitions brought into bytes at a time: their columns then stay in the processor's cache."""
+FIXED = 8
+"""Numbers of a partition before its lists: four of its own, and the lengths of four lists."""
+BYTES = 4
+"""Of a number."""
 
 
 class TopicPrint(NamedTuple):
@@ -43,120 +49,118 @@ class TopicPrint(NamedTuple):
         return f"{self.partitions} {self.configs} {self.digest}"
 
 
-def counts_of(value: str) -> tuple[int, int]:
-    """Partitions and configs, from ``TopicPrint.value``."""
-    partitions, configs, _ = value.split(" ")
-    return int(partitions), int(configs)
-
-
 def topic_prints(topics: TopicColumns, salt: bytes) -> Iterator[TopicPrint]:
     """The fingerprint of each topic, in their order."""
-    seeds = np.frombuffer(hashlib.blake2b(b"topic", key=salt[:64], digest_size=16).digest(), np.uint64)
-    sums = [_sums(words, topics.partitions.topic, len(topics)) for words in _of_partitions(topics.partitions, seeds)]
-    own = _words(topics.ids, b"id", salt)
-    config = _words(list(map(_config_text, topics.configs.name, topics.configs.value)), b"config", salt)
-    for at in range(2):
-        sums[at] += own[:, at] + _sums(config[:, at], topics.configs.topic, len(topics))
-    partitions = np.bincount(topics.partitions.topic, minlength=len(topics)).tolist()
-    configs = np.bincount(topics.configs.topic, minlength=len(topics)).tolist()
-    for name, held, set_, first, second in zip(
-        topics.names, partitions, configs, sums[0].tolist(), sums[1].tolist(), strict=True
-    ):
-        yield TopicPrint(name, held, set_, f"{first:016x}{second:016x}")
+    keyed = hashlib.blake2b(key=salt[:64], digest_size=16)
+    partitions = _by_number(topics.partitions)
+    bounds, configs = bounds_of(partitions.topic, len(topics)), _Configs.of(topics.configs, len(topics))
+    for first, last in _blocks(bounds):
+        start = int(bounds[first])
+        data, begins = _as_bytes(partitions, start, int(bounds[last]))
+        at = begins[bounds[first : last + 1] - start].tolist()
+        held = np.diff(bounds[first : last + 1]).tolist()
+        for place in range(first, last):
+            here = place - first
+            count, told = configs.of_topic(place)
+            digest = keyed.copy()
+            digest.update(b"%d %d %s " % (held[here], count, topics.ids[place].encode()))
+            digest.update(data[at[here] : at[here + 1]])
+            digest.update(told)
+            yield TopicPrint(topics.names[place], held[here], count, digest.hexdigest())
 
 
-def _config_text(name: str, value: str) -> str:
-    """One text a config, and no two configs with one text, whatever is in their names. Baselines hold what this gives:
-    it stays as it is.
-    """
-    return f"{name}\0{value}" if name and "\0" not in name else f"\0{len(name)}\0{name}{value}"
+def _blocks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Runs of whole topics, of about BLOCK partitions each, or of one larger topic."""
+    first, count = 0, len(bounds) - 1
+    while first < count:
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + BLOCK, side="right")) - 1)
+        yield first, last
+        first = last
 
 
-def _sums(words: Words, topic: NDArray[np.int32], count: int) -> Words:
-    """Each topic's sum, modulo 2^64. ``topic`` does not fall."""
-    total = np.concatenate((np.zeros(1, np.uint64), np.cumsum(words, dtype=np.uint64)))
-    bounds = bounds_of(topic, count)
-    return total[bounds[1:]] - total[bounds[:-1]]
+# -- partitions --------------------------------------------------------------------------------------------------------
 
 
-def _of_partitions(partitions: PartitionColumns, seeds: Words) -> list[Words]:
-    """One word a partition, for each seed."""
-    blocks = [
-        _of_block(partitions, seeds, start, min(start + BLOCK, len(partitions)))
-        for start in range(0, len(partitions), BLOCK)
-    ]
-    return [np.concatenate([np.empty(0, np.uint64), *(block[at] for block in blocks)]) for at in range(len(seeds))]
+def _by_number(partitions: PartitionColumns) -> PartitionColumns:
+    """In each topic sorted by number, as nearly all are."""
+    falls = (np.diff(partitions.partition) < 0) & (np.diff(partitions.topic) == 0)
+    return partitions.take(np.lexsort((partitions.partition, partitions.topic))) if falls.any() else partitions
 
 
-def _of_block(partitions: PartitionColumns, seeds: Words, start: int, end: int) -> list[Words]:
-    mixed = [np.full(end - start, seed, np.uint64) for seed in seeds]
-    for word, present in _words_of_block(partitions, start, end):
-        mixed = [_mix(each, word) if present is None else np.where(present, _mix(each, word), each) for each in mixed]
-    return mixed
-
-
-def _words_of_block(each: PartitionColumns, start: int, end: int) -> Iterator[tuple[Words, NDArray[np.bool_] | None]]:
-    """Everything that is said of these partitions, a word of each at a time, and which have that word; None: all."""
+def _as_bytes(each: PartitionColumns, start: int, end: int) -> tuple[memoryview, NDArray[np.int64]]:
+    """These partitions, one after another, and at which byte each begins, and one more: the end."""
     here = slice(start, end)
-    yield _pair(each.partition[here], each.leader[here]), None
-    yield _pair(each.leader_epoch[here], each.recovery[here]), None
-    for one, other in (
-        (_Side(each.replicas), _Side(each.isr, ordered=True)),
-        (_Side(each.adding, ordered=True), _Side(each.removing, ordered=True)),
-    ):
-        yield (
-            _pair(one.lengths(start, end), other.lengths(start, end)),
-            None,
-        )  # the words that follow mean one thing only
-        left, right = one.rows(start, end), other.rows(start, end)
-        for column in range(max(left.shape[1], right.shape[1])):
-            word = _pair(_column(left, column), _column(right, column))
-            present = word != _NEITHER
-            yield word, None if present.all() else present
+    lists = [
+        _cut(each.replicas, start, end),
+        *(_sorted(_cut(lists, start, end)) for lists in (each.isr, each.adding, each.removing)),
+    ]
+    lengths = [one.lengths for one in lists]
+    own = (each.partition, each.leader, each.leader_epoch, each.recovery)
+    numbers: list[NDArray[np.int64]] = [*(column[here].astype(np.int64) for column in own), *lengths]
+    sizes = FIXED + lengths[0] + lengths[1] + lengths[2] + lengths[3]
+    begins = offsets_of(sizes)
+    out: NDArray[np.int32] = np.empty(int(begins[-1]), "<i4")
+    if len(sizes) and all((length == length[0]).all() for length in lengths):  # a table, as nearly always
+        table = out.reshape(len(sizes), int(sizes[0]))
+        for at, column in enumerate(numbers):
+            table[:, at] = column
+        at = FIXED
+        for one, length in zip(lists, lengths, strict=True):
+            table[:, at : at + int(length[0])] = one.values.reshape(len(sizes), -1)
+            at += int(length[0])
+    else:
+        for at, column in enumerate(numbers):
+            out[begins[:-1] + at] = column
+        begin = begins[:-1] + FIXED
+        for one, length in zip(lists, lengths, strict=True):
+            out[np.repeat(begin, length) + within_each(length)] = one.values
+            begin = begin + length
+    return memoryview(out.tobytes()), begins * BYTES
 
 
-def _pair(high: NDArray[np.generic], low: NDArray[np.generic]) -> Words:
-    return high.astype(np.uint32).astype(np.uint64) << np.uint64(32) | low.astype(np.uint32).astype(np.uint64)
+def _cut(lists: Lists, start: int, end: int) -> Lists:
+    offsets = lists.offsets[start : end + 1]
+    return Lists(offsets - offsets[0], lists.values[offsets[0] : offsets[-1]])
 
 
-def _mix(mixed: Words, word: Words) -> Words:
-    """Take one more word in (the finalizer of splitmix64)."""
-    mixed = (mixed ^ word) + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ mixed >> np.uint64(31)
+def _sorted(lists: Lists) -> Lists:
+    """The same lists, each in order: those of one length at a time."""
+    lengths, values = lists.lengths, lists.values
+    sizes = np.unique(lengths).tolist()
+    if sizes == [0] or sizes == [1]:
+        return lists
+    if len(sizes) == 1:
+        return Lists(lists.offsets, np.sort(values.reshape(len(lengths), -1), axis=1).ravel())
+    found: Ints = values.copy()
+    for size in sizes:
+        if size > 1:
+            places = lists.offsets[:-1][lengths == size][:, None] + np.arange(size)
+            found[places] = np.sort(values[places], axis=1)
+    return Lists(lists.offsets, found)
+
+
+# -- configs -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
-    """Lists as rows of one width; sorted where they are sets."""
+class _Configs:
+    """Few different sets of configs are expected among many topics: each is brought into bytes once."""
 
-    lists: Lists
-    ordered: bool = False
+    columns: ConfigColumns
+    bounds: list[int]
+    known: dict[tuple[tuple[str, str], ...], bytes]
 
-    def lengths(self, start: int, end: int) -> NDArray[np.int64]:
-        return np.diff(self.lists.offsets[start : end + 1])
+    @classmethod
+    def of(cls, columns: ConfigColumns, count: int) -> _Configs:
+        return cls(columns, bounds_of(columns.topic, count).tolist(), {})
 
-    def rows(self, start: int, end: int) -> NDArray[np.uint32]:
-        lengths = self.lengths(start, end)
-        width = int(lengths.max(initial=0))
-        found = np.full((end - start, width), _ABSENT, np.uint32)
-        found[np.arange(width) < lengths[:, None]] = self.lists.values[
-            self.lists.offsets[start] : self.lists.offsets[end]
-        ].astype(np.uint32)
-        return np.sort(found, axis=1) if self.ordered and width > 1 else found
-
-
-def _column(rows: NDArray[np.uint32], at: int) -> NDArray[np.uint32]:
-    return rows[:, at] if at < rows.shape[1] else np.full(len(rows), _ABSENT, np.uint32)
-
-
-def _words(texts: Sequence[str], what: bytes, salt: bytes) -> Words:
-    """Two words a text, by a hash keyed with the salt. ``what``: texts of different meaning never share a word. Few
-    different configs are expected.
-    """
-    known: dict[str, bytes] = {}
-    for text in texts:
-        if text not in known:
-            known[text] = hashlib.blake2b(text.encode(), key=salt[:64], person=what, digest_size=16).digest()
-    return np.frombuffer(b"".join([known[text] for text in texts]), np.uint64).reshape(len(texts), 2)
+    def of_topic(self, place: int) -> tuple[int, bytes]:
+        """How many, and all of them as bytes: by name, the length of each text before it."""
+        first, last = self.bounds[place], self.bounds[place + 1]
+        if first == last:
+            return 0, b""
+        pairs = tuple(zip(self.columns.name[first:last], self.columns.value[first:last], strict=True))
+        if pairs not in self.known:
+            texts = [text.encode() for pair in sorted(pairs) for text in pair]
+            self.known[pairs] = b"".join(len(text).to_bytes(BYTES, "little") + text for text in texts)
+        return last - first, self.known[pairs]

@@ -1,9 +1,20 @@
-"""Whether ZooKeeper and the metadata log hold the same, under any churn.
+"""Whether ZooKeeper and the metadata log hold the same, under any churn: the argument, and the comparison of rows.
 
-ZooKeeper is written before /migration is: it holds everything up to offset M, which /migration names, and maybe part of
-what follows; it is never behind. So: read M, read the tree, read the log to its end E. Then each znode's value must be
-one that the log gave its key at M, or at some later offset up to E. What is not is a suspect and is read again; what
-persists is a mismatch (KIP-866; measured without a single difference at M on up to 1,000,000 partitions).
+ZooKeeper is written before /migration is (KIP-866). So it holds everything up to offset M, which /migration names, and
+maybe part of what follows; it is never behind. One look is: read M, read ZooKeeper, ask for the log's end E, read the
+log up to E. Each value in ZooKeeper must then be one that the log gave its key at M or at a later offset up to E. Being
+absent is such a value.
+
+- A key that does not fit is a suspect. It is read again, with an M and an E of its own. One that fits once is cleared,
+  for it was right at that M. One that never fits is a mismatch. (Measured: no difference at M on up to 1,000,000
+  partitions.)
+- A suspect that fits only because what ZooKeeper had is gone, while the log removed nothing there, is not cleared:
+  somebody else writes to ZooKeeper (``second_look``).
+- Last, /migration must have moved since the first M. If it stands still, what follows M does not reach ZooKeeper, and
+  the answer says nothing about now (``dual_write``).
+- Where nobody writes, in the fence of leaving KRaft, M is E: each key must have its last value (``final_proof``).
+
+The looks are made by ``looks``, the same for everything and for what changed since a proof.
 """
 
 from __future__ import annotations

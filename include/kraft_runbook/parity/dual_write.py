@@ -41,7 +41,7 @@ def read_migration(reader: ZookeeperReader) -> MigrationZnode:
             f"/migration can't be read: {error}",
             way_out="find out who wrote it; the controllers rewrite it when a new one is elected",
         ) from None
-    if migration.is_blank or migration.kraft_metadata_offset < 0:
+    if not migration.holds_a_copy:
         raise NoProof(
             "/migration is blank: no controller has copied anything yet", way_out="wait for the copy, then run again"
         )
@@ -71,8 +71,8 @@ def _has_moved(earlier: ClusterObservation, now: MigrationZnode) -> bool:
 
 
 def require_movement(reader: ZookeeperReader, spec: ClusterSpec, *, since: int, secrets: Secrets) -> None:
-    """Raises NoProof where /migration stays at offset ``since``: equal at M is no proof of now when what follows M
-    never reaches ZooKeeper.
+    """Raises NoProof where /migration stays at offset ``since``: then later changes do not reach ZooKeeper, and a
+    comparison up to ``since`` says nothing about now.
     """
     deadline = time.monotonic() + STANDSTILL
     while read_migration(reader).kraft_metadata_offset == since:

@@ -1,5 +1,6 @@
 """The last proof before a cluster leaves KRaft: every key that was touched since the full parity, compared where nobody
-can write any more.
+can write any more. By the argument of ``parity.comparison``, with M at the log's end: each key must say what it says
+there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from kraft_runbook.parity.comparison import Comparison, compare
 from kraft_runbook.parity.decoding import decoding_of
 from kraft_runbook.parity.dual_write import read_migration
 from kraft_runbook.parity.log_follower import LogFollower
+from kraft_runbook.parity.looks import touched_keys
 from kraft_runbook.parity.state_versions import Behind, Epochs, look, raise_all, raise_versions
 
 SHOWN = 10
@@ -93,7 +95,7 @@ class FinalProof:
 
         Called where nobody else writes: a version that lies behind, though all else agrees, is mended on the spot.
         """
-        keys = {key for key in self._replay.touched if key[0].follows_the_log}
+        keys = touched_keys(self._replay)
         found = self._compared(zookeeper, keys)
         behind = [Behind.of(each) for each in found.differences if each.kind is Kind.PARTITION_EPOCH]
         if behind and len(behind) == len(found.differences):
@@ -113,7 +115,9 @@ class FinalProof:
         return len(keys)
 
     def _compared(self, zookeeper: ZookeeperReader, keys: Set[Key]) -> Comparison:
-        return compare(list(read_keys(zookeeper, keys, self._decoding)), self._replay.latest_of(keys))
+        """One look, as ``looks`` has them, where M is E."""
+        rows = list(read_keys(zookeeper, keys, self._decoding))
+        return compare(rows, self._replay.versions_of(keys, self._replay.end))
 
 
 def what_lies_behind(spec: ClusterSpec, *, secrets: Secrets) -> str | None:

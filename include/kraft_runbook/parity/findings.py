@@ -9,23 +9,23 @@ from datetime import UTC, datetime
 
 from kraft_runbook.cluster.observation import MigrationZnode
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.parity.comparison import Comparison, Difference, Obstacle, ParityReport, Undecoded, make_report
+from kraft_runbook.parity.parity_report import ZOOKEEPER
 from kraft_runbook.parity.partition_epochs import compare_packed
-
-AGAINST_ZOOKEEPER = "ZooKeeper"
 
 
 @dataclass(slots=True)
 class Findings:
     """Mutable. ``start`` and ``end``: M and E of the first look at everything; ``last``: the E of the last look.
-    ``both``: agreeing keys of each kind.
+    ``both``: agreeing keys of each kind. ``may_be_empty``: whether nothing to compare is a match.
     """
 
     started_at: datetime
-    against: str = AGAINST_ZOOKEEPER
+    against: str = ZOOKEEPER
     quorum: QuorumDescription | None = None
     migration: MigrationZnode | None = None
     start: int = -1
@@ -37,6 +37,15 @@ class Findings:
     obstacles: list[Obstacle] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     rounds: int = 1
+    may_be_empty: bool = False
+
+    def began(self, migration: MigrationZnode) -> None:
+        """The first look begins, at the M that /migration names."""
+        self.migration, self.start = migration, migration.kraft_metadata_offset
+
+    def gave_up(self, error: RunbookError) -> None:
+        """What was found is no proof, and why."""
+        self.obstacles.append(Obstacle(error.problem, error.way_out))
 
     def add(self, compared: Comparison) -> None:
         """Add what a comparison of rows says."""
@@ -71,4 +80,5 @@ class Findings:
             started_at=self.started_at,
             finished_at=datetime.now(UTC),
             notes=self.notes,
+            may_be_empty=self.may_be_empty,
         )

@@ -1,5 +1,5 @@
 """The metadata log followed from the active controller: one connection and one replay, read on as often as somebody
-asks.
+asks, each record once.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
+from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader, Position
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_quorum
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.image.log_replay import LogReplay
+from kraft_runbook.metadata.log.cluster_records import BrokersAndFeatures
 
 
 class LogFollower:
@@ -41,6 +43,8 @@ class LogFollower:
         self._position = position
         self._timeout = timeout
         self._progress = progress
+        self.past_start: Position | None = None
+        """The offset behind the replay's start, and the leader epoch there: from where a later reader goes on."""
 
     def __enter__(self) -> LogFollower:
         self.quorum = describe_quorum(self._spec, secrets=self._secrets)
@@ -63,7 +67,20 @@ class LogFollower:
     def read_on(self) -> int:
         """Read what is committed by now; the last offset. Raises as ``read_to``."""
         self.quorum = describe_quorum(self._spec, secrets=self._secrets)
-        return self.read_to(self.quorum.high_watermark - 1)
+        end = self.quorum.high_watermark - 1
+        if self.position.offset <= self.replay.start < end:
+            self.read_to(self.replay.start)  # to stop there once, and see in which leader's epoch that is
+        return self.read_to(end)
+
+    def migration_state_now(self) -> ZkMigrationState | None:
+        """What the log says by now. Of the records behind those that were replayed all others are skipped undecoded.
+        Raises as ``read_to``.
+        """
+        self.quorum = describe_quorum(self._spec, secrets=self._secrets)
+        seen = BrokersAndFeatures(migration_state=self.replay.migration_state)
+        for chunk in self._reader.chunks(end=self.quorum.high_watermark - 1, start=self._position):
+            seen.apply(chunk)
+        return seen.migration_state
 
     def read_to(self, end: int) -> int:
         """Read up to ``end``, which must be committed; at once where that was read before.
@@ -80,4 +97,6 @@ class LogFollower:
                 if self._progress is not None:
                     self._progress(self.replay.end, self.replay.records)
         self._position = self._reader.position
+        if self._position.offset == self.replay.start + 1:
+            self.past_start = self._position
         return end

@@ -18,6 +18,8 @@ from kraft_runbook.parity.coverage import NOT_COMPARED
 from kraft_runbook.parity.partition_epochs import WAY_OUT
 
 SAMPLES_A_KIND = 20
+ZOOKEEPER = "ZooKeeper"
+"""What a comparison of everything is against, as long as ZooKeeper is written."""
 
 
 class Verdict(StrEnum):
@@ -66,7 +68,8 @@ class ParityReport:
     """The answer. ``migration_offset`` M and ``end_offset`` E: the offsets between which it holds, -1 where they were
     not read.
 
-    ``against``: "ZooKeeper", or the digest of the baseline that stood in its place after finalization. Times are UTC.
+    ``against``: ``ZOOKEEPER``, what of it was compared, or the proven state that stood in its place after finalization.
+    Times are UTC.
     """
 
     cluster: str

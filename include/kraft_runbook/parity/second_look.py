@@ -54,16 +54,22 @@ def keys_in_question(suspects: Iterable[Difference], rows: Iterable[Row]) -> set
 
 
 def look_again(
-    suspects: Sequence[Difference], rows: Collection[Row], versions: Iterable[Version], touched: Set[Key]
+    suspects: Sequence[Difference],
+    rows: Collection[Row],
+    versions: Iterable[Version],
+    touched: Set[Key],
+    *,
+    unknown: Set[Key] = frozenset(),
 ) -> SecondLook:
     """``rows``: of ``keys_in_question`` as they are now, ``versions`` those keys' values from the M of this look on.
+    ``unknown``: keys of rows of which the log's side is not known; they are not judged.
 
     ``touched``: every key that the log changed since the M of the first look. A suspect that agrees once is cleared for
     good, unless a znode that said it says it no more: what ZooKeeper had there, and the log neither had nor removed,
     somebody took away, and what was true of it is not known.
     """
     asked = {each.identity: each for each in suspects}
-    again = compare(rows, versions)
+    again = compare((row for row in rows if (row.kind, row.key) not in unknown), versions)
     judged = {each.identity for each in again.differences} | {(each.kind, each.key) for each in again.undecoded}
     present = {(row.kind, row.key, row.path) for row in rows}
     paths = {row.path for row in rows}

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from kazoo.exceptions import NoAuthError
 
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.zookeeper.handover import read_office
@@ -20,7 +19,7 @@ from kraft_runbook.io.zookeeper.multi_read import MAX_REQUEST_BYTES, NoMultiRead
 from kraft_runbook.io.zookeeper.read_columns import PartitionStates
 from kraft_runbook.io.zookeeper.read_rows import read_keys
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.session import WriteRefused, Znode
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.metadata.differences import Difference
@@ -191,17 +190,14 @@ def raise_versions(reader: ZookeeperReader, behind: Sequence[Behind]) -> tuple[B
             if znode is not None and znode.version < each.epoch
         ]
     ):
-        answers = reader.set_again(guard, [(znode, times) for _, znode, times in batch])
-        if any(isinstance(answer, NoAuthError) for answer in answers):
+        try:
+            written = reader.set_again(guard, [(znode, times) for _, znode, times in batch])
+        except WriteRefused as error:
             raise StepFailed(
-                f"ZooKeeper does not let this tool write {batch[0][0].path} (NoAuth), "
-                "or another znode in the same transaction, and their versions lie behind the partitions' epochs",
-                way_out=(
-                    "give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file), then"
-                    " clear this task"
-                ),
-            )
-        if not any(isinstance(answer, Exception) for answer in answers):
+                f"{error.problem}, and their versions lie behind the partitions' epochs",
+                way_out=f"{error.way_out}, then clear this task",
+            ) from None
+        if written:
             mended += [each for each, znode, times in batch if znode.version + times == each.epoch]
     return tuple(mended)
 

@@ -76,17 +76,15 @@ def leave_kraft(
     secrets: Secrets,
     tell: Tell,
     known_within: float = 120.0,
-    just_before: Callable[[], None] | None = None,
     still_mine: Callable[[], None] | None = None,
 ) -> Departure:
     """Take the office from the quorum and see every broker follow its ZooKeeper controller.
 
     ``proven_since``: the offset of the last full parity; None where the copy was never made, so that ZooKeeper is still
-    the only truth. ``just_before``: called when all is ready; what it changes, the brokers take in before the fence.
-    ``still_mine``: called right before the fence is raised, after all that may take long; where it raises, nothing was
-    stopped. Where another controller is elected before the fence, it is begun again around that one. Raises Refused,
-    with nothing stopped, where this tool may not delete what it has to; StepFailed with the fence lifted where the rest
-    was not written in time or is not what the log says; nothing was deleted then.
+    the only truth. ``still_mine``: called right before the fence is raised, after all that may take long; where it
+    raises, nothing was stopped. Where another controller is elected before the fence, it is begun again around that
+    one. Raises Refused, with nothing stopped, where this tool may not delete what it has to; StepFailed with the fence
+    lifted where the rest was not written in time or is not what the log says; nothing was deleted then.
     """
     raised: list[Behind] = []
     for _ in range(ELECTIONS):
@@ -98,7 +96,6 @@ def leave_kraft(
                 secrets=secrets,
                 tell=tell,
                 known_within=known_within,
-                just_before=just_before,
                 still_mine=still_mine or _nothing,
                 raised=raised,
             )
@@ -122,7 +119,6 @@ def _leave(
     secrets: Secrets,
     tell: Tell,
     known_within: float,
-    just_before: Callable[[], None] | None,
     still_mine: Callable[[], None],
     raised: list[Behind],
 ) -> Departure:
@@ -143,8 +139,6 @@ def _leave(
             except Unreachable as error:
                 raise _NotFenced(error) from None
             fence.ready()
-            if just_before:
-                just_before()
             if proof is not None:
                 moments = replace(moments, ready_at=_now())
                 _await_brokers(spec, proof, secrets, tell)

@@ -105,8 +105,8 @@ class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
         it is a MATCH.
         """
         output = report_file(context)
-        baseline = state_directory() / "baselines" / self.cluster
-        baseline.parent.mkdir(parents=True, exist_ok=True)
+        proven = proven_file(self.cluster)
+        proven.parent.mkdir(parents=True, exist_ok=True)
         self.application_args = [
             "--cluster",
             self.cluster,
@@ -115,7 +115,7 @@ class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
             "--output",
             str(output),
         ]
-        self.application_args += ["--baseline" if phase is Phase.FINALIZED else "--save-baseline", str(baseline)]
+        self.application_args += ["--baseline" if phase is Phase.FINALIZED else "--save-proven", str(proven)]
         passwords = _connections(cluster_spec(self.cluster))
         self.env_vars = {**ENVIRONMENT, **passwords}
         failure: AirflowException | None = None
@@ -187,6 +187,11 @@ class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
             "final": compared.final,
         }
         return {**told, "report": os.fspath(output)}
+
+
+def proven_file(cluster: str) -> Path:
+    """What the last MATCH in dual write proved: what the scheduled check and a finalized cluster are compared with."""
+    return state_directory() / "baselines" / cluster
 
 
 def report_file(context: Any) -> Path:

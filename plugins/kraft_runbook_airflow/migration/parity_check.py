@@ -4,7 +4,6 @@ and then.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowSkipException
@@ -12,10 +11,10 @@ from airflow.sdk.exceptions import AirflowSkipException
 from kraft_runbook.cluster.phases import Phase, PhaseReading
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.parity.comparison import ParityReport, Verdict
-from kraft_runbook.parity.recheck import recheck, save_proven
-from kraft_runbook.parity.report_file import read_report, write_report
-from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec, state_directory
-from kraft_runbook_airflow.migration.parity import ParityOperator, report_file
+from kraft_runbook.parity.report_file import write_report
+from kraft_runbook.parity.since import compare_since
+from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
+from kraft_runbook_airflow.migration.parity import ParityOperator, proven_file, report_file
 
 
 class ParityCheck(ParityOperator):
@@ -31,23 +30,22 @@ class ParityCheck(ParityOperator):
         raise AirflowSkipException(f"cluster {self.cluster} is in {reading.phase}: there are no two stores to compare")
 
     def compare(self, context: Any, phase: Phase) -> dict[str, Any]:
-        """Compare, and leave the proven state for the next run. Raises AirflowFailException unless it is a MATCH."""
+        """Compare; in full, that leaves the proven state for the next run. Raises AirflowFailException unless it is a
+        MATCH.
+        """
         if phase is Phase.FINALIZED:
             return super().compare(context, phase)
-        proven = state_directory() / "proven" / self.cluster
-        changed = None if context["params"]["full"] else self.compare_what_changed(proven)
+        changed = None if context["params"]["full"] else self.compare_what_changed()
         if changed is not None:
             output = report_file(context)
             write_report(output, changed)
             return self.settle(context, changed, output, phase)
-        compared = super().compare(context, phase)
-        self.keep(proven, Path(compared["report"]))
-        return compared
+        return super().compare(context, phase)
 
-    def compare_what_changed(self, proven: Path) -> ParityReport | None:
+    def compare_what_changed(self) -> ParityReport | None:
         """The report, if it is a MATCH; None, with the reason in the log, where a full comparison must decide."""
         try:
-            report = recheck(cluster_spec(self.cluster), proven, secrets=airflow_secrets())
+            report = compare_since(cluster_spec(self.cluster), proven_file(self.cluster), secrets=airflow_secrets())
         except RunbookError as error:
             self.log.info("A full comparison is needed: %s", error.problem)
             return None
@@ -59,13 +57,3 @@ class ParityCheck(ParityOperator):
             report.render_text(),
         )
         return None
-
-    def keep(self, proven: Path, report: Path) -> None:
-        """Leave the state that ``report`` proved. A log that has moved on past it costs the next run a full comparison,
-        and this one nothing.
-        """
-        proven.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            save_proven(proven, cluster_spec(self.cluster), read_report(report), secrets=airflow_secrets())
-        except RunbookError as error:
-            self.log.warning("The proven state was not kept, so the next check is a full one: %s", error)

@@ -6,7 +6,6 @@ nothing is deleted.
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.session import Znode
-from kraft_runbook.metadata.znodes.znode_rows import parse_migration
+from kraft_runbook.metadata.znodes.znode_rows import parse_controller, parse_migration
 
 REASSIGNMENT = "/admin/reassign_partitions"
 """KRaft never deletes it; a ZooKeeper controller that found it would carry an old reassignment out again (inferred from
@@ -48,9 +47,7 @@ class Office:
     @property
     def held_by_kraft(self) -> bool:
         """Whether a KRaft controller holds /controller (KIP-866: ``kraftControllerEpoch``)."""
-        return (
-            self.controller is not None and int(json.loads(self.controller.data).get("kraftControllerEpoch", -1)) >= 0
-        )
+        return self.controller is not None and parse_controller(self.controller.data).kraft_controller_epoch >= 0
 
     @property
     def written_to(self) -> MigrationZnode | None:
@@ -58,7 +55,7 @@ class Office:
         if self.migration is None:
             return None
         found = parse_migration(self.migration.data)
-        return None if found.is_blank or found.kraft_metadata_offset < 0 else found
+        return found if found.holds_a_copy else None
 
 
 def why_not_deletable(reader: ZookeeperReader) -> str | None:
@@ -138,9 +135,9 @@ def await_election(reader: ZookeeperReader, spec: ClusterSpec, *, within: float)
     while time.monotonic() < deadline:
         znode = reader.get("/controller")
         if znode is not None:
-            found = json.loads(znode.data)
-            if int(found.get("kraftControllerEpoch", -1)) < 0 and int(found["brokerid"]) in spec.broker_ids:
-                return int(found["brokerid"])
+            found = parse_controller(znode.data)
+            if found.kraft_controller_epoch < 0 and found.broker_id in spec.broker_ids:
+                return found.broker_id
         time.sleep(0.01)
     raise StepFailed(
         f"no broker was elected controller within {within:.0f} s after /controller was deleted",

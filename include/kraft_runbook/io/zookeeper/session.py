@@ -59,6 +59,10 @@ class Znode:
     ephemeral_owner: int
 
 
+class WriteRefused(RunbookError):
+    """ZooKeeper does not let this session write a znode (NoAuth). Nothing was written."""
+
+
 class ZookeeperSession:
     """One session with the ensemble, to write. A context manager; paths are Kafka's, the chroot is added here.
 
@@ -198,7 +202,7 @@ class ZookeeperSession:
         except outdated:
             return False
         except NoAuthError:
-            raise RunbookError(
+            raise WriteRefused(
                 f"ZooKeeper does not let this tool write {path}: NoAuth",
                 way_out=(
                     "give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file), with"
@@ -209,21 +213,28 @@ class ZookeeperSession:
             raise self._unreachable(f"{type(error).__name__} while writing {path}") from None
         return True
 
-    def set_again(self, guard: Znode, znodes: Sequence[tuple[Znode, int]]) -> list[Any]:
+    def set_again(self, guard: Znode, znodes: Sequence[tuple[Znode, int]]) -> bool:
         """Write these znodes' own bytes again, each so many times, in one transaction: only while ``guard`` and each of
-        them still has the version that was read.
+        them still has the version that was read. False where one has not; then nothing was written.
 
-        One answer a write; exceptions where nothing was written.
+        Raises WriteRefused, Unreachable.
         """
         transaction = self._client.transaction()
         transaction.check(self._with_chroot(guard.path), guard.version)
         for znode, times in znodes:
             for version in range(znode.version, znode.version + times):
                 transaction.set_data(self._with_chroot(znode.path), znode.data, version)
+        first = znodes[0][0].path
         try:
-            return list(transaction.commit_async().get(timeout=self._timeout))
+            answers = transaction.commit_async().get(timeout=self._timeout)
         except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
-            raise self._unreachable(f"{type(error).__name__} while writing {znodes[0][0].path} again") from None
+            raise self._unreachable(f"{type(error).__name__} while writing {first} again") from None
+        if any(isinstance(answer, NoAuthError) for answer in answers):
+            raise WriteRefused(
+                f"ZooKeeper does not let this tool write {first} (NoAuth), or another znode in the same transaction",
+                way_out="give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file)",
+            )
+        return not any(isinstance(answer, Exception) for answer in answers)
 
     def _with_chroot(self, path: str) -> str:
         return self._zookeeper.chroot + path if path != "/" else self._zookeeper.chroot or "/"

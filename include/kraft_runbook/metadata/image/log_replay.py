@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
-from kraft_runbook.cluster.observation import ZkMigrationState
+from kraft_runbook.cluster.observation import BrokerRegistration, ZkMigrationState
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind, Row
 from kraft_runbook.metadata.garbage import uncollected
 from kraft_runbook.metadata.image.bulk_replay import BulkReplay
+from kraft_runbook.metadata.image.frozen_topics import FrozenTopics
 from kraft_runbook.metadata.image.image import Key, MetadataImage, Touched
+from kraft_runbook.metadata.image.thawing_topics import ThawingTopics
 from kraft_runbook.metadata.log.frames import Garbled, Record
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.metadata.log.record_index import index_records
@@ -33,6 +36,34 @@ class Version:
     value: str | None
     offset: int
     last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StateAt:
+    """The metadata at one offset, as far as reading on from there needs it: topics with their partitions and configs,
+    ACLs, brokers, features.
+
+    Credentials, tokens, quotas, broker configs and the producer id block are left out: a record about one of those says
+    the whole of it anew, and a file of this state then holds no secret.
+    """
+
+    topics: FrozenTopics
+    acls: Mapping[UUID, Row]
+    registrations: Mapping[int, BrokerRegistration]
+    features: Mapping[str, int]
+    migration_state: ZkMigrationState | None
+
+    def image(self, fingerprints: Fingerprints, ibp: str) -> MetadataImage:
+        """An image to read on from."""
+        return MetadataImage(
+            fingerprints,
+            ibp,
+            acls=dict(self.acls),
+            registrations=dict(self.registrations),
+            features=dict(self.features),
+            migration_state=self.migration_state,
+            frozen=ThawingTopics(self.topics),
+        )
 
 
 TOUCHED = "touched"
@@ -79,6 +110,7 @@ class LogReplay:
     _bulk: BulkReplay | None = field(init=False)
     _transactions: Transactions = field(init=False, default_factory=Transactions)
     _history: _History = field(init=False)
+    _at_start: StateAt | None = field(init=False, default=None)
     _resumed: bool = field(init=False, default=False)
     _prints: Sequence[TopicPrint] | None = field(init=False, default=None)
 
@@ -88,10 +120,11 @@ class LogReplay:
         self._history = _History(self.start)
 
     @classmethod
-    def resumed(cls, image: MetadataImage, start: int) -> LogReplay:
-        """Go on from an image that holds the state at ``start``, or of topics, ACLs and brokers at least."""
-        replay = cls(start, image.fingerprints, image.ibp)
-        replay._image, replay._bulk, replay._resumed = image, None, True
+    def resumed(cls, state: StateAt, start: int, fingerprints: Fingerprints, ibp: str) -> LogReplay:
+        """Go on from the state at ``start``."""
+        replay = cls(start, fingerprints, ibp)
+        replay._image, replay._bulk = state.image(fingerprints, ibp), None
+        replay._at_start, replay._resumed = state, True
         return replay
 
     @property
@@ -136,7 +169,22 @@ class LogReplay:
         if self._bulk is not None:
             with uncollected():
                 self._image.frozen, self._transactions = self._bulk.freeze()
-            self._bulk = None
+            self._bulk, image = None, self._image
+            assert image.frozen is not None
+            self._at_start = StateAt(
+                image.frozen.frozen,
+                dict(image.acls),
+                dict(image.registrations),
+                dict(image.features),
+                image.migration_state,
+            )
+
+    @property
+    def at_start(self) -> StateAt:
+        """The state at ``start``, once the log was read that far."""
+        self._freeze()
+        assert self._at_start is not None
+        return self._at_start
 
     @property
     def migration_state(self) -> ZkMigrationState | None:
@@ -162,11 +210,16 @@ class LogReplay:
             for name in newest
         }
 
-    def latest_of(self, keys: Set[Key]) -> Iterator[Version]:
-        """What these keys say at the end of what was replayed; a key without a row says None."""
-        for key in keys:
-            for value in self.image.values_of(key) or (None,):
-                yield Version(*key, value, self.end, last=True)
+    def knows(self, key: Key) -> bool:
+        """Whether what this key says is known: everything is, where the log was read from its beginning; of a resumed
+        replay what ``StateAt`` holds, and what was touched.
+        """
+        return (
+            not self._resumed
+            or key[0].is_of_a_topic
+            or key[0] in (Kind.ACL, Kind.BROKER, Kind.METADATA_VERSION)
+            or key in self._history.values
+        )
 
     def versions_of(self, keys: Set[Key], since: int | None = None) -> Iterator[Version]:
         """These keys' values from M to E, or from ``since`` on; a key that never had a row has one version, None.
@@ -191,13 +244,13 @@ class LogReplay:
             if not key[0].is_of_a_topic:
                 yield from self._touched_versions(key, self.start)
 
-    def whole_topics(self) -> Iterator[Row]:
+    def whole_topics(self, prints: Sequence[TopicPrint] | None = None) -> Iterator[Row]:
         """Each topic at M as one row of kind WHOLE_TOPIC. One that was touched since then has TOUCHED for a
-        fingerprint: it needs a closer look.
+        fingerprint: it needs a closer look. ``prints``: other fingerprints than ``prints()``.
         """
         frozen = self.image.frozen
         assert frozen is not None
-        for each in self.prints():
+        for each in self.prints() if prints is None else prints:
             if each.topic not in frozen.taken:
                 yield canonical_rows.whole_topic(each.topic, each.value)
         for name in {*frozen.taken, *frozen.frozen.without_topic()}:

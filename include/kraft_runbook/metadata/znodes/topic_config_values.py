@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from kraft_runbook.cluster.java_values import INT_RANGE, LONG_RANGE, is_java_double, java_int, java_long, trim
+from kraft_runbook.metadata.metadata_version import LEVELS
 
 Refusal = Callable[[str], str | None]
 """Why a value is refused, which never quotes it; None: it is taken."""
@@ -150,18 +151,16 @@ _INTERIM = {
     "2.4": 2,
     "2.7": 3,
     "2.8": 2,
-    "3.0": 2,
-    "3.3": 4,
-    "3.5": 3,
-    "3.6": 3,
-    "3.7": 5,
 }
-"""How many interim versions (``-IV0`` …) a release has; the others have one, and those before 0.10 none."""
+"""How many interim versions (``-IV0`` …) a release has; the others have one, those before 0.10 none, and those from 3.0
+on stand in ``LEVELS``.
+"""
+_BEFORE_LEVELS = slice(_RELEASES.index("0.10.0"), _RELEASES.index("3.0"))
 _VERSIONS = {
     *_RELEASES,
-    "4.0-IV0",
-    "4.0-IV1",
-    *(f"{each}-IV{n}" for each in _RELEASES[4:] for n in range(_INTERIM.get(each, 1))),
+    *(f"{each}-IV{n}" for each in _RELEASES[_BEFORE_LEVELS] for n in range(_INTERIM.get(each, 1))),
+    "3.0-IV0",  # has no level
+    *(name for name, level in LEVELS.items() if level <= LEVELS["4.0-IV1"]),  # the last that 3.9 names
 }
 
 

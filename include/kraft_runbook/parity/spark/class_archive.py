@@ -8,7 +8,6 @@ nothing else changes.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.private_file import draft_of
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.parity.spark.arrow_rows import ROW_SCHEMA, row_batches
 from kraft_runbook.parity.spark.rows_frame import rows_frame
@@ -34,21 +34,20 @@ def make_archive(archive: Path = CLASS_ARCHIVE) -> None:
     where the JVM wrote none.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
-    draft = archive.with_name(f"{archive.name}.{os.getpid()}.new")
-    options = f'{DRIVER_OPTIONS} "-XX:ArchiveClassesAtExit={draft}" -Xlog:disable'
-    with session(None, driver=options) as spark:
-        compare_nothing(spark)
-        gateway = SparkContext._gateway
-    assert gateway is not None
-    gateway.shutdown()
-    gateway.proc.stdin.close()  # the JVM ends with it
-    gateway.proc.wait(LEAVE_WITHIN)
-    if not draft.is_file():
-        raise StepFailed(
-            f"Java wrote no class archive at {draft}",
-            way_out="nothing depends on it; comparisons start without it as ever. Java 13 or newer is needed",
-        )
-    draft.replace(archive)
+    with draft_of(archive) as draft:
+        options = f'{DRIVER_OPTIONS} "-XX:ArchiveClassesAtExit={draft}" -Xlog:disable'
+        with session(None, driver=options) as spark:
+            compare_nothing(spark)
+            gateway = SparkContext._gateway
+        assert gateway is not None
+        gateway.shutdown()
+        gateway.proc.stdin.close()  # the JVM ends with it
+        gateway.proc.wait(LEAVE_WITHIN)
+        if not draft.is_file():
+            raise StepFailed(
+                f"Java wrote no class archive at {draft}",
+                way_out="nothing depends on it; comparisons start without it as ever. Java 13 or newer is needed",
+            )
 
 
 def compare_nothing(spark: SparkSession) -> None:

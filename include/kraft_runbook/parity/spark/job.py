@@ -1,6 +1,6 @@
 """The comparison as a Spark job, for spark-submit (and Airflow's SparkSubmitOperator) or plain Python.
 
-``job.py --cluster NAME --clusters-dir DIR --output FILE [--baseline FILE] [--save-baseline FILE]``
+``job.py --cluster NAME --clusters-dir DIR --output FILE [--baseline FILE] [--save-proven FILE]``
 
 Exit codes: 0 MATCH, 1 MISMATCH, 2 INCONCLUSIVE, 3 an error, said on standard error with its way out. The report is
 written whole or not at all.
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         spec = load_cluster(options.cluster, directory=options.clusters_dir, environment=os.environ)
         report = run_parity(
-            spec, secrets=environment_secrets(), baseline=options.baseline, save_baseline=options.save_baseline
+            spec, secrets=environment_secrets(), baseline=options.baseline, save_proven=options.save_proven
         )
         write_report(options.output, report)
     except RunbookError as error:
@@ -51,7 +51,14 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         help="after finalization: the state that the last MATCH proved, to compare with in ZooKeeper's place",
     )
-    parser.add_argument("--save-baseline", type=Path, help="where a MATCH in dual write leaves the proven state")
+    parser.add_argument(
+        "--save-proven",
+        "--save-baseline",
+        type=Path,
+        action="append",
+        default=[],
+        help="where a MATCH in dual write leaves the proven state; --save-baseline is the former name",
+    )
     return parser
 
 
