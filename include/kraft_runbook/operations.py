@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
 from kraft_runbook.runbook.operation import Operation
 
-OPERATIONS: Mapping[str, Operation] = {each.name: each for each in (MIGRATION,)}
+OPERATIONS: Mapping[str, Operation] = {each.name: each for each in (MIGRATION, ROLLING_RESTART)}

@@ -32,7 +32,8 @@ options:
   name: {description: The service., type: str, required: true}
   action:
     description:
-      - C(stop_outdated) stops the service cleanly where its process began before one of the files was last changed.
+      - C(stop_outdated) stops the service cleanly where its process began before one of the files was last changed, or
+        before C(older_than).
       - C(start) starts it where it does not run. With an address it fails where another process listens there.
       - C(run) starts it so, then waits until its port is open; fails where the process exits, or runs with other files
         than wanted.
@@ -44,7 +45,10 @@ options:
   socket: {description: The serverurl of supervisor., type: str}
   config_file: {description: The node's configuration., type: path, required: true}
   files: {description: Every file that the process reads when it starts., type: list, elements: path, required: true}
-  config_text: {description: The configuration that the process is to run with., type: str}
+  older_than: {description: "Seconds since the epoch, of C(stop_outdated).", type: float}
+  config_text:
+    description: The configuration that the process is to run with; without one, whatever lies there.
+    type: str
   address: {description: host:port to wait for; nobody else may listen there when the service is started., type: str}
   stop_timeout: {description: Seconds that a clean stop may last., type: float, required: true}
   start_timeout: {description: Seconds that the port may take to open., type: float, required: true}
@@ -78,6 +82,7 @@ def main() -> None:
             "socket": {"type": "str"},
             "config_file": {"type": "path", "required": True},
             "files": {"type": "list", "elements": "path", "required": True},
+            "older_than": {"type": "float"},
             "config_text": {"type": "str"},
             "address": {"type": "str"},
             "stop_timeout": {"type": "float", "required": True},
@@ -114,7 +119,7 @@ def stop_outdated(service: object, asked: dict, check: bool) -> dict:
     if check:
         status = service.status()
         reason = status.pid and (
-            _outdated(service, status, asked) or (asked["will_change"] and "its files would change")
+            _outdated(service, status, asked) or (asked["will_change"] and "it would be outdated by then")
         )
         return {
             "changed": bool(reason),
@@ -151,7 +156,11 @@ def _outdated(service: object, status: object, asked: dict) -> str | None:
             " (hidepid)",
         )
     newer = changed_since(began, asked["files"])
-    return f"{', '.join(newer)} changed after process {status.pid} began" if newer else None
+    if newer:
+        return f"{', '.join(newer)} changed after process {status.pid} began"
+    if asked["older_than"] is not None and began < asked["older_than"] * 1e9:
+        return f"process {status.pid} is older than this run"
+    return None
 
 
 def _gone(service: object, pid: int, within: float) -> None:
@@ -278,7 +287,8 @@ def _runs_as_wanted(service: object, status: object, asked: dict) -> None:
     """Another run may have written other files meanwhile: the promise holds only for what the process really read."""
     there = read_bytes(asked["config_file"])
     found = hashlib.sha256(there[0] if there else b"").digest()
-    if found == hashlib.sha256(asked["config_text"].encode()).digest() and not _outdated(service, status, asked):
+    wanted = asked["config_text"] is None or found == hashlib.sha256(asked["config_text"].encode()).digest()
+    if wanted and not _outdated(service, status, asked):
         return
     raise HostError(
         f"{asked['config_file']} was changed while {asked['name']} started: another run gave this node another"

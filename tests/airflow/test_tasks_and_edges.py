@@ -20,6 +20,30 @@ from kraft_runbook_airflow.migration.parity import COMPARABLE
 EDGES = {
     "metadata_parity_check__lab": "parity <-",
     "way_back_watch__lab": "can_it_go_back <-",
+    "rolling_restart__lab": (
+        """
+        preflight.claim_cluster <-
+        preflight.checks <- preflight.claim_cluster
+        gate_restart.prove <- preflight.checks
+        gate_restart.approve <- gate_restart.prove
+        gate_restart.approve_second <- gate_restart.approve, gate_restart.prove
+        gate_restart.confirm <- gate_restart.approve_second
+        restart_controllers.controller_101.restart <- gate_restart.confirm
+        restart_controllers.controller_101.caught_up <- restart_controllers.controller_101.restart
+        restart_controllers.controller_102.restart <- restart_controllers.controller_101.caught_up
+        restart_controllers.controller_102.caught_up <- restart_controllers.controller_102.restart
+        restart_controllers.controller_103.restart <- restart_controllers.controller_102.caught_up
+        restart_controllers.controller_103.caught_up <- restart_controllers.controller_103.restart
+        restart_controllers.active_controller_last.restart <- restart_controllers.controller_103.caught_up
+        restart_brokers.broker_1.restart <- restart_controllers.active_controller_last.restart
+        restart_brokers.broker_1.in_sync <- restart_brokers.broker_1.restart
+        restart_brokers.broker_2.restart <- restart_brokers.broker_1.in_sync
+        restart_brokers.broker_2.in_sync <- restart_brokers.broker_2.restart
+        restart_brokers.broker_3.restart <- restart_brokers.broker_2.in_sync
+        restart_brokers.broker_3.in_sync <- restart_brokers.broker_3.restart
+        closing_report <- restart_brokers.broker_3.in_sync
+    """
+    ),
     "zk_to_kraft_migration__lab": (
         """
         preflight.claim_cluster <-
@@ -103,11 +127,14 @@ EDGES = {
 }
 """Each task, and behind the arrow the tasks just before it."""
 
-ALL_DONE = {"zk_to_kraft_migration__lab": {"closing_report"}, "zk_to_kraft_rollback__lab": {"closing_report"}}
+ALL_DONE = {
+    f"{name}__lab": {"closing_report"} for name in ("rolling_restart", "zk_to_kraft_migration", "zk_to_kraft_rollback")
+}
 """The tasks that run whatever happened before; every other one runs after success alone."""
 
 PARAMS = {
     "metadata_parity_check__lab": {"dry_run": False, "full": False},
+    "rolling_restart__lab": {"dry_run": False, "nodes": "both", "approvals_needed": 1},
     "way_back_watch__lab": {"dry_run": False},
     "zk_to_kraft_migration__lab": {"dry_run": False, "soak_minutes": 60, "approvals_needed": 1},
     "zk_to_kraft_rollback__lab": {
@@ -125,6 +152,24 @@ WAITS = {
     **{
         f"finalize_controllers.controller_{i}.caught_up": (None, "controller_caught_up", i, "{{ params.dry_run }}")
         for i in (101, 102, 103)
+    },
+    **{
+        f"restart_controllers.controller_{i}.caught_up": (
+            None,
+            "controller_back",
+            i,
+            "{{ params.dry_run or params.nodes == 'brokers' }}",
+        )
+        for i in (101, 102, 103)
+    },
+    **{
+        f"restart_brokers.broker_{i}.in_sync": (
+            "broker_back",
+            "broker_in_sync",
+            i,
+            "{{ params.dry_run or params.nodes == 'controllers' }}",
+        )
+        for i in (1, 2, 3)
     },
     **{
         f"{roll}.broker_{i}.in_sync": (first, "broker_in_sync", i, rehearsed)
@@ -235,9 +280,9 @@ def test_a_cluster_file_that_cant_be_used_has_one_task(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("step", Step)
 def test_a_rollback_to_hybrid_leaves_out_these_steps(step: Step) -> None:
     because = "not asked for: the goal of this run is HYBRID" if step in LEFT_OUT_WITH_GOAL_HYBRID else None
-    assert MIGRATION.left_out(step, Phase.HYBRID.value) == because
-    assert MIGRATION.left_out(step, Phase.ZOOKEEPER.value) is None
-    assert MIGRATION.left_out(step, None) is None
+    assert MIGRATION.left_out(step, {"goal": Phase.HYBRID.value}) == because
+    assert MIGRATION.left_out(step, {"goal": Phase.ZOOKEEPER.value}) is None
+    assert MIGRATION.left_out(step, {}) is None
 
 
 @pytest.mark.parametrize("gate", Gate)

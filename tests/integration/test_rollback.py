@@ -21,7 +21,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from enforced import clear_passwords_in_zookeeper, topic_without_a_factor
 from labs import Lab
-from stage import ENDED, MIGRATION, Stage, open_stage, start_workload, worker_of_playbook
+from stage import ENDED, MIGRATION, Stage, kill_worker_of_playbook, open_stage, start_workload, worker_of_playbook
 
 from kraft_runbook.cluster.observation import BrokerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -30,6 +30,7 @@ from kraft_runbook.procedures.observe import Scope, accepts, observe
 from lab.layout import starts
 
 ROLLBACK = "zk_to_kraft_rollback__lab"
+RESTART = "rolling_restart__lab"
 
 
 @pytest.fixture(scope="module")
@@ -180,11 +181,15 @@ def test_from_hybrid_and_from_every_broker_in_kraft_mode_to_hybrid_alone(stage: 
     is_back_and_holds(lab, topics)
 
 
-def test_forward_again_and_final_no_acknowledged_record_was_lost_and_there_is_no_way_back(
-    stage: Stage, account: Path
-) -> None:
+@pytest.fixture(scope="module")
+def replicas() -> dict[Phase, int]:
+    """How many replicas a topic got that was made without a factor, by the phase in which it was made."""
+    return {}
+
+
+def test_forward_again_until_every_broker_is_in_kraft_mode(stage: Stage, replicas: dict[Phase, int]) -> None:
     lab = stage.lab
-    replicas = {Phase.ZOOKEEPER: topic_without_a_factor(lab, "made-on-zookeeper")}
+    replicas[Phase.ZOOKEEPER] = topic_without_a_factor(lab, "made-on-zookeeper")
     by_hand.provision_controllers(lab.spec, by_hand.cluster_id(lab.spec, secrets=lab.secrets), secrets=lab.secrets)
     replicas[Phase.PRE_MIGRATION] = topic_without_a_factor(lab, "made-before-the-copy")
     by_hand.roll_brokers(lab.spec, BrokerMode.HYBRID, secrets=lab.secrets)
@@ -193,6 +198,38 @@ def test_forward_again_and_final_no_acknowledged_record_was_lost_and_there_is_no
     assert clear_passwords_in_zookeeper(lab) == []
     by_hand.roll_brokers(lab.spec, BrokerMode.KRAFT, secrets=lab.secrets)
     replicas[Phase.DUAL_WRITE] = topic_without_a_factor(lab, "made-in-kraft-mode")
+
+
+def test_a_rolling_restart_in_dual_write_restarts_each_process_once_though_its_worker_is_killed(stage: Stage) -> None:
+    """Controllers first, the active one last of them; then the brokers."""
+    lab, killed = stage.lab, "restart_brokers.broker_2.restart"
+    before, seen = starts(lab.spec), observe(lab.spec, secrets=lab.secrets)
+    assert was_read(seen.quorum)
+    run_id = stage.start(RESTART)
+    stage.wait(RESTART, run_id, "gate_restart.approve", {"awaiting_input"})
+    stage.client.answer(RESTART, run_id, "gate_restart.approve", "Approve")
+    stage.wait(RESTART, run_id, killed, {"running"})
+    kill_worker_of_playbook(stage, "restart_node")
+    assert stage.wait(RESTART, run_id, killed, ENDED) == "failed"
+    stage.resume(RESTART, run_id, killed)
+    assert stage.run_to_its_end(RESTART, run_id) == "success", stage.failures(RESTART, run_id)
+    after = starts(lab.spec)
+    nodes = (*lab.spec.controllers, *lab.spec.brokers)
+    assert {node.id: after[node.service] - before[node.service] for node in nodes} == {node.id: 1 for node in nodes}
+    first_pass = [i for i in lab.spec.controller_ids if i != seen.quorum.leader_id]
+    assert stage.client.xcom(RESTART, run_id, "restart_controllers.active_controller_last.restart") == {
+        "restarted": [seen.quorum.leader_id]
+    }
+    for i in first_pass:
+        task = f"restart_controllers.controller_{i}.restart"
+        assert "seconds" in stage.client.xcom(RESTART, run_id, task)
+    assert phase(lab) is Phase.DUAL_WRITE
+
+
+def test_the_end_is_final_no_acknowledged_record_was_lost_and_there_is_no_way_back(
+    stage: Stage, account: Path, replicas: dict[Phase, int]
+) -> None:
+    lab = stage.lab
     by_hand.finalize(lab.spec, secrets=lab.secrets)
     assert phase(lab) is Phase.FINALIZED
     replicas[Phase.FINALIZED] = topic_without_a_factor(lab, "made-after-the-end")

@@ -26,6 +26,7 @@ from kraft_runbook.cluster.spec_parts import (
     MetricsSource,
     Model,
     Reach,
+    RollingRestart,
     SecretRef,
     ServiceManager,
     ZooKeeper,
@@ -66,6 +67,7 @@ class ClusterSpec(Model):
     secrets_file: str | None = None
     approvals: Approvals = Approvals()
     deadlines: Deadlines = Deadlines()
+    rolling_restart: RollingRestart = RollingRestart()
     parity_schedule: str | None = None
     way_back_schedule: str | None = "*/10 * * * *"
 

@@ -280,6 +280,12 @@ class ServiceManager(Model):
         return self
 
 
+class RollingRestart(Model):
+    """Settings of the rolling restart. ``gate``: whether a person must sign before the first process is stopped."""
+
+    gate: bool = True
+
+
 class Deadlines(Model):
     """How long each wait may last, in seconds, and how many healthy observations in a row end it."""
 

@@ -49,9 +49,11 @@ class Operation:
 
     ``read``: the stage that an observation shows. ``checks``: what its preflight and gates check, by stage and gate.
     ``conditions``: what its waits wait for, by name. ``is_behind``: whether nothing that a gate guards is left to do,
-    so that nobody need be asked. ``serves``: whether a cluster file can have it. ``account``: what its closing report
-    says besides, of the bodies of the run's records; None: nothing. ``back``: the DAG of its way back, without the
-    cluster's name; empty where the same run, or none, undoes it.
+    so that nobody is asked. ``serves``: whether a cluster file can have it. ``asks``: whether a gate asks a person in
+    this cluster; a step behind one that does not needs no signature. ``unasked``: why a run with this trigger form
+    leaves a step out. ``account``: what its closing report says besides, of the bodies of the run's records; None:
+    nothing. ``back``: the DAG of its rollback, without the cluster's name; empty where the same run, or none, undoes
+    it.
     """
 
     name: str
@@ -64,13 +66,14 @@ class Operation:
     ahead: TellsAhead
     is_behind: Callable[[str, ClusterObservation, ClusterSpec], bool]
     serves: Callable[[ClusterSpec], bool]
+    asks: Callable[[str, ClusterSpec], bool] = lambda gate, spec: True
+    unasked: Callable[[str, Mapping[str, Any]], str | None] = lambda step, form: None
     account: Callable[[Sequence[Mapping[str, Any]]], str | None] = _nothing_to_account
     back: str = ""
 
-    def left_out(self, step: str, goal: str | None) -> str | None:
-        """Why a run with this goal leaves the step out; None where it does not. ``goal``: None where the run's form
-        has none.
-        """
+    def left_out(self, step: str, form: Mapping[str, Any]) -> str | None:
+        """Why a run with this trigger form leaves the step out; None where it does not."""
+        goal = form.get("goal")
         if goal and self.table.leaves_out(step, goal):
             return f"not asked for: the goal of this run is {goal}"
-        return None
+        return self.unasked(step, form)

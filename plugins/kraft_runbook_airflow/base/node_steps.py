@@ -4,8 +4,9 @@ any point.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -22,7 +23,7 @@ from kraft_runbook_airflow.base.approvals import begins, require_confirmation
 from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets
 from kraft_runbook_airflow.base.gone import said_to_be_gone
-from kraft_runbook_airflow.base.journal import record
+from kraft_runbook_airflow.base.journal import record, records_of
 from kraft_runbook_airflow.base.operators import ClusterOperator
 
 Tell = Callable[[str], None]
@@ -31,7 +32,8 @@ Tell = Callable[[str], None]
 @dataclass(frozen=True, slots=True)
 class Look:
     """What a step on a node goes by. ``gone``: controllers whose hosts are gone for good, as the run's form says.
-    ``began``: when the run's first task began, in seconds since the epoch; None in a rehearsal.
+    ``params``: the whole form. ``began``: when the run left its first record, in seconds since the epoch; None in a
+    rehearsal.
     """
 
     spec: ClusterSpec
@@ -40,6 +42,7 @@ class Look:
     reading: Reading
     gone: frozenset[int]
     tell: Tell
+    params: Mapping[str, Any] = field(default_factory=dict)
     began: float | None = None
 
     @property
@@ -93,15 +96,15 @@ def look_at(context: Any, spec: ClusterSpec, step: NodeStep, node: int, tell: Te
     """A settled look at the cluster, for this step on this node."""
     gone = said_to_be_gone(context, spec)
     seen = observe_settled(spec, secrets=airflow_secrets(), tell=tell, gone=gone)
-    began = context["dag_run"].start_date
-    return Look(spec, node, seen, step.operation.read(seen, spec), gone, tell, began.timestamp() if began else None)
+    first = next((datetime.fromisoformat(each.at).timestamp() for each in records_of(context)), None)
+    return Look(spec, node, seen, step.operation.read(seen, spec), gone, tell, context["params"], first)
 
 
 def take_step(context: Any, spec: ClusterSpec, step: NodeStep, node: int, tell: Tell) -> dict[str, Any]:
     """Take the step on the node, or say why nothing is left to do. Raises Refused where the table, the gate or the
     step's guard does not let it; nothing was changed then. Raises StepFailed where the playbook fails.
     """
-    unasked = step.operation.left_out(step.step, context["params"].get("goal"))
+    unasked = step.operation.left_out(step.step, context["params"])
     if unasked:
         tell(unasked)
         return {"changed": [], "not_asked_for": unasked}
@@ -113,9 +116,12 @@ def take_step(context: Any, spec: ClusterSpec, step: NodeStep, node: int, tell: 
         record(context, spec.name, AlreadyDone(phase=look.phase.value, step=step.step, node_id=node, why=done))
         return {"changed": [], "already_done": done}
     step.require_stage(look)
-    require_confirmation(context, spec, step.operation, step.gate, look.seen, node=node)
+    asks = step.operation.asks(step.gate, spec)
+    if asks:
+        require_confirmation(context, spec, step.operation, step.gate, look.seen, node=node)
     step.guard(look)
-    begins(context, spec.name, step.gate)
+    if asks:
+        begins(context, spec.name, step.gate)
     result = playbooks.play(spec, step.play(look), secrets=airflow_secrets(), on_event=tell)
     tell(f"{result.playbook} on node {node}: {', '.join(result.changed) or 'nothing to change'}")
     seconds = round((result.finished_at - result.started_at).total_seconds(), 1)
@@ -135,12 +141,14 @@ def take_step(context: Any, spec: ClusterSpec, step: NodeStep, node: int, tell: 
 
 def rehearse_step(context: Any, spec: ClusterSpec, step: NodeStep, node: int, tell: Tell) -> dict[str, Any]:
     """Ansible's own rehearsal of the step on the node, with the difference that it would make to each file."""
-    unasked = step.operation.left_out(step.step, context["params"].get("goal"))
+    unasked = step.operation.left_out(step.step, context["params"])
     if unasked:
         tell(unasked)
         return {"changed": [], "not_asked_for": unasked}
     seen = observe(spec, secrets=airflow_secrets())
-    look = Look(spec, node, seen, step.operation.read(seen, spec), said_to_be_gone(context, spec), tell)
+    look = Look(
+        spec, node, seen, step.operation.read(seen, spec), said_to_be_gone(context, spec), tell, context["params"]
+    )
     result = playbooks.play(spec, step.play(look), secrets=airflow_secrets(), check=True, on_event=tell)
     tell(f"Dry run: {result.playbook} on node {node} would change: {', '.join(result.changed) or 'nothing'}")
     for diff in result.diffs:

@@ -16,7 +16,8 @@ class ClusterSensor(BaseSensorOperator):
     """Waits until a condition holds, with a deadline and a message that says who or what is missing.
 
     ``first``: a condition that comes before and must go on holding, with its own deadline. ``step``: the step it
-    belongs to, where a run may leave that out. ``operation``: whose the condition is.
+    belongs to, where a run may leave that out. ``operation``: whose the condition is. ``unless``: of
+    the run's ``params``, in Jinja: where it is true, nothing is waited for.
     """
 
     template_fields: Sequence[str] = ("rehearse", "gone")
@@ -38,6 +39,7 @@ class ClusterSensor(BaseSensorOperator):
         node: int | None = None,
         first: tuple[Condition, float] | None = None,
         step: str | None = None,
+        unless: str = "",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -48,7 +50,9 @@ class ClusterSensor(BaseSensorOperator):
         self.node = node
         self.first = None if first is None else [first[0].name, first[1]]
         without = [] if step is None else _goals_without(operation, step)
-        left_out = "".join(f" or params.goal == '{goal}'" for goal in without)
+        left_out = "".join(
+            f" or {each}" for each in (*(f"params.goal == '{goal}'" for goal in without), unless) if each
+        )
         self.gone = (
             "{{ params.gone_controllers or '' }}" if step is not None else ""
         )  # only a rollback's form names them

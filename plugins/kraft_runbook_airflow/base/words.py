@@ -152,8 +152,10 @@ def wait(
     condition: Condition,
     deadline: float,
     node: int | None = None,
+    *,
+    unless: str = "",
 ) -> ClusterSensor:
-    """Until the condition holds, with a deadline in seconds."""
+    """Until the condition holds, with a deadline in seconds. ``unless``: as of ``ClusterSensor``."""
     return ClusterSensor(
         task_id=task_id,
         cluster=cluster.name,
@@ -161,6 +163,7 @@ def wait(
         condition=condition,
         deadline=deadline,
         node=node,
+        unless=unless,
     )
 
 
@@ -171,6 +174,8 @@ def wait_for_broker(
     registered: Condition,
     in_sync: Condition,
     step: str | None = None,
+    *,
+    unless: str = "",
 ) -> ClusterSensor:
     """Until the broker is registered as wanted and in every ISR, both at the same looks."""
     deadlines = cluster.deadlines
@@ -183,4 +188,5 @@ def wait_for_broker(
         node=broker,
         first=(registered, deadlines.registration),
         step=step,
+        unless=unless,
     )

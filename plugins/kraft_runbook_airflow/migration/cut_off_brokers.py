@@ -141,4 +141,4 @@ class RestartCutOffBrokers(ClusterOperator):
 
 
 def _left_out(context: Any) -> str | None:
-    return MIGRATION.left_out(Step.ROLL_BROKERS_TO_ZOOKEEPER, context["params"].get("goal"))
+    return MIGRATION.left_out(Step.ROLL_BROKERS_TO_ZOOKEEPER, context["params"])

@@ -45,7 +45,7 @@ class LeaveKraft(ClusterOperator):
         self.parity_task = parity_task
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"].get("goal"))
+        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"])
         if unasked:
             self.log.info("%s", unasked)
             return {"not_asked_for": unasked}
@@ -63,7 +63,7 @@ class LeaveKraft(ClusterOperator):
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         """The plan that a person reads: whom it would stop, in which order, and what it would prove and delete."""
-        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"].get("goal"))
+        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"])
         if unasked:
             self.log.info("%s", unasked)
             return {"not_asked_for": unasked}

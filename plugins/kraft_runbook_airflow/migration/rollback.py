@@ -72,7 +72,7 @@ class ProveBeforeLeaving(ParityOperator):
     """
 
     def act(self, context: Any, spec: ClusterSpec) -> Any:
-        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"].get("goal"))
+        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"])
         if unasked:
             self.log.info("%s", unasked)
             return None

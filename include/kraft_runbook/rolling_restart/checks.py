@@ -1,0 +1,52 @@
+"""What is checked before a rolling restart, and again at its gate."""
+
+from __future__ import annotations
+
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
+from kraft_runbook.runbook.checklist import Checklist
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
+from kraft_runbook.runbook.health import quorum_whole
+
+CHECKS = Checklist()
+CHECKS.take(
+    *(
+        CLUSTER_CHECKS[code]
+        for code in ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-040", "KRB-PRE-045", "KRB-PRE-046")
+    )
+)
+
+
+@CHECKS.check(
+    "KRB-ROLL-001",
+    severity=Severity.BLOCKING,
+    fix="make readable what is named, or resolve the contradiction; kraft-runbook explain says more",
+)
+def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The observation shows the cluster's phase.
+
+    Whether a controller's restart could make a migration final depends on it.
+    """
+    reading = detect_phase(seen)
+    because = "; ".join(reading.reasons)
+    return failed(because) if reading.phase is Phase.UNKNOWN else passed(f"{reading.phase}: {because}")
+
+
+@CHECKS.check(
+    "KRB-ROLL-002",
+    severity=Severity.BLOCKING,
+    fix="start what is down and let it catch up (kraft-runbook observe), then look again",
+)
+def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every controller runs and has caught up.
+
+    A controller that is stopped while another is down can take the majority away. In ZooKeeper mode there is none yet.
+    """
+    if detect_phase(seen).phase is Phase.ZOOKEEPER:
+        return passed("no controller is provisioned yet")
+    if not was_read(seen.quorum):
+        return unknown(seen.quorum)
+    whole = quorum_whole(seen, spec)
+    return passed(f"controller {seen.quorum.leader_id} leads") if whole.done else failed(whole.waiting_for)

@@ -1,0 +1,49 @@
+"""What a rolling restart waits for: the quorum whole, the broker registered as before and in every ISR. Pure."""
+
+from __future__ import annotations
+
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.conditions import Condition, Progress, by_name, first_missing
+from kraft_runbook.runbook.health import (
+    broker_registered,
+    exited_broker,
+    exited_controllers,
+    out_of_sync,
+    quorum_whole,
+    unfinished_quorum,
+)
+
+
+def _controller_back(
+    seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None
+) -> Progress:
+    return exited_controllers(seen, earlier, only=node) or first_missing(
+        unfinished_quorum(seen, spec, earlier, only=node)
+    )
+
+
+def _broker_back(
+    seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None
+) -> Progress:
+    """Registered, unfenced, in the mode that it runs in: a restart changes none."""
+    mode = seen.brokers[node].mode
+    if was_read(mode):
+        return broker_registered(seen, spec, node, mode, earlier=earlier, kraft_counts=False)
+    return exited_broker(seen, earlier, node) or Progress(False, f"waiting for broker {node} to answer: {mode.reason}")
+
+
+def _in_sync(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None) -> Progress:
+    return exited_broker(seen, earlier, node) or first_missing(out_of_sync(seen, earlier, spec, node))
+
+
+QUORUM_WHOLE = Condition(
+    "quorum_whole",
+    "every controller to run and to have caught up",
+    lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier),
+)
+CONTROLLER_BACK = Condition("controller_back", "controller {id} to have caught up", _controller_back)
+BROKER_BACK = Condition("broker_back", "broker {id} to register again", _broker_back)
+BROKER_IN_SYNC = Condition("broker_in_sync", "broker {id} to be in every ISR", _in_sync)
+
+CONDITIONS = by_name(QUORUM_WHOLE, CONTROLLER_BACK, BROKER_BACK, BROKER_IN_SYNC)

@@ -1,0 +1,131 @@
+"""Rolling restart as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.rolling_restart.checks import CHECKS
+from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONDITIONS, CONTROLLER_BACK
+from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
+from kraft_runbook.runbook.way_back import RollbackPlan
+
+
+class Step(StrEnum):
+    RESTART_CONTROLLERS = "restart_controllers"
+    RESTART_BROKERS = "restart_brokers"
+
+
+RUNNING = "RUNNING"
+"""The one stage: a restart leads from a phase to the same."""
+RESTART = "restart"
+"""The gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningReading:
+    """RUNNING in any known phase; else UNKNOWN, which refuses every step."""
+
+    stage: str
+    reasons: tuple[str, ...]
+
+
+def _read(seen: ClusterObservation, _: ClusterSpec) -> RunningReading:
+    reading = detect_phase(seen)
+    known = reading.phase is not Phase.UNKNOWN
+    return RunningReading(RUNNING if known else Phase.UNKNOWN.value, reading.reasons)
+
+
+def _end(spec: ClusterSpec) -> str:
+    return f"Every process that this run was to restart in cluster {spec.name} is younger than the run, and healthy."
+
+
+TABLE = Transitions(
+    stages=(Stage(RUNNING, "The cluster runs, in whatever phase.", end=_end),),
+    outside=(
+        Stage(
+            Phase.UNKNOWN,
+            "What was seen proves no phase. Every step is refused until it does.",
+            refuses="make readable what is named above (kraft-runbook explain), then run the step again",
+        ),
+    ),
+    at_rest="nothing is undone by a restart",
+    gates=(
+        GateTerms(
+            RESTART,
+            asks="restart its processes, one by one?",
+            means="Approving restarts the processes one by one, with the files that they have.",
+            next="preflight, then the gate where the cluster file asks for one",
+        ),
+    ),
+    edges=(
+        Edge(
+            Step.RESTART_CONTROLLERS,
+            RUNNING,
+            RUNNING,
+            RESTART,
+            does="restart each controller, the active one last",
+            waits=(CONTROLLER_BACK,),
+        ),
+        Edge(
+            Step.RESTART_BROKERS,
+            RUNNING,
+            RUNNING,
+            RESTART,
+            does="restart each broker",
+            waits=(BROKER_BACK, BROKER_IN_SYNC),
+        ),
+    ),
+)
+
+
+def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
+    return RollbackPlan(True, "a restart changes nothing that could be undone", ())
+
+
+def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+    """A restart leaves every node as it was: whatever else differs is somebody else's doing."""
+    return changes_between(was, now, node=node, of_broker=_others, of_controller=_others, of_phase=lambda: By.OTHERS)
+
+
+def _others(_: object, after: Sequence[object]) -> By:
+    return By.UNREAD if UNREAD in after else By.OTHERS
+
+
+def _unasked(step: str, form: Mapping[str, Any]) -> str | None:
+    nodes = form.get("nodes", "both")
+    wanted = {Step.RESTART_CONTROLLERS: "controllers", Step.RESTART_BROKERS: "brokers"}[Step(step)]
+    return None if nodes in ("both", wanted) else f"not asked for: this run restarts {nodes} only"
+
+
+def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
+    brokers, controllers = (", ".join(map(str, ids)) for ids in (spec.broker_ids, spec.controller_ids))
+    return (
+        f"Where the run asks for controllers: restart controller {controllers}, one by one, the active one last. Each"
+        " waits until every other has caught up.",
+        f"Where the run asks for brokers: restart broker {brokers}, one by one. Each waits until the one before is in"
+        " every ISR.",
+    )
+
+
+ROLLING_RESTART = Operation(
+    name="rolling_restart",
+    table=TABLE,
+    checks=CHECKS,
+    conditions=CONDITIONS,
+    read=_read,
+    way_back=_way_back,
+    changes=_changes,
+    ahead=_ahead,
+    is_behind=lambda gate, seen, spec: False,
+    serves=lambda spec: True,
+    asks=lambda gate, spec: spec.rolling_restart.gate,
+    unasked=_unasked,
+)

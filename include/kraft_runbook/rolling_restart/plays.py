@@ -1,0 +1,21 @@
+"""What a rolling restart plays on a node. Pure."""
+
+from __future__ import annotations
+
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.runbook.plays import Guard, Play
+
+MIGRATING = frozenset({Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE})
+"""Phases in which a controller's restart, or an election that a restart brings, could make the migration final."""
+
+
+def restart_node(node_id: int, phase: Phase, *, older_than: float | None) -> Play:
+    """Restart the node's process, with the files that it has, where it began before ``older_than`` (seconds since the
+    epoch; None, in a rehearsal: whenever it began). A process that is younger is left alone.
+
+    While a migration is under way, every controller's file and process must show the migration flag first, the node's
+    own too: one without it would make the migration final as soon as it leads.
+    """
+    guard = Guard.PROVISIONED if phase in MIGRATING else Guard.NONE
+    given = {} if older_than is None else {"older_than": older_than}
+    return Play("restart_node", node_id, given, guard, guards_itself=True, writes_secrets=False)

@@ -1,0 +1,110 @@
+"""The words in which the DAG file of the rolling restart is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+from airflow.sdk import BaseOperator, Param, TaskGroup, chain
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.procedures.observe import Scope
+from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONTROLLER_BACK
+from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART, RUNNING
+from kraft_runbook.runbook.check_results import CheckResult
+from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.gates import Examined
+from kraft_runbook_airflow.base.node_steps import TakeStep
+from kraft_runbook_airflow.base.second_look import look_and_judge
+from kraft_runbook_airflow.rolling_restart.steps import BROKER, CONTROLLER, RestartActiveController
+
+PARAMS = {
+    "nodes": Param(
+        "both",
+        type="string",
+        enum=["brokers", "controllers", "both"],
+        title="Which",
+        description="Controllers come first, the active one last of them; then the brokers, one by one",
+    ),
+}
+NO_CONTROLLERS = "params.nodes == 'brokers'"
+NO_BROKERS = "params.nodes == 'controllers'"
+
+
+def preflight(cluster: ClusterSpec) -> TaskGroup:
+    """Claim the cluster for this run, then every check."""
+    return words.preflight(cluster, ROLLING_RESTART)
+
+
+def approve(cluster: ClusterSpec) -> list[TaskGroup]:
+    """The gate, where the cluster file asks for one."""
+    return [words.ask(cluster, ROLLING_RESTART, RESTART, examine)] if cluster.rolling_restart.gate else []
+
+
+def restart_controllers(cluster: ClusterSpec) -> TaskGroup:
+    """Restart each controller and wait until it has caught up, the active one last."""
+    with TaskGroup("restart_controllers") as group:
+        steps: list[BaseOperator] = []
+        for controller in cluster.controllers:
+            with TaskGroup(f"controller_{controller.id}"):
+                restart = TakeStep(task_id="restart", cluster=cluster.name, step=CONTROLLER, node=controller.id)
+                caught_up = words.wait(
+                    cluster,
+                    ROLLING_RESTART,
+                    "caught_up",
+                    CONTROLLER_BACK,
+                    cluster.deadlines.quorum,
+                    controller.id,
+                    unless=NO_CONTROLLERS,
+                )
+                steps += [restart, caught_up]
+        with TaskGroup("active_controller_last"):
+            steps.append(RestartActiveController(task_id="restart", cluster=cluster.name))
+        chain(*steps)
+    return group
+
+
+def restart_brokers(cluster: ClusterSpec) -> TaskGroup:
+    """Restart each broker, one by one: the next one only when this one is registered and in every ISR."""
+    with TaskGroup("restart_brokers") as group:
+        steps: list[BaseOperator] = []
+        for broker in cluster.brokers:
+            with TaskGroup(f"broker_{broker.id}"):
+                restart = TakeStep(task_id="restart", cluster=cluster.name, step=BROKER, node=broker.id)
+                in_sync = words.wait_for_broker(
+                    cluster, ROLLING_RESTART, broker.id, BROKER_BACK, BROKER_IN_SYNC, unless=NO_BROKERS
+                )
+                steps += [restart, in_sync]
+        chain(*steps)
+    return group
+
+
+def closing_report(cluster: ClusterSpec) -> BaseOperator:
+    """Say that every process is younger than the run, or where the run stopped and why. Always runs."""
+    return words.closing_report(cluster, ROLLING_RESTART, RUNNING)
+
+
+def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
+    """What is looked at before the gate: every check once more."""
+    seen, checks = look_and_judge(
+        spec,
+        partial(_judge, spec, gate),
+        ROLLING_RESTART.checks,
+        tell=tell,
+        apart=spec.deadlines.poll,
+        gone=gone,
+        **_DEEP,
+    )
+    return Examined(seen, checks, ROLLING_RESTART.way_back(seen, spec, gone=gone))
+
+
+_DEEP: dict[str, Any] = {"scope": Scope.LIVE, "with_hosts": True}
+
+
+def _judge(
+    spec: ClusterSpec, gate: str, seen: ClusterObservation, earlier: ClusterObservation | None
+) -> tuple[CheckResult, ...]:
+    stage = ROLLING_RESTART.read(seen, spec).stage
+    return ROLLING_RESTART.checks.run(seen, spec, stage, gate=gate, earlier=earlier).results
