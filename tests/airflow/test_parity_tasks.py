@@ -17,7 +17,7 @@ from signed_run import DAG, RUN, told
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.parity.parity_report import ParityReport, Verdict
 from kraft_runbook.parity.report_file import write_report
-from kraft_runbook_airflow.journal import record_for
+from kraft_runbook_airflow.base.journal import record_for
 from tests.unit.observations import SPEC, observation
 
 TASKS = ("parity_in_hybrid", "parity_in_dual_write", "gate_finalize.parity_again")
@@ -91,11 +91,11 @@ def test_where_there_are_no_two_stores_a_runbook_gets_no_proof(job: Job, phase: 
     assert job.given == {}
 
 
-@pytest.mark.parametrize(("phase", "option"), [(Phase.DUAL_WRITE, "--save-baseline"), (Phase.FINALIZED, "--baseline")])
+@pytest.mark.parametrize(("phase", "option"), [(Phase.DUAL_WRITE, "--save-proven"), (Phase.FINALIZED, "--baseline")])
 def test_after_finalization_it_compares_with_what_dual_write_left(job: Job, phase: Phase, option: str) -> None:
     job.acted.seen = observation(phase)
     job.acted.run(TASKS[1])
-    assert job.given.keys() & {"--save-baseline", "--baseline"} == {option}
+    assert job.given.keys() & {"--save-proven", "--baseline"} == {option}
 
 
 def test_a_rehearsal_compares_nothing(job: Job) -> None:
