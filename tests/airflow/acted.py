@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ import pytest
 from signed_run import DAG, RUN
 from test_dags import ROOT, dags_of
 
-from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.store import read_records
@@ -34,6 +35,7 @@ from kraft_runbook_airflow.base.journal import run_file_name
 from kraft_runbook_airflow.migration import way_back_facts
 from tests.unit.observations import SPEC, dual_writing, later
 
+NOT_ASKED = Unread("not asked for")
 FORWARD, BACK = "zk_to_kraft_migration", "zk_to_kraft_rollback"
 
 
@@ -100,9 +102,16 @@ class Acted:
     def look(self) -> ClusterObservation:
         return self.seen() if callable(self.seen) else self.seen
 
-    def _look(self, *_: Any, **__: Any) -> ClusterObservation:
+    def _look(
+        self, *_: Any, scope: observe.Scope = observe.Scope.LIVE, with_hosts: bool = False, **__: Any
+    ) -> ClusterObservation:
+        """The hosts and each topic's znodes are there for who asks for them."""
         self._looks += 1
         seen, seconds = self.look(), 3 * self._looks
+        if not with_hosts:
+            seen = replace(seen, hosts=NOT_ASKED)
+        if scope is observe.Scope.LIVE and was_read(seen.zookeeper):
+            seen = replace(seen, zookeeper=replace(seen.zookeeper, tree=NOT_ASKED))
         copied = detect_phase(seen).phase in (Phase.HYBRID, Phase.DUAL_WRITE)
         writes = copied and was_read(seen.quorum) and was_read(seen.zookeeper)
         return dual_writing(seen, seconds, dead=self.dual_write_died) if writes else later(seen, seconds)

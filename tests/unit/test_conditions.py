@@ -11,6 +11,7 @@ from observations import (
     apart,
     both,
     broker,
+    dual_writing,
     gauges,
     later,
     observation,
@@ -26,6 +27,7 @@ from kraft_runbook.cluster.observation import (
     ControllerMode,
     ControllerZnode,
     MigrationZnode,
+    Unread,
     Voter,
     ZkMigrationState,
 )
@@ -364,3 +366,44 @@ def test_every_condition_can_be_described() -> None:
     assert {c.describe(2) for c in CONDITIONS.values()} and conditions.BROKER_IN_SYNC.describe(
         2
     ) == "broker 2 to be in every ISR"
+
+
+# -- leaving KRaft -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spoil", "missing"),
+    [
+        (with_quorum(migration_state_record=ZkMigrationState.PRE_MIGRATION), "waiting for ZkMigrationState 1"),
+        (with_quorum(migration_state_record=None), "waiting for ZkMigrationState 1"),
+        (zookeeper(controller=ControllerZnode(2, -1)), "/controller names 2, the quorum's leader is 101"),
+        (zookeeper(controller=ControllerZnode(101, -1)), "/controller names 101, the quorum's leader is 101"),
+        (zookeeper(controller=None), "/controller names nobody"),
+        (zookeeper(migration=MigrationZnode(999, 102, 4, 4)), "/migration names 102"),
+        (zookeeper(migration=None), "/migration does not exist"),
+        (part(quorum=WHY), "waiting for a quorum leader"),
+        (part(zookeeper=WHY), "waiting for ZooKeeper"),
+    ],
+)
+def test_kraft_is_not_left_before_its_leader_is_the_one_controller_of_both_sides(spoil: Spoil, missing: str) -> None:
+    seen = observation(Phase.HYBRID)
+    fine = conditions.READY_TO_LEAVE.progress(dual_writing(seen, 3), SPEC, node_id=None, earlier=seen)
+    assert fine.done
+    spoilt = conditions.READY_TO_LEAVE.progress(spoil(dual_writing(seen, 3)), SPEC, node_id=None, earlier=seen)
+    assert not spoilt.done and missing in spoilt.waiting_for
+
+
+def test_nor_before_what_was_committed_at_the_look_before_is_in_zookeeper() -> None:
+    seen = observation(Phase.HYBRID)
+    once = conditions.READY_TO_LEAVE.progress(seen, SPEC, node_id=None, earlier=None)
+    assert not once.done and "a second look" in once.waiting_for
+    dead = conditions.READY_TO_LEAVE.progress(
+        dual_writing(seen, 6, dead=True), SPEC, node_id=None, earlier=dual_writing(seen, 3, dead=True)
+    )
+    assert not dead.done and "waiting for ZooKeeper to be written" in dead.waiting_for
+
+
+def test_a_broker_that_is_registered_and_not_seen_to_run_is_waited_for() -> None:
+    """Its registration outlives it by a session."""
+    seen = broker(1, running=Unread("no answer in 2 s"))(observation(Phase.DUAL_WRITE))
+    assert not conditions.BROKER_REGISTERED_IN_KRAFT.progress(seen, SPEC, node_id=1).done

@@ -10,19 +10,24 @@ import json
 import random
 import zipfile
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from metadata_encoding import change, config, log, partition, record, topic
+from observations import SECRETS, SPEC
 from test_metadata_columns import PRINTS, chunks_of, some_log
 
-from kraft_runbook.errors import RunbookError
+from kraft_runbook.errors import RunbookError, Unreachable
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.image.log_replay import LogReplay, StateAt
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.metadata.log.record_schemas import RecordType
+from kraft_runbook.parity import since
+from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.parity.proven import Head, read_head, read_rows, read_state, write_proven
 
 HEAD = Head("c", "the-id", 5, 9, 11, 1, "digest", b"salt", datetime(2026, 1, 2, tzinfo=UTC), 3)
@@ -150,3 +155,28 @@ def test_a_missing_a_foreign_and_a_truncated_file_are_refused_with_the_way_out(t
         list(read_rows(older(tmp_path / "short", FORMER | {"format": 2}, ["ACL", '["b"]', "{}"])))
     with pytest.raises(RunbookError, match="an unknown format"):
         read_head(older(tmp_path / "newer", FORMER | {"format": 4}))
+
+
+@pytest.mark.parametrize(("hours", "refused"), [(5.9, False), (6.1, True)])
+def test_a_proof_older_than_six_hours_proves_nothing_any_more(
+    hours: float, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is read."""
+
+    def no_network(*_: Any, **__: Any) -> Any:
+        raise Unreachable("nobody is asked here", way_out="")
+
+    monkeypatch.setattr(since, "LogFollower", no_network)
+    at = datetime.now(UTC) - timedelta(hours=hours)
+    write_proven(tmp_path / "proven", replace(HEAD, cluster="lab", proven_at=at), ROWS, empty_state())
+    report = since.compare_since(SPEC, tmp_path / "proven", secrets=environment_secrets(SECRETS))
+    assert report.verdict is Verdict.INCONCLUSIVE
+    told = " ".join(f"{each.problem} {each.way_out}" for each in report.obstacles)
+    assert ("more than 6:00:00 ago" in told) == refused == ("full comparison" in told)
+    assert ("nobody is asked here" in told) != refused
+
+
+def test_a_proof_of_another_cluster_is_an_error(tmp_path: Path) -> None:
+    write_proven(tmp_path / "proven", replace(HEAD, cluster="other"), ROWS, empty_state())
+    with pytest.raises(RunbookError, match="other"):
+        since.compare_since(SPEC, tmp_path / "proven", secrets=environment_secrets(SECRETS))
