@@ -107,7 +107,8 @@ def down(spec: ClusterSpec, *, purge: bool = False, say: Say = print) -> None:
             supervision.shut_down(here)
         for service, pid in _orphans(here):
             say(f"ending {service} (pid {pid}), which outlived its supervisor")
-            _end(pid, service, kill=purge, within=spec.service_manager.stop_timeout)
+            os.kill(pid, signal.SIGKILL if purge else signal.SIGTERM)
+            supervision.await_end(pid, service, within=spec.service_manager.stop_timeout)
     if purge:
         _purge(here)
     say(f"the lab is down{f'; {here.directory} is removed' if purge else ''}")
@@ -271,18 +272,6 @@ def _is_ours(here: Layout, pid: int) -> bool:
     except OSError:
         return False
     return f"{here.kafka_home}/" in command
-
-
-def _end(pid: int, service: str, *, kill: bool, within: float) -> None:
-    os.kill(pid, signal.SIGKILL if kill else signal.SIGTERM)
-    deadline = time.monotonic() + within
-    while Path(f"/proc/{pid}").exists():
-        if time.monotonic() > deadline:
-            raise StepFailed(
-                f"{service} (pid {pid}) still runs {within:g} s after it was told to end",
-                way_out=f"end it: kill -9 {pid}",
-            )
-        time.sleep(0.1)
 
 
 def _purge(here: Layout) -> None:

@@ -169,12 +169,16 @@ def shut_down(here: Layout, *, within: float = 30) -> None:
     with _calls(here) as supervisor:
         pid = cast(int, supervisor.getPID())
         supervisor.shutdown()
+    await_end(pid, "supervisord", within=within)
+
+
+def await_end(pid: int, name: str, *, within: float) -> None:
+    """Wait until a process that was told to end has ended. Raises StepFailed if it stays."""
     deadline = time.monotonic() + within
     while Path(f"/proc/{pid}").exists():
         if time.monotonic() > deadline:
             raise StepFailed(
-                f"supervisord (pid {pid}) still runs {within:g} s after it was told to end",
-                way_out=f"end it: kill {pid}",
+                f"{name} (pid {pid}) still runs {within:g} s after it was told to end", way_out=f"end it: kill -9 {pid}"
             )
         time.sleep(0.1)
 

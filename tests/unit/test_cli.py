@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import jsonschema
 import pytest
@@ -274,6 +275,23 @@ def test_parity_exits_by_its_verdict(run: Run, monkeypatch: pytest.MonkeyPatch, 
     module.run_parity = lambda *_, **__: report  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "kraft_runbook.parity.spark.full_comparison", module)
     assert run("parity", "--cluster", "lab") == (code, f"it is a {verdict}\n", "")
+
+
+def test_what_parity_proves_is_saved_under_the_former_name_of_the_option_too(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def run_parity(*_: object, **options: Any) -> object:
+        asked.update(options)
+        return SimpleNamespace(verdict=Verdict.MATCH, render_text=lambda: "")
+
+    module = ModuleType("kraft_runbook.parity.spark.full_comparison")
+    module.run_parity = run_parity  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "kraft_runbook.parity.spark.full_comparison", module)
+    run("parity", "--cluster", "lab", "--save-proven", "one", "--save-baseline", "other", "--baseline", "before")
+    assert asked["save_proven"] == [Path("one"), Path("other")]
+    assert asked["baseline"] == Path("before")
 
 
 def test_an_error_in_parity_is_no_verdict(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

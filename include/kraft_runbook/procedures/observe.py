@@ -244,11 +244,7 @@ def _look_at_broker(
     """
     running = accepts(*split_address(spec.broker_address(broker)))
     if running is not True:
-        why = (
-            running
-            if not was_read(running)
-            else Unread(f"broker {broker.id} does not run: {spec.broker_address(broker)} refuses connections")
-        )
+        why = _why_down(running, f"broker {broker.id}", spec.broker_address(broker))
         return _Look(running, why, why)
     mode = _try(lambda: broker_mode(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
     so_far[broker.id] = _Look(
@@ -268,14 +264,15 @@ def _look_at_broker(
     )
 
 
+def _why_down(running: bool | Unread, node: str, address: str) -> Unread:
+    """Why nothing more is asked of a node."""
+    return running if isinstance(running, Unread) else Unread(f"{node} does not run: {address} refuses connections")
+
+
 def _look_at_controller(spec: ClusterSpec, controller: Controller, secrets: Secrets) -> ControllerState:
     running = accepts(controller.host, controller.port)
     if running is not True:
-        why = (
-            running
-            if not was_read(running)
-            else Unread(f"controller {controller.id} does not run: {controller.address} refuses connections")
-        )
+        why = _why_down(running, f"controller {controller.id}", controller.address)
         return ControllerState(controller.id, running, why, why)
     mode = _try(lambda: controller_mode(spec, controller, secrets=secrets, timeout=SOURCE_SECONDS))
     return ControllerState(controller.id, running, mode, Unread("replaced by its gauges"))
