@@ -219,4 +219,4 @@ def test_what_is_left_in_zookeeper_and_may_not_be_deleted_closes_the_way_back() 
 def test_a_controller_that_lost_its_disk_does_not_count_for_itself() -> None:
     """The quorum still knows its old log's end; the disk behind it is empty."""
     down = a_controller(103, running=False)(observation(Phase.HYBRID))
-    assert "1 (102) run and hold all that is committed, and 2 must" in str(why_not_anew(down, 101))
+    assert "1 (102) run and hold everything committed, and 2 must" in str(why_not_anew(down, 101))
