@@ -38,7 +38,7 @@ from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.handover import await_election, leave_office, read_office
+from kraft_runbook.io.zookeeper.handover import await_election, delete_controller_znodes, read_controller_znodes
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.migration.leaving import fence_plan
@@ -192,10 +192,10 @@ def measure(spec: ClusterSpec, secrets: Secrets, way: str, burst: bool) -> Outco
         began[0] = time.time()
 
     with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
-        office = read_office(zookeeper).written_to
-        assert office is not None
+        znodes = read_controller_znodes(zookeeper).written_to
+        assert znodes is not None
         deleted_at, lifted, stages = (ours if way == "ours" else documented)(
-            spec, secrets, zookeeper, office.kraft_metadata_offset, just_before
+            spec, secrets, zookeeper, znodes.kraft_metadata_offset, just_before
         )
         began_to_wait = time.monotonic()
         without: tuple[int, ...] | None = None
@@ -274,7 +274,7 @@ def documented(
         accepts(c.host, c.port) is not False or supervision.processes(here)[c.service].runs for c in spec.controllers
     ):
         time.sleep(0.02)
-    leave_office(zookeeper, read_office(zookeeper))
+    delete_controller_znodes(zookeeper, read_controller_znodes(zookeeper))
     deleted_at = time.time()
     await_election(zookeeper, spec, within=30)
     return deleted_at, 0, {}

@@ -45,7 +45,7 @@ def test_a_znode_that_keeps_a_restarted_broker_down_is_named_before_any_is_resta
     monkeypatch: pytest.MonkeyPatch, phase: Phase
 ) -> None:
     seen = tree(faults={Consequence.BROKER_STAYS_DOWN: Found(1, (QUOTA,))})(observation(phase))
-    assert blocking(monkeypatch, seen) == {"KRB-GATE-012": f"a broker would not come up: 1: {QUOTA}"}
+    assert blocking(monkeypatch, seen) == {"KRB-GATE-012": f"a broker would not start: 1: {QUOTA}"}
 
 
 def test_configs_that_zookeeper_can_t_hold_are_a_risk_of_the_way_back_and_no_obstacle(

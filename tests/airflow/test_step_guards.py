@@ -32,7 +32,7 @@ def look(node: int, seen: ClusterObservation) -> Look:
 
 
 def test_a_stale_migration_znode_is_refused_before_a_controller_is_formatted() -> None:
-    """Fresh controllers that find one erase every topic from ZooKeeper within two seconds (measured)."""
+    """New controllers that find one erase every topic from ZooKeeper within two seconds (measured)."""
     seen = replace(observation(Phase.ZOOKEEPER), quorum=NO_QUORUM)
     assert was_read(seen.zookeeper)
     stale = replace(seen, zookeeper=replace(seen.zookeeper, migration=MigrationZnode(207, 102, 3, 5)))

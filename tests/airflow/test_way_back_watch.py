@@ -96,7 +96,7 @@ CLOSED: dict[str, tuple[Spoil, str]] = {
         zookeeper(controller=ControllerZnode(102, 4)),
         "no: /controller names 102, the quorum's leader is 101",
     ),
-    "no quorum": (no_quorum, "no: /controller is held by KRaft controller 101, and no quorum leads"),
+    "no quorum": (no_quorum, "no: /controller names KRaft controller 101, and no quorum has a leader"),
 }
 
 

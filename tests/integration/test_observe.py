@@ -110,8 +110,11 @@ def test_a_quota_and_a_password_that_would_end_every_controller_block_preflight_
         if r.verdict is Verdict.FAIL
     }
     assert told.keys() == {"KRB-PRE-027", "KRB-PRE-060", "KRB-PRE-061", "KRB-PRE-062"}
-    assert told["KRB-PRE-060"] == f"every controller ends in the copy: 1: {path} (consumer_byte_rate is not a number)"
-    assert told["KRB-PRE-061"] == f"a broker would not come up: 1: {path} (consumer_byte_rate is not a number)"
+    assert (
+        told["KRB-PRE-060"]
+        == f"every controller dies in the metadata copy: 1: {path} (consumer_byte_rate is not a number)"
+    )
+    assert told["KRB-PRE-061"] == f"a broker would not start: 1: {path} (consumer_byte_rate is not a number)"
     assert told["KRB-PRE-062"].startswith(
         "1: /config/brokers/1 listener.name.sasl.scram-sha-256.sasl.jaas.config: password.encoder.secret does not"
         " decode it"
@@ -122,8 +125,8 @@ def test_a_broker_whose_listener_died_blocks_preflight_with_the_way_out(own_lab:
     end_thread_of(processes(layout(own_lab.spec))["broker-3"].pid, "/config/changes-event-process-thread")
     by_hand.wait_until("the thread ends", lambda: not answer_064(own_lab)[0])
     told, fix = answer_064(own_lab)[1:]
-    assert told == "broker 3 hears of no change at /config/changes"
-    assert fix.startswith("restart the broker now, out of turn")
+    assert told == "broker 3 notices no change at /config/changes"
+    assert fix.startswith("Then restart the broker at once, before its turn")
 
 
 def answer_064(lab: Lab) -> tuple[bool, str, str]:

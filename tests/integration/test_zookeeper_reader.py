@@ -13,7 +13,13 @@ from kraft_runbook.cluster.observation import Consequence, Found
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.io.zookeeper.handover import NothingDeleted, Office, leave_office, read_office, why_not_deletable
+from kraft_runbook.io.zookeeper.handover import (
+    ControllerZnodes,
+    NothingDeleted,
+    delete_controller_znodes,
+    read_controller_znodes,
+    why_not_deletable,
+)
 from kraft_runbook.io.zookeeper.multi_read import MultiRead
 from kraft_runbook.io.zookeeper.read_tree import read_tree
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
@@ -74,7 +80,7 @@ def test_the_right_to_delete_is_the_parents_and_needs_no_right_to_create(
             said = why_not_deletable(reader) or ""
             assert "NoAuth: no DELETE on their parent, whose ACL is digest:kafka=cdrwa, world:anyone=cra" in said
             with pytest.raises(NothingDeleted, match="NoAuth"):
-                leave_office(reader, Office(None, reader.get("/n"), None))
+                delete_controller_znodes(reader, ControllerZnodes(None, reader.get("/n"), None))
             assert reader.children_many(["/", "/brokers"]) == [("brokers", "n"), ("ids",)]
     finally:
         zookeeper.set_acls("/reader-test", [ACL(Permissions.ALL, anyone)])
@@ -99,13 +105,13 @@ def test_what_kraft_holds_is_deleted_only_at_the_versions_that_were_read_all_of_
     here = ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot="/office")
     try:
         with ZookeeperReader(here, secrets=environment_secrets({})) as reader:
-            office = read_office(reader)
-            assert office.held_by_kraft and office.written_to is not None
+            znodes = read_controller_znodes(reader)
+            assert znodes.held_by_kraft and znodes.written_to is not None
             zookeeper.set(f"/office{changed}", OFFICE[changed])
             with pytest.raises(NothingDeleted, match="one of them changed after the quorum was fenced"):
-                leave_office(reader, office)
+                delete_controller_znodes(reader, znodes)
             assert [path for path in OFFICE if not zookeeper.exists(f"/office{path}")] == []
-            assert set(leave_office(reader, read_office(reader))) == {*OFFICE}
+            assert set(delete_controller_znodes(reader, read_controller_znodes(reader))) == {*OFFICE}
             assert [path for path in OFFICE if zookeeper.exists(f"/office{path}")] == []
     finally:
         zookeeper.delete("/office", recursive=True)

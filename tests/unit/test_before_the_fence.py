@@ -45,7 +45,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     for name in ("ZookeeperReader", "FinalProof", "QuorumFence", "QuorumConnection"):
         monkeypatch.setattr(departure, name, Part)
-    monkeypatch.setattr(departure, "read_office", lambda _: Part())
+    monkeypatch.setattr(departure, "read_controller_znodes", lambda _: Part())
     monkeypatch.setattr(departure, "require_deletable", lambda _: None)
     monkeypatch.setattr(departure, "_await_brokers", lambda *_: order.append("await_brokers"))
     return order

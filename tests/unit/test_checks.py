@@ -108,7 +108,7 @@ Case = tuple[Phase, str | None, Spoil, str]
 FAILS: dict[str, list[Case]] = {
     "KRB-PRE-002": [
         (F, None, lambda s: s, "the migration is already final: ZkMigrationState is 3 on controller 101, 102, 103"),
-        (F, None, BORN_IN_KRAFT, "the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log"),
+        (F, None, BORN_IN_KRAFT, "the cluster was created in KRaft mode: ZkMigrationState is 0 in the metadata log"),
     ],
     "KRB-PRE-003": [
         (Z, None, broker(2, advertised_cluster_id="other"), f"broker 2 says other, ZooKeeper {CLUSTER_ID}"),
@@ -173,7 +173,7 @@ FAILS: dict[str, list[Case]] = {
     "KRB-PRE-016": [(Z, None, on_host(101, java_version="11.0.2"), "node 101 has Java 11.0.2; 17 or later is needed")],
     "KRB-PRE-018": [(Z, None, on_host(101, classpath_ok=False), "node 101 has no Kafka 3.9.2 at ")],
     "KRB-PRE-019": [
-        (P, None, with_quorum(metadata_version=22), "metadata.version is level 22; brokers of 3.9 speak up to 21")
+        (P, None, with_quorum(metadata_version=22), "metadata.version is level 22; brokers of 3.9 support up to 21")
     ],
     "KRB-PRE-020": [(Z, None, zookeeper(preferred_election_znode=True), "/admin/preferred_replica_election exists")],
     "KRB-PRE-021": [
@@ -186,7 +186,7 @@ FAILS: dict[str, list[Case]] = {
             Z,
             None,
             zookeeper(controller=ControllerZnode(101, 4)),
-            "/controller is held by KRaft controller 101, which does not lead a quorum that can be read",
+            "/controller names KRaft controller 101, which does not lead a quorum that can be read",
         ),
         (Z, None, zookeeper(controller=ControllerZnode(8, -1)), "/controller names broker 8, which is not live"),
     ],
@@ -207,7 +207,7 @@ FAILS: dict[str, list[Case]] = {
             Z,
             None,
             tree(assigned_broker_ids=frozenset({1, 2, 3, 7})),
-            "partitions are assigned to broker 7, which the cluster file does not know",
+            "partitions are assigned to broker 7, which the cluster file does not name",
         )
     ],
     "KRB-PRE-029": [
@@ -240,7 +240,7 @@ FAILS: dict[str, list[Case]] = {
             Z,
             None,
             tree(znode_acl_restricted=True),
-            "Kafka's znodes carry ACLs, and the cluster file does not declare it",
+            "Kafka's znodes have ACLs, and the cluster file does not declare it",
         ),
         (
             Z,
@@ -312,13 +312,13 @@ FAILS: dict[str, list[Case]] = {
             Z,
             None,
             on_host(101, ports_in_use=frozenset({9093})),
-            "port 9093 on 127.10.0.101, declared for controller 101, is in use by something else",
+            "port 9093 on 127.10.0.101, declared for controller 101, is in use by another process",
         ),
         (
             Z,
             None,
             both(a_controller(102, running=True), on_host(102, ports_in_use=WHY)),
-            "127.10.0.102:9093, declared for controller 102, is in use by something that is no Kafka controller",
+            "127.10.0.102:9093, declared for controller 102, is in use by a process that is no Kafka controller",
         ),
     ],
     "KRB-PRE-042": [(Z, None, on_host(1, free_bytes={"/data": 2**20}), "node 1 has 1 MiB free at /data")],
@@ -429,7 +429,7 @@ FAILS: dict[str, list[Case]] = {
             Z,
             None,
             faults(Consequence.COPY_FAILS, "/config/clients/x (a is not a number)"),
-            "every controller ends in the copy: 7: /config/clients/x (a is not",
+            "every controller dies in the metadata copy: 7: /config/clients/x (a is not",
         ),
         (
             P,
@@ -447,7 +447,7 @@ FAILS: dict[str, list[Case]] = {
             Z,
             None,
             tree(shared_topic_ids=Found(1, ("b has the id of a",))),
-            "topics that share an id, of which KRaft would keep one: 1: b has the id of a",
+            "topics that share an id, of which KRaft would keep only one: 1: b has the id of a",
         ),
     ],
     "KRB-PRE-061": [
@@ -456,12 +456,12 @@ FAILS: dict[str, list[Case]] = {
         for spoil, evidence in (
             (
                 faults(Consequence.BROKER_STAYS_DOWN, "/config/topics/t (d)"),
-                "a broker would not come up: 7: /config/topics/t (d), …",
+                "a broker would not start: 7: /config/topics/t (d), …",
             ),
             (
                 tree(tiered_topics=Found(7, ("cold",))),
                 (
-                    "broker 1, 2, 3 would not come up: topics with remote.storage.enable=true, but no"
+                    "broker 1, 2, 3 would not start: topics with remote.storage.enable=true, but no"
                     " remote.log.storage.system.enable=true in its file: 7: cold, …"
                 ),
             ),
@@ -479,8 +479,8 @@ FAILS: dict[str, list[Case]] = {
             None,
             tree(stored_passwords=(StoredPassword("/config/brokers/1", "a.password", "AES/GCM/NoPadding", None),)),
             (
-                "a.password: encrypted with AES/GCM/NoPadding, which controller 101, 102, 103 does not have as"
-                " password.encoder.cipher.algorithm"
+                "a.password: encrypted with AES/GCM/NoPadding, but password.encoder.cipher.algorithm of controller"
+                " 101, 102, 103 is another"
             ),
         ),
     ],
@@ -490,14 +490,14 @@ FAILS: dict[str, list[Case]] = {
             Z,
             None,
             on_host(2, listener_threads=("/kafka-acl-chan", "/kafka-acl-exte", "/delegation_tok")),
-            "broker 2 hears of no change at /config/changes",
+            "broker 2 notices no change at /config/changes",
         ),
         (
             H,
             None,
             on_host(2, listener_threads=("/config/changes",)),
             (
-                "broker 2 hears of no change at /kafka-acl-changes and /kafka-acl-extended-changes and"
+                "broker 2 notices no change at /kafka-acl-changes and /kafka-acl-extended-changes and"
                 " /delegation_token/token_changes"
             ),
         ),
@@ -633,13 +633,13 @@ FAILS: dict[str, list[Case]] = {
             D,
             "rollback",
             faults(Consequence.BROKER_STAYS_DOWN, "/config/ips/%3A%3A1 (b)"),
-            "a broker would not come up: 7: /config/ips/%3A%3A1 (b), …",
+            "a broker would not start: 7: /config/ips/%3A%3A1 (b), …",
         ),
         (
             Z,
             "rollback",
             both(broker(2, mode=WHY), faults(Consequence.BROKER_STAYS_DOWN, "/config/users/u (b)")),
-            "a broker would not come up",
+            "a broker would not start",
         ),
     ],
     "KRB-GATE-011": [(D, "finalize", broker(2, mode=BrokerMode.HYBRID), "broker 2 is in hybrid mode")],
@@ -672,7 +672,7 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     "KRB-PRE-079": (secured(SecurityProtocol.SSL, {}, {}), "ssl.truststore.location is not set, as on the brokers"),
     "KRB-PRE-056": (
         spec_with(controller_jute_maxbuffer=100),
-        "the list of 9 topics has 200 bytes; the controllers take 100",
+        "the list of 9 topics has 200 bytes; the controllers accept 100",
     ),
     "KRB-PRE-049": (WITHOUT_AUTHORIZER, "ZooKeeper holds 2 ACLs; the cluster file says 'authorizer: false'"),
     "KRB-PRE-080": (WITHOUT_ZOOKEEPER, "the cluster file names no ZooKeeper"),
@@ -849,7 +849,7 @@ def test_a_cluster_without_zookeeper_is_refused_by_checks_and_none_of_them_break
     assert ("KRB-PRE-081" in failed) == (spec is KAFKA_4 and phase is not F)
 
 
-@pytest.mark.parametrize(("enabled", "told"), [({1, 2, 3}, None), ({1, 3}, "broker 2 would not come up")])
+@pytest.mark.parametrize(("enabled", "told"), [({1, 2, 3}, None), ({1, 3}, "broker 2 would not start")])
 def test_topics_in_remote_storage_are_in_order_where_every_broker_has_it(enabled: set[int], told: str | None) -> None:
     brokers = tuple(
         b.model_copy(

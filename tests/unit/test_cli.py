@@ -182,7 +182,7 @@ BAD: dict[str, tuple[Phase, Spoil, int, str]] = {
         Z,
         on_host(103, ports_in_use=frozenset({9093})),
         1,
-        "port 9093 on 127.10.0.103, declared for controller 103, is in use by something else",
+        "port 9093 on 127.10.0.103, declared for controller 103, is in use by another process",
     ),
     "Kafka older than 3.9": (Z, broker(1, software_version="3.6.2"), 1, "broker 1 runs Kafka 3.6.2"),
     "wrong cluster id": (Z, broker(1, advertised_cluster_id="another"), 1, "broker 1 says another, ZooKeeper"),
@@ -194,7 +194,7 @@ BAD: dict[str, tuple[Phase, Spoil, int, str]] = {
             with_quorum(migration_state_record=ZkMigrationState.NONE),
         ),
         1,
-        "the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log",
+        "the cluster was created in KRaft mode: ZkMigrationState is 0 in the metadata log",
     ),
     "a stale /migration": (
         Z,

@@ -71,8 +71,8 @@ def test_configs_that_zookeeper_can_t_hold_are_known_by_name(values: tuple[bytes
 
 
 def test_the_records_that_form_a_quorum_count_together() -> None:
-    """Until they are all committed there is neither metadata.version nor a migration state: the quorum is not born in
-    KRaft mode then.
+    """Until they are all committed there is neither metadata.version nor a migration state, which does not mean a
+    cluster created in KRaft mode.
     """
     formed = (
         record(RecordType.BEGIN_TRANSACTION, name="Bootstrap records"),

@@ -126,7 +126,7 @@ def test_without_a_majority_every_controller_that_is_down_is_named_and_no_step_i
     told = explain(seen, SPEC)
     assert "the controller quorum has no leader" in told.means
     assert told.waits_for[0].startswith(
-        "a majority of the controllers: controller 101, 103 does not run; /controller is held by KRaft controller"
+        "a majority of the controllers: controller 101, 103 does not run; /controller names KRaft controller"
     )
     assert told.forward[0].startswith("start controller 101, 103 with its present configuration")
     assert told.back[0].startswith("restore_quorum")
@@ -185,7 +185,7 @@ def test_a_majority_that_hangs_is_named() -> None:
         SPEC,
     )
     assert told.waits_for[0].startswith(
-        "a majority of the controllers: controller 101, 103 runs and does not answer; /controller is held by"
+        "a majority of the controllers: controller 101, 103 runs and does not answer; /controller names"
     )
     assert told.forward[0].startswith("look at controller 101, 103: its process hangs")
 
@@ -496,4 +496,4 @@ def test_there_is_no_plan_for_an_unknown_phase() -> None:
             ),
             SPEC,
         )
-    assert "born in KRaft mode" in refused.value.problem
+    assert "created in KRaft mode" in refused.value.problem

@@ -66,7 +66,7 @@ def knows(controller: int, *, within: float = 0) -> str | None:
 def test_only_a_row_of_equal_answers_tells(brokers: Brokers) -> None:
     assert knows(2) is None
     assert brokers.asked[1] == IN_A_ROW
-    assert knows(3) == "broker 1 names 2 as controller in one of its answers, ZooKeeper names 3"
+    assert knows(3) == "broker 1 names 2 as controller in one of its responses, ZooKeeper names 3"
 
 
 @pytest.mark.parametrize("at", [1, 7, IN_A_ROW])

@@ -24,7 +24,7 @@ HIGH = 1000
 NEVER_COPIED = tuple(LogAccount(i, frozenset({2}), end=9, open_since=4) for i in (101, 102, 103))
 
 
-def office(offset: int | None, *, kraft: bool = True) -> Any:
+def znodes(offset: int | None, *, kraft: bool = True) -> Any:
     """What ZooKeeper holds: /migration at this offset (None: no copy), /controller of KRaft or of a broker."""
     written = None if offset is None else MigrationZnode(offset, 101, 4, 4)
     return SimpleNamespace(written_to=written, held_by_kraft=kraft)
@@ -118,8 +118,8 @@ class Scene:
             "QuorumConnection": Quorum,
             "FinalProof": Proof,
             "require_deletable": require,
-            "read_office": lambda _: office(self._offset(), kraft=self.kraft),
-            "leave_office": delete,
+            "read_controller_znodes": lambda _: znodes(self._offset(), kraft=self.kraft),
+            "delete_controller_znodes": delete,
             "see_brokers_follow": follow,
             "await_taken_in": lambda *_, **__: (),
             "read_logs": lambda *_, **__: self.logs,
@@ -212,7 +212,7 @@ def test_a_key_that_differs_lifts_the_fence(scene: Scene) -> None:
 
 def test_a_migration_that_moves_after_the_proof_is_another_controller_s(scene: Scene) -> None:
     scene.offsets = [HIGH - 1, HIGH]
-    stops(scene, "/migration moved on while the quorum was fenced")
+    stops(scene, "/migration moved while the quorum was fenced")
     assert "stopped the last" not in scene.did
 
 
@@ -266,9 +266,10 @@ def test_without_a_leader_the_logs_must_prove_that_nothing_was_copied(scene: Sce
     scene.leave(None, since=None)
     assert scene.did[:2] == ["ready", "still mine"] and "deleted" in scene.did
     scene.did, scene.logs = [], (*NEVER_COPIED[:2], LogAccount(103, frozenset({2, 1}), end=12))
-    stops(scene, "can't be proven: the log of controller 103 holds the end", lambda: scene.leave(None, since=None))
+    ended = "the copy was never completed: the log of controller 103 holds the end"
+    stops(scene, ended, lambda: scene.leave(None, since=None))
     scene.did, scene.logs = [], (NEVER_COPIED[0], *(LogAccount(i, None, reason="no such host") for i in (102, 103)))
-    stops(scene, "the logs of 1 of 3 controllers", lambda: scene.leave(None, since=None))
+    stops(scene, "the logs of 1 of 3 controllers show this migration", lambda: scene.leave(None, since=None))
 
 
 def test_where_a_broker_holds_the_office_only_what_was_left_is_deleted_and_a_kraft_controller_is_never_ousted(

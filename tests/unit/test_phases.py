@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.KRAFT,
         KAFKA_4,
         Phase.KRAFT,
-        ("ZkMigrationState is 0 (NONE) in the metadata log: this cluster was born in KRaft mode",),
+        ("ZkMigrationState is 0 (NONE) in the metadata log: this cluster was created in KRaft mode",),
     ),
     "no ZooKeeper, and the log of Kafka 4 says nothing": (
         Phase.KRAFT,
@@ -68,8 +68,9 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.KRAFT,
         (
             (
-                "the metadata log holds no migration state: this cluster was born in KRaft mode, or runs Kafka 4, whose"
-                " snapshots leave out what a migration left"
+                "the metadata log holds no migration state: this cluster was created in KRaft mode, or runs Kafka 4,"
+                " whose"
+                " snapshots drop the state of a migration"
             ),
         ),
     ),
@@ -79,7 +80,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         (
             (
-                "the metadata log, which alone tells of a migration where there is no ZooKeeper, could not be read: a"
+                "the metadata log could not be read, and without ZooKeeper nothing else shows a migration: a"
                 " test did not read it"
             ),
         ),
@@ -122,8 +123,8 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         (
             (
-                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: "
-                "this cluster was born in KRaft mode, there is nothing to migrate"
+                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103 and in the metadata log: "
+                "this cluster was created in KRaft mode, there is nothing to migrate"
             ),
         ),
     ),
@@ -133,8 +134,8 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         (
             (
-                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: "
-                "this cluster was born in KRaft mode, there is nothing to migrate"
+                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103 and in the metadata log: "
+                "this cluster was created in KRaft mode, there is nothing to migrate"
             ),
         ),
     ),
@@ -147,10 +148,10 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         (
             (
-                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103, and the metadata log says so too: these"
+                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103 and in the metadata log: these"
                 " controllers formed their quorum without the migration flag, but broker 1 is in zookeeper mode, broker"
                 " 2 is in zookeeper mode, broker 3 is in zookeeper mode. Stop them, move their data away and provision"
-                " them anew, before a broker registers with them"
+                " them again, before a broker registers with them"
             ),
         ),
     ),
@@ -158,7 +159,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.PRE_MIGRATION,
         both(all_gauges(zk_migration_state=ZkMigrationState.NONE), UNSEEN),
         Phase.PRE_MIGRATION,
-        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and no copy was made",),
+        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and the metadata was not copied",),
     ),
     "a quorum that has just formed shows 0, its log is empty": (
         Phase.PRE_MIGRATION,
@@ -167,7 +168,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
             with_quorum(migration_state_record=None, metadata_version=None),
         ),
         Phase.PRE_MIGRATION,
-        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and no copy was made",),
+        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and the metadata was not copied",),
     ),
     "a controller that has just joined shows 0, the log 2": (
         Phase.PRE_MIGRATION,
@@ -242,7 +243,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.PRE_MIGRATION,
         both(all_gauges(zk_migration_state=ZkMigrationState.NOT_PUBLISHED), UNSEEN),
         Phase.PRE_MIGRATION,
-        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and no copy was made",),
+        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and the metadata was not copied",),
     ),
     "one controller of three was provisioned": (
         Phase.ZOOKEEPER,
@@ -269,7 +270,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.ZOOKEEPER,
         a_controller(102, running=True),
         Phase.UNKNOWN,
-        ("controller 102's port answers, but not as a controller: a test did not read it",),
+        ("controller 102's port answers, but not like a controller: a test did not read it",),
     ),
     "a controller runs and its metrics are silent": (
         Phase.PRE_MIGRATION,
@@ -296,7 +297,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         (
             (
-                "/controller is held by KRaft controller 101, but of the declared controllers none of them runs: start"
+                "/controller names KRaft controller 101, but the declared controllers do not run: start"
                 " them, or read docs/rollback.md"
             ),
         ),
@@ -307,7 +308,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         (
             (
-                "/controller is held by KRaft controller 101, but of the declared controllers they show no migration"
+                "/controller names KRaft controller 101, but the declared controllers show no migration"
                 " state: start them, or read docs/rollback.md"
             ),
         ),

@@ -153,7 +153,7 @@ def test_once_it_may_be_deleted_nobody_returns_unless_it_is_known_that_nothing_w
 def test_a_controller_that_still_answers_though_it_was_stopped_lifts_it(hosts: Hosts, node: int) -> None:
     """With it there may be a majority."""
     hosts.stubborn = {node}
-    with pytest.raises(StepFailed, match=f"controller {node} was to be stopped and still answers"), fence() as raised:
+    with pytest.raises(StepFailed, match=f"controller {node} still answers 0.2 s after its kill"), fence() as raised:
         raised.raise_it()
         raised.leave()
     assert "lift" in hosts.words.values()

@@ -56,7 +56,7 @@ def test_a_clear_phase_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_node_that_starts_is_given_its_time_and_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = Looks(monkeypatch, *[STARTING] * 20, CLEAR)
     assert looks.settle() is Phase.PRE_MIGRATION
-    assert len(looks.told) == 1 and "/controller is held by KRaft controller 101" in looks.told[0]
+    assert len(looks.told) == 1 and "/controller names KRaft controller 101" in looks.told[0]
 
 
 def test_a_start_that_never_ends_is_refused_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

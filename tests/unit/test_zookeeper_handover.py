@@ -12,7 +12,12 @@ from kazoo.handlers.threading import KazooTimeoutError
 from observations import SPEC
 
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.zookeeper.handover import NothingDeleted, Office, await_election, leave_office
+from kraft_runbook.io.zookeeper.handover import (
+    ControllerZnodes,
+    NothingDeleted,
+    await_election,
+    delete_controller_znodes,
+)
 from kraft_runbook.io.zookeeper.session import Znode
 
 
@@ -20,7 +25,9 @@ def znode(path: str, data: bytes) -> Znode:
     return Znode(path, data, version=1, czxid=1, mzxid=1, pzxid=1, ephemeral_owner=0)
 
 
-HELD = Office(znode("/controller", b'{"brokerid":101,"kraftControllerEpoch":4}'), znode("/migration", b"{}"), None)
+HELD = ControllerZnodes(
+    znode("/controller", b'{"brokerid":101,"kraftControllerEpoch":4}'), znode("/migration", b"{}"), None
+)
 
 
 class Reader:
@@ -51,7 +58,7 @@ class Reader:
 )
 def test_where_the_connection_breaks_it_is_not_known_what_was_deleted(error: Exception) -> None:
     with pytest.raises(StepFailed, match="could not be deleted") as failed:
-        leave_office(Reader(error), HELD)  # type: ignore[arg-type]
+        delete_controller_znodes(Reader(error), HELD)  # type: ignore[arg-type]
     assert not isinstance(failed.value, NothingDeleted)
 
 
@@ -62,7 +69,7 @@ def test_where_the_connection_breaks_it_is_not_known_what_was_deleted(error: Exc
 )
 def test_where_zookeeper_answers_no_nothing_was_deleted(answers: list[Exception]) -> None:
     with pytest.raises(NothingDeleted):
-        leave_office(Reader(answers), HELD)  # type: ignore[arg-type]
+        delete_controller_znodes(Reader(answers), HELD)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +90,8 @@ def test_a_broker_that_was_elected_keeps_the_office_and_its_reassignment(control
             return [True] * len(znodes)
 
     left = znode("/admin/reassign_partitions", b"{}")
-    office = Office(znode("/controller", controller), znode("/migration", b"{}"), left)
-    assert set(leave_office(Deletes(None), office)) == deleted == set(asked)  # type: ignore[arg-type]
+    znodes = ControllerZnodes(znode("/controller", controller), znode("/migration", b"{}"), left)
+    assert set(delete_controller_znodes(Deletes(None), znodes)) == deleted == set(asked)  # type: ignore[arg-type]
 
 
 def test_only_a_broker_of_this_cluster_is_taken_for_elected() -> None:

@@ -1,9 +1,10 @@
-"""Was this quorum formed without the migration flag, or this cluster born in KRaft mode? One gauge does not tell.
+"""Whether a quorum was formed without the migration flag, or a cluster created in KRaft mode. One gauge does not prove
+it.
 
-A gauge of 0 (NONE) is also what a controller shows that has just found its quorum: the leader's own control batch is
-committed before the quorum's first records, and MetadataLoader then publishes the empty image, whose state is NONE
-(Kafka 3.9: MetadataBatchLoader.resetToImage, MetadataLoader.initializeNewPublishers, FeaturesImage.EMPTY). It lasts
-until those records are committed.
+A controller that has just found its quorum also shows a gauge of 0 (NONE). The leader's own control batch is committed
+before the quorum's first records, and MetadataLoader then publishes the empty image, whose state is NONE (Kafka 3.9:
+MetadataBatchLoader.resetToImage, MetadataLoader.initializeNewPublishers, FeaturesImage.EMPTY). That lasts until those
+records are committed.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Zk
 
 
 def log_says_none(seen: ClusterObservation) -> bool:
-    """Whether the metadata log itself has the state NONE: its quorum was formed without the migration flag.
+    """Whether the metadata log has the state NONE, so that its quorum was formed without the migration flag.
 
-    The first records are committed together, ``metadata.version`` among them; so is the state, since metadata.version
-    3.6. Before, a log that holds no state was formed without the flag too (ActivationRecordsGenerator).
+    The first records are committed together, ``metadata.version`` among them and, since metadata.version 3.6, the
+    state. With an earlier version a log without a state was formed without the flag too (ActivationRecordsGenerator).
     """
     if not was_read(seen.quorum):
         return False
@@ -24,8 +25,8 @@ def log_says_none(seen: ClusterObservation) -> bool:
 
 
 def held_by_zookeeper(seen: ClusterObservation) -> tuple[str, ...]:
-    """What shows that this is a ZooKeeper cluster, whatever its controllers show: brokers in ZooKeeper or migration
-    mode, or in /brokers/ids.
+    """What shows a ZooKeeper cluster, whatever its controllers show: brokers in ZooKeeper or migration mode, or in
+    /brokers/ids.
     """
     running = [
         f"broker {b.id} is in {b.mode} mode"
@@ -39,7 +40,7 @@ def held_by_zookeeper(seen: ClusterObservation) -> tuple[str, ...]:
 
 
 def born_in_kraft(seen: ClusterObservation) -> bool:
-    """Whether the cluster never used ZooKeeper: the log says so, brokers are in KRaft mode, and ZooKeeper
-    holds none.
+    """Whether the cluster never used ZooKeeper: the log says so, brokers are in KRaft mode, and ZooKeeper holds no
+    broker.
     """
     return log_says_none(seen) and bool(seen.brokers_in(BrokerMode.KRAFT)) and not held_by_zookeeper(seen)

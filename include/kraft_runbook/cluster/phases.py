@@ -22,33 +22,32 @@ from kraft_runbook.cluster.observation import (
 
 
 class Phase(StrEnum):
-    """Where a cluster stands between ZooKeeper and KRaft. Each says what is true now."""
+    """The phase of a cluster between ZooKeeper and KRaft. Each states what is true now."""
 
     ZOOKEEPER = "ZOOKEEPER"
     """ZooKeeper holds the metadata; no migration controllers run."""
     PRE_MIGRATION = "PRE_MIGRATION"
-    """Migration controllers run and wait; brokers are rolled into migration mode; then the metadata is copied."""
+    """Migration controllers run and wait; brokers are restarted in migration mode; then the metadata is copied."""
     HYBRID = "HYBRID"
-    """The copy is done, KRaft is the controller and writes to ZooKeeper too; no broker is in KRaft mode."""
+    """The metadata copy is done. A KRaft controller leads and also writes to ZooKeeper. No broker is in KRaft mode."""
     DUAL_WRITE = "DUAL_WRITE"
     """As HYBRID, with at least one broker in KRaft mode."""
     FINALIZED = "FINALIZED"
-    """A controller without the migration flag has led; ZooKeeper is no longer written. There is no way back."""
+    """A controller without the migration flag has led. ZooKeeper is no longer written. No rollback is possible."""
     KRAFT = "KRAFT"
-    """A cluster in KRaft mode whose file names no ZooKeeper and whose log tells of no migration: there is nothing to
+    """A cluster in KRaft mode whose file names no ZooKeeper and whose log shows no migration: there is nothing to
     migrate.
     """
     UNKNOWN = "UNKNOWN"
-    """The observation does not prove any phase. Every step is refused."""
+    """The observation proves no phase. Every step is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseReading:
-    """The observed phase and why. For UNKNOWN, ``reasons`` says what could not be read or what contradicts.
+    """The observed phase and why. For UNKNOWN, ``reasons`` names what could not be read, or the contradiction.
 
-    ``transient``: a controller or broker that has just started shows the same for some moments (docs/interruptions.md),
-    or the look itself ended too early, so that only time tells; ``procedures.settled`` looks again before anything is
-    refused for it.
+    ``transient``: a starting controller or broker shows the same for some moments (docs/interruptions.md), or the look
+    itself ended too early. ``procedures.settled`` then looks again before anything is refused.
     """
 
     phase: Phase
@@ -61,15 +60,15 @@ class PhaseReading:
 
 
 MIGRATING = (ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION)
-"""The states of a migration that is under way."""
+"""The states of a migration in progress."""
 
 
 def detect_phase(seen: ClusterObservation) -> PhaseReading:
-    """Derive the phase. Nothing unread is guessed: where the rest does not prove a phase, it is UNKNOWN with the
+    """Derive the phase. Nothing unread is guessed: if the parts that were read prove no phase, it is UNKNOWN, with the
     reasons.
 
-    The metadata log's own record counts beside the controllers' gauges: it is committed, while a gauge can be behind. A
-    gauge of 0 (NONE) by itself says nothing: see ``birth``.
+    The metadata log's record counts as well as the controllers' gauges: the record is committed, while a gauge can be
+    behind. A gauge of 0 (NONE) alone proves nothing: see ``birth``.
     """
     states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
     recorded = seen.quorum.migration_state_record if was_read(seen.quorum) else None
@@ -98,12 +97,12 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
         return _formed_without_the_flag(seen, states)
     if ZkMigrationState.NONE in shown and not was_read(seen.quorum) and not held_by_zookeeper(seen):
         told = (
-            f"{_say(states, ZkMigrationState.NONE)}, as on a cluster that was born in KRaft mode and on a controller"
-            " that has published nothing yet"
+            f"{_say(states, ZkMigrationState.NONE)}, as on a cluster created in KRaft mode and on a controller that has"
+            " published nothing yet"
         )
         return PhaseReading(
             Phase.UNKNOWN,
-            (told, f"the metadata log, which tells them apart, could not be read: {seen.quorum.reason}"),
+            (told, f"the metadata log, which shows the difference, could not be read: {seen.quorum.reason}"),
             transient=True,
         )
     return _without_a_migration_state(seen)
@@ -112,8 +111,8 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
 def _without_zookeeper(
     seen: ClusterObservation, states: dict[int, ZkMigrationState | None], recorded: ZkMigrationState | None
 ) -> PhaseReading:
-    """A cluster whose file names no ZooKeeper, and which shows no final state. Only the metadata log tells: Kafka 4 has
-    no gauge of the state.
+    """The phase of a cluster whose file names no ZooKeeper, and which shows no final state. The metadata log decides,
+    since Kafka 4 has no gauge of the state.
     """
     shown = set(states.values()) | {recorded}
     used = [*(_say(states, state) for state in MIGRATING if state in shown), *held_by_zookeeper(seen)]
@@ -125,7 +124,7 @@ def _without_zookeeper(
         return PhaseReading(Phase.UNKNOWN, (told,))
     if not was_read(seen.quorum):
         told = (
-            "the metadata log, which alone tells of a migration where there is no ZooKeeper, could not be read:"
+            "the metadata log could not be read, and without ZooKeeper nothing else shows a migration:"
             f" {seen.quorum.reason}"
         )
         running = sum(c.running is True for c in seen.controllers.values())
@@ -136,11 +135,11 @@ def _without_zookeeper(
         )
     if ZkMigrationState.NONE in shown:
         return PhaseReading(
-            Phase.KRAFT, (f"{_say(states, ZkMigrationState.NONE)}: this cluster was born in KRaft mode",)
+            Phase.KRAFT, (f"{_say(states, ZkMigrationState.NONE)}: this cluster was created in KRaft mode",)
         )
     told = (
-        "the metadata log holds no migration state: this cluster was born in KRaft mode, or runs Kafka 4, whose"
-        " snapshots leave out what a migration left"
+        "the metadata log holds no migration state: this cluster was created in KRaft mode, or runs Kafka 4, whose"
+        " snapshots drop the state of a migration"
     )
     return PhaseReading(Phase.KRAFT, (told,))
 
@@ -148,17 +147,17 @@ def _without_zookeeper(
 def _formed_without_the_flag(seen: ClusterObservation, states: dict[int, ZkMigrationState | None]) -> PhaseReading:
     said = _say(states, ZkMigrationState.NONE)
     if "on controller" in said:
-        said += ", and the metadata log says so too"
+        said += " and in the metadata log"
     held = held_by_zookeeper(seen)
     if held:
         told = f"{said}: these controllers formed their quorum without the migration flag, but {', '.join(held)}"
         return PhaseReading(
             Phase.UNKNOWN,
-            (f"{told}. Stop them, move their data away and provision them anew, before a broker registers with them",),
+            (f"{told}. Stop them, move their data away and provision them again, before a broker registers with them",),
         )
     if born_in_kraft(seen):
         return PhaseReading(
-            Phase.UNKNOWN, (f"{said}: this cluster was born in KRaft mode, there is nothing to migrate",)
+            Phase.UNKNOWN, (f"{said}: this cluster was created in KRaft mode, there is nothing to migrate",)
         )
     unread = [
         f"broker {i}'s mode could not be read: {_why(seen.brokers[i].mode)}" for i in seen.brokers_of_unknown_mode()
@@ -186,7 +185,7 @@ def _after_the_copy(seen: ClusterObservation, states: dict[int, ZkMigrationState
 
 
 def _without_a_migration_state(seen: ClusterObservation) -> PhaseReading:
-    """No controller shows a state: either none runs (ZOOKEEPER), or they are starting, or they can't be seen."""
+    """The phase where no controller shows a state: none runs (ZOOKEEPER), they are starting, or they can't be read."""
     unseen = [f"controller {c.id}: {_why(c.running)}" for c in seen.controllers.values() if not was_read(c.running)]
     running = [c for c in seen.controllers.values() if c.running is True]
     if not was_read(seen.zookeeper):
@@ -197,12 +196,12 @@ def _without_a_migration_state(seen: ClusterObservation) -> PhaseReading:
         return PhaseReading(Phase.UNKNOWN, tuple(unseen), transient=late)
     claimed = _claimed_by_kraft(seen.zookeeper)
     if claimed:
-        which = "they show no migration state" if running else "none of them runs"
-        told = f"{claimed}, but of the declared controllers {which}: start them, or read docs/rollback.md"
+        which = "show no migration state" if running else "do not run"
+        told = f"{claimed}, but the declared controllers {which}: start them, or read docs/rollback.md"
         return PhaseReading(Phase.UNKNOWN, (told,), transient=bool(running))
     if running:
         mute = [
-            f"controller {c.id}'s port answers, but not as a controller: {_why(c.mode)}"
+            f"controller {c.id}'s port answers, but not like a controller: {_why(c.mode)}"
             for c in running
             if not was_read(c.mode)
         ]
@@ -220,7 +219,8 @@ def _without_a_migration_state(seen: ClusterObservation) -> PhaseReading:
             )
         ids = ", ".join(str(c.id) for c in running)
         return PhaseReading(
-            Phase.PRE_MIGRATION, (f"controller {ids} runs, the quorum has published nothing yet, and no copy was made",)
+            Phase.PRE_MIGRATION,
+            (f"controller {ids} runs, the quorum has published nothing yet, and the metadata was not copied",),
         )
     in_kraft = seen.brokers_in(BrokerMode.KRAFT)
     if in_kraft:
@@ -228,14 +228,12 @@ def _without_a_migration_state(seen: ClusterObservation) -> PhaseReading:
         return PhaseReading(
             Phase.UNKNOWN, (f"broker {ids} is in KRaft mode, but none of the declared controllers runs: start them",)
         )
-    return PhaseReading(
-        Phase.ZOOKEEPER, ("no declared controller runs, and ZooKeeper's /controller is not held by KRaft",)
-    )
+    return PhaseReading(Phase.ZOOKEEPER, ("no declared controller runs, and /controller names no KRaft controller",))
 
 
 def _claimed_by_kraft(zookeeper: ZookeeperState) -> str | None:
     if zookeeper.controller is not None and zookeeper.controller.kraft_controller_epoch >= 0:
-        return f"/controller is held by KRaft controller {zookeeper.controller.broker_id}"
+        return f"/controller names KRaft controller {zookeeper.controller.broker_id}"
     return None
 
 

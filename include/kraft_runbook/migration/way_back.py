@@ -176,9 +176,9 @@ def quorum_is_lost(seen: ClusterObservation) -> str | None:
         and seen.zookeeper.controller is not None
         and seen.zookeeper.controller.kraft_controller_epoch >= 0
     ):
-        return f"/controller is held by KRaft controller {seen.zookeeper.controller.broker_id}, and no quorum leads"
+        return f"/controller names KRaft controller {seen.zookeeper.controller.broker_id}, and no quorum has a leader"
     in_kraft = seen.brokers_in(BrokerMode.KRAFT)
-    return f"broker {_ids(in_kraft)} is in KRaft mode, and no quorum leads" if in_kraft else None
+    return f"broker {_ids(in_kraft)} is in KRaft mode, and no quorum has a leader" if in_kraft else None
 
 
 def _obstacles(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.zookeeper.handover import read_office
+from kraft_runbook.io.zookeeper.handover import read_controller_znodes
 from kraft_runbook.io.zookeeper.multi_read import MAX_REQUEST_BYTES, NoMultiRead, OfStat
 from kraft_runbook.io.zookeeper.read_columns import PartitionStates
 from kraft_runbook.io.zookeeper.read_rows import read_keys
@@ -176,7 +176,7 @@ def raise_versions(reader: ZookeeperReader, behind: Sequence[Behind]) -> tuple[B
     no other controller has claimed it since. Raises StepFailed where it does not, or where ZooKeeper refuses.
     """
     guard = reader.get("/controller_epoch")  # before the office is read: who claims it later, changes this first
-    if guard is None or not read_office(reader).held_by_kraft:
+    if guard is None or not read_controller_znodes(reader).held_by_kraft:
         raise StepFailed(
             "the versions of state znodes can only be raised while a KRaft controller holds /controller",
             way_out="clear this task: it looks at the cluster again",

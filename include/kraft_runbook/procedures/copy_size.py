@@ -1,5 +1,5 @@
-"""Which size a controller is provisioned for: what the controllers' files settled, else what is counted in ZooKeeper
-now.
+"""The cluster size that a controller is provisioned for: the one in the controllers' files, else by a count in
+ZooKeeper.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def provisioning_size(
 ) -> Size:
     """The size whose tuning this controller's file gets.
 
-    Its own file settles it, then another controller's; the partitions are counted (a deep read of ZooKeeper) only where
-    there is none. So the step renders the same file whenever it is run again, and one for all controllers. Raises
-    Refused where a file or the count that decides can't be read.
+    Its own file decides, then another controller's. Only if there is none, the partitions are counted (a deep read of
+    ZooKeeper). So the step renders the same file whenever it is run again, and the same for all controllers. Raises
+    Refused if a file or the count that decides can't be read.
     """
     hosts = gather_host_facts(spec, spec.controller_ids, state_dir=state_dir)
     found = settled_size(spec, files_of(hosts), first=node_id)

@@ -1,9 +1,9 @@
-"""Does a broker know its ZooKeeper controller? One that does not hangs for five minutes when it is stopped: it tells
-the vanished quorum.
+"""Whether a broker knows its ZooKeeper controller. A broker that does not hangs for five minutes when it is stopped,
+since it reports its stop to the quorum that is gone.
 
-While KRaft is the controller a migrating broker names a random live broker in each Metadata answer; once UpdateMetadata
-of the ZooKeeper controller has reached it (usually within a second, once 47), always that one. So only a row of equal
-answers tells (measured on 3.9.2).
+While a KRaft controller leads, a migrating broker names a random live broker in each Metadata response. Once
+UpdateMetadata of the ZooKeeper controller has reached it (usually within 1 s, once after 47 s), it always names that
+controller. So only many equal responses in a row prove it (measured on 3.9.2).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.observe import accepts
 
 IN_A_ROW = 20
-"""Equal answers wanted: by chance they happen with (1 / brokers) ** 20."""
+"""How many equal responses prove it; by chance they come with a probability of (1 / brokers) ** 20."""
 APART = 0.02
-"""Seconds between two of them."""
+"""Seconds between two responses."""
 SLICE = 5.0
-"""Seconds after which a broker that does not answer is looked at: has its process ended?"""
+"""Seconds without a response after which it is checked whether the broker's process has ended."""
 ENDED = "ended"
 
 
 def knows_controller(
     spec: ClusterSpec, broker: Broker, controller_id: int, *, secrets: Secrets, within: float
 ) -> str | None:
-    """None once ``IN_A_ROW`` answers named this controller; else, after ``within`` seconds, what was seen instead.
-    ``within`` 0: one row is tried.
+    """None once ``IN_A_ROW`` responses named this controller; else, after ``within`` seconds, what the broker named.
+    With ``within`` 0 it tries once.
     """
 
     def names_another(connection: KafkaConnection) -> str | None:
@@ -41,7 +41,7 @@ def knows_controller(
             named = named_controller(connection)
             if named != controller_id:
                 return (
-                    f"broker {broker.id} names {named} as controller in one of its answers, ZooKeeper names"
+                    f"broker {broker.id} names {named} as controller in one of its responses, ZooKeeper names"
                     f" {controller_id}"
                 )
             time.sleep(APART)
@@ -51,10 +51,11 @@ def knows_controller(
 
 
 def await_known(spec: ClusterSpec, controller_id: int, *, secrets: Secrets, within: float) -> tuple[int, ...]:
-    """Wait until every broker knows this controller; returns those whose process has ended: nothing of them could hang.
+    """Wait until every running broker knows this controller. Returns the brokers whose process has ended; these can't
+    hang.
 
-    Such a broker may have died of the very znode that killed the controllers in their copy. Raises StepFailed, naming
-    those that run and do not know it.
+    Such a broker may have died of the same znode that killed the controllers in their copy. Raises StepFailed, naming
+    the brokers that run and do not know the controller.
     """
     until = time.monotonic() + within
 
@@ -73,8 +74,8 @@ def await_known(spec: ClusterSpec, controller_id: int, *, secrets: Secrets, with
         raise StepFailed(
             f"not every broker knows its ZooKeeper controller after {within:.0f} s: {'; '.join(missing)}",
             way_out=(
-                "stop no broker yet: it would hang for five minutes. Clear this task to wait on; if it persists, delete"
-                " nothing, look at the elected broker's controller.log"
+                "stop no broker yet: it would hang for five minutes. Clear this task to wait longer. If that does not"
+                " help, delete nothing and look in the elected broker's controller.log"
             ),
         )
     return tuple(broker for broker, answer in answers.items() if answer == ENDED)

@@ -1,8 +1,8 @@
-"""Leaving KRaft, as one act: see that it may delete, let the brokers catch up, fence, drain, prove, stop, delete, and
-see every broker follow its ZooKeeper controller.
+"""Leaving KRaft as one act: check the right to delete, let the brokers catch up, fence, drain, prove, stop, delete, and
+wait until every broker follows the ZooKeeper controller.
 
-Interrupted anywhere, it is begun again from what is true: before the znodes are deleted, started controllers resume the
-dual write; after that, only the waits are left.
+It can be interrupted anywhere and begun again. Before the znodes are deleted, started controllers resume dual write.
+After that only the waits are left.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.handover import (
     NothingDeleted,
     await_election,
-    leave_office,
-    read_office,
+    delete_controller_znodes,
+    read_controller_znodes,
     require_deletable,
 )
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
@@ -38,20 +38,20 @@ from kraft_runbook.procedures.quorum_fence import QuorumFence
 from kraft_runbook.procedures.quorum_logs import read_logs
 
 DRAIN_SECONDS = 2.5
-"""How long the active controller may take to write the rest to ZooKeeper: it leads on for about 3.2 s without a
-majority (its check-quorum time-out).
+"""Seconds that the active controller may take to write the rest to ZooKeeper. Without a majority it stays leader for
+about 3.2 s (its check-quorum timeout, measured on 3.9.2).
 """
 TAKEN_IN_SECONDS = 60.0
-"""How long the fence waits for brokers that still take in what the quorum told them: the window would be that much
-longer.
+"""Seconds that the fence waits for brokers that still apply the quorum's queued updates. Without that wait they would
+make the window longer.
 """
 PROMPT_SECONDS = 1.0
-"""A broker that knows of the newest change within this time has nothing left to take in."""
+"""Seconds. A broker that knows the newest change within this time has no update queued."""
 POLL = 0.01
 LOOK = 0.05
-"""Seconds between two looks at the active controller while the proof goes on."""
+"""Seconds between two looks at the active controller during the proof."""
 ELECTIONS = 3
-"""How often the leave is begun again around another controller."""
+"""How often leaving begins again around another controller."""
 LIFTED = (
     "the fence is lifted: the controllers start again, dual write goes on, nothing is lost. Clear this task to try"
     " again"
@@ -62,7 +62,7 @@ Tell = Callable[[str], None]
 
 
 class _NotFenced(Exception):
-    """The controller that was to stay did not answer as the leader, before anything was stopped."""
+    """The active controller of the plan no longer answers as the leader. Nothing was stopped."""
 
     def __init__(self, error: Unreachable) -> None:
         self.error = error
@@ -78,13 +78,13 @@ def leave_kraft(
     known_within: float = 120.0,
     still_mine: Callable[[], None] | None = None,
 ) -> Departure:
-    """Take the office from the quorum and see every broker follow its ZooKeeper controller.
+    """Take the controller role from the quorum and wait until every broker follows the ZooKeeper controller.
 
-    ``proven_since``: the offset of the last full parity; None where the copy was never made, so that ZooKeeper is still
-    the only truth. ``still_mine``: called right before the fence is raised, after all that may take long; where it
-    raises, nothing was stopped. Where another controller is elected before the fence, it is begun again around that
-    one. Raises Refused, with nothing stopped, where this tool may not delete what it has to; StepFailed with the fence
-    lifted where the rest was not written in time or is not what the log says; nothing was deleted then.
+    ``proven_since``: the metadata offset of the last full parity; None if the copy was never made, so that ZooKeeper
+    alone holds the metadata. ``still_mine``: called right before the fence is raised, after everything that may take
+    long; if it raises, nothing was stopped. If another controller is elected before the fence, leaving begins again
+    around that one. Raises Refused, with nothing stopped, if this tool may not delete the znodes. Raises StepFailed,
+    with the fence lifted and nothing deleted, if the rest was not written in time or differs from the log.
     """
     raised: list[Behind] = []
     for _ in range(ELECTIONS):
@@ -103,11 +103,11 @@ def leave_kraft(
             leader = describe_quorum(spec, secrets=secrets).leader_id
             if leader == plan.active:
                 raise early.error from None
-            tell(f"controller {leader} was elected before the fence; nothing was stopped: beginning again around it")
+            tell(f"controller {leader} was elected before the fence; nothing was stopped; beginning again around it")
             plan = plan.led_by(leader)
     raise StepFailed(
         f"another controller was elected before each of {ELECTIONS} fences; nothing was stopped",
-        way_out="find out why the quorum elects so often (the controllers' logs), then clear this task",
+        way_out="find the cause of the elections in the controllers' logs, then clear this task",
     )
 
 
@@ -129,7 +129,7 @@ def _leave(
         proof = None
         if plan.active is not None and proven_since is not None:
             proof = stack.enter_context(FinalProof(spec, since=proven_since, secrets=secrets, raised=raised))
-            proof.raise_epochs(tell)  # as long as it takes: the fence's hosts wait for its words only so long
+            proof.raise_epochs(tell)  # before the fence, since that may take long and its hosts wait for a limited time
         fence = stack.enter_context(QuorumFence(spec, plan, secrets=secrets, tell=tell))
         if plan.active is None:
             moments = _without_a_quorum(spec, fence, zookeeper, moments, tell, still_mine)
@@ -154,17 +154,15 @@ def _leave(
                 moments = _see_no_copy(spec, fence, quorum, zookeeper, moments, secrets, tell)
             else:
                 moments = _drain_and_prove(quorum, proof, zookeeper, moments)
-        office = read_office(zookeeper)
-        if office.written_to is not None and office.written_to.kraft_metadata_offset != moments.migration_offset:
-            raise StepFailed(
-                "/migration moved on while the quorum was fenced: another controller writes", way_out=LIFTED
-            )
+        znodes = read_controller_znodes(zookeeper)
+        if znodes.written_to is not None and znodes.written_to.kraft_metadata_offset != moments.migration_offset:
+            raise StepFailed("/migration moved while the quorum was fenced: another controller writes", way_out=LIFTED)
         fence.leave()
         moments = replace(moments, stopped_at=_now())
-        tell("the quorum is stopped; deleting its claim on ZooKeeper")
+        tell("the quorum is stopped; deleting /controller and /migration")
         fence.nobody_may_return()
         try:
-            moments = replace(moments, deleted=leave_office(zookeeper, office), deleted_at=_now())
+            moments = replace(moments, deleted=delete_controller_znodes(zookeeper, znodes), deleted_at=_now())
         except NothingDeleted:
             fence.nobody_may_return(settled=False)
             raise
@@ -173,12 +171,12 @@ def _leave(
 
 
 def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, known_within: float) -> Departure:
-    """Where ZooKeeper holds the office already and no controller runs: remove a /migration that is left, and see every
-    broker follow.
+    """If a ZooKeeper controller already has the controller role and no KRaft controller runs: delete any /migration,
+    and wait until every broker follows.
     """
     with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
-        office = read_office(zookeeper)
-        deleted = () if office.held_by_kraft else leave_office(zookeeper, office)
+        znodes = read_controller_znodes(zookeeper)
+        deleted = () if znodes.held_by_kraft else delete_controller_znodes(zookeeper, znodes)
         return see_brokers_follow(
             spec,
             zookeeper,
@@ -206,8 +204,8 @@ def see_brokers_follow(
     tell(f"every broker that runs knows controller {elected}" if ended else f"every broker knows controller {elected}")
     if ended:
         tell(
-            f"broker {', '.join(map(str, ended))} does not run: nothing of it could hang; it is started in ZooKeeper"
-            " mode before another is stopped"
+            f"broker {', '.join(map(str, ended))} does not run, so it can't hang; it is started in ZooKeeper mode"
+            " before another broker is stopped"
         )
     return replace(moments, known_at=_now())
 
@@ -220,9 +218,11 @@ def _without_a_quorum(
     tell: Tell,
     still_mine: Callable[[], None],
 ) -> Departure:
-    """No leader: nothing can be acknowledged. Only where nothing ever was may the claim go without a drain."""
-    office = read_office(zookeeper)
-    if office.written_to is not None:
+    """Without a leader nothing can be acknowledged. The znodes may be deleted without a drain only if nothing ever was
+    acknowledged.
+    """
+    znodes = read_controller_znodes(zookeeper)
+    if znodes.written_to is not None:
         raise StepFailed(
             "the quorum has no leader, and ZooKeeper may lack what it last acknowledged",
             way_out=(
@@ -234,7 +234,7 @@ def _without_a_quorum(
     still_mine()
     fence.raise_it()
     moments = replace(moments, fenced_at=_now())
-    return _prove_from_the_logs(spec, moments, tell) if office.held_by_kraft else moments
+    return _prove_from_the_logs(spec, moments, tell) if znodes.held_by_kraft else moments
 
 
 def _see_no_copy(
@@ -246,14 +246,14 @@ def _see_no_copy(
     secrets: Secrets,
     tell: Tell,
 ) -> Departure:
-    """See in the log of the active controller that the copy was not completed; where that one dies of its copy
-    meanwhile, in the logs on the hosts.
+    """Verify in the active controller's log that the copy was not completed or, if that controller dies of its copy
+    first, in the logs on the hosts.
     """
     try:
         if read_cluster_records(spec, secrets=secrets).migration_state_record is ZkMigrationState.MIGRATION:
             raise StepFailed(
                 "the copy was completed while the quorum was being fenced",
-                way_out=f"{LIFTED}: parity is proven first then",
+                way_out=f"{LIFTED}; parity is then proven first",
             )
         return replace(
             moments, drained_at=_now(), high_watermark=quorum.high_watermark(), migration_offset=_offset(zookeeper)
@@ -269,29 +269,27 @@ def _prove_from_the_logs(spec: ClusterSpec, moments: Departure, tell: Tell) -> D
     why_not = why_not_proven(logs, spec.controller_ids)
     if why_not:
         raise StepFailed(
-            f"that the copy was never completed can't be proven: {why_not}",
-            way_out=f"{LIFTED}: restore_quorum brings them back first",
+            f"it can't be proven that the copy was never completed: {why_not}",
+            way_out=f"{LIFTED}; restore_quorum then starts them first",
         )
     return replace(moments, proven_at=_now(), logs_read=tuple(map(str, logs)))
 
 
 def _await_brokers(spec: ClusterSpec, proof: FinalProof, secrets: Secrets, tell: Tell) -> None:
-    """Let the brokers take in what the quorum told them while metadata can still be changed, rather than while nobody
-    can change any.
-    """
+    """Let the brokers apply the quorum's queued updates before the fence, while metadata can still be changed."""
     behind = await_taken_in(spec, proof.newest_topics, secrets=secrets, within=TAKEN_IN_SECONDS, prompt=PROMPT_SECONDS)
     if behind:
         tell(
             f"broker {', '.join(map(str, behind))} does not know the newest topics after {TAKEN_IN_SECONDS:.0f} s; the"
-            " window will be longer for it"
+            " window will be longer"
         )
 
 
 def _drain_and_prove(
     quorum: QuorumConnection, proof: FinalProof, zookeeper: ZookeeperReader, moments: Departure
 ) -> Departure:
-    """Wait until ZooKeeper holds everything that was committed, and prove it of what was touched. Raises StepFailed
-    when that does not come about.
+    """Wait until ZooKeeper holds everything committed, and prove it for every changed key. Raises StepFailed if either
+    fails.
     """
     deadline = time.monotonic() + DRAIN_SECONDS
     try:
@@ -304,7 +302,7 @@ def _drain_and_prove(
                 raise StepFailed(
                     f"ZooKeeper was not written up to offset {high_watermark - 1} within {DRAIN_SECONDS:g} s of the"
                     f" fence: /migration is at {offset}",
-                    way_out=f"{LIFTED}; if it persists, wait for a quiet hour, or see KRB-DW-001",
+                    way_out=f"{LIFTED}; if that fails too, wait for a time with fewer changes, or see KRB-DW-001",
                 )
             time.sleep(POLL)
         moments = replace(moments, drained_at=_now(), high_watermark=high_watermark, migration_offset=offset)
@@ -320,10 +318,10 @@ def _drain_and_prove(
 
 
 def _while_it_leads(quorum: QuorumConnection, high_watermark: int, prove: Callable[[], T]) -> T:
-    """The proof's result, as long as the active controller leads and commits nothing, to the end of it.
+    """The proof's result, if the active controller leads and commits nothing until the proof's end.
 
-    Raises Unreachable as soon as it does not lead any more, without waiting for the proof, which would run into its
-    time-outs while nobody leads; StepFailed as soon as something was committed.
+    Raises Unreachable as soon as the controller no longer leads, without waiting for the proof, which would run into
+    its timeouts without a leader; StepFailed as soon as something is committed.
     """
     beside = ThreadPoolExecutor(1, "final-proof")
     try:
@@ -332,7 +330,7 @@ def _while_it_leads(quorum: QuorumConnection, high_watermark: int, prove: Callab
             done, _ = wait([proving], timeout=LOOK)
             if quorum.high_watermark() != high_watermark:
                 raise StepFailed(
-                    "the high watermark moved though the quorum was fenced: a controller runs that was to be stopped",
+                    "the high watermark moved though the quorum was fenced: a controller that should be stopped runs",
                     way_out=LIFTED,
                 )
             if done:
@@ -345,7 +343,7 @@ def _nothing() -> None: ...
 
 
 def _offset(zookeeper: ZookeeperReader) -> int | None:
-    written = read_office(zookeeper).written_to
+    written = read_controller_znodes(zookeeper).written_to
     return written.kraft_metadata_offset if written else None
 
 

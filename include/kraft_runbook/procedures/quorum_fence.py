@@ -1,5 +1,5 @@
-"""The fence around a controller quorum: one run of ansible that waits, connected to every controller's host, for the
-words of this process.
+"""The fence of a controller quorum: one Ansible run that is connected to every controller's host and waits for words of
+this process.
 """
 
 from __future__ import annotations
@@ -25,22 +25,21 @@ from kraft_runbook.runbook.plays import Guard
 PATIENCE = 120.0
 """Seconds that the run waits for each word."""
 GONE_WITHIN = 30.0
-"""Seconds within which a controller that is ended must be gone. While a majority is left nothing is lost by waiting,
-but nothing is won either.
+"""Seconds within which a killed controller must be gone. While a majority still runs, waiting longer loses nothing, but
+does not help either.
 """
 STOPPING = frozenset({"Fence the quorum", "Stop the active controller"})
-"""The playbook's tasks after whose failure it goes on."""
+"""The playbook's tasks that may fail without ending the run."""
 _END = 60.0
 
 
 class QuorumFence:
-    """A context manager. ``raise_it`` stops the others; then ``leave`` stops the active controller, or the fence is
-    lifted when the context ends.
+    """A context manager. ``raise_it`` stops all controllers but the active one. Then ``leave`` stops the active one, or
+    the fence is lifted when the context ends.
 
-    However it ends while this process lives, it ends with one of the two. Lifted is: each controller that ran before is
-    started again, and those that can't be are named. After ``leave`` that is done only until ``nobody_may_return`` was
-    called. When this process is killed, the controllers stay as they are: nothing was deleted, and starting them again
-    resumes the dual write.
+    To lift the fence is to start each controller again that ran before; those that can't be started are named. After
+    ``leave`` the fence can be lifted only until ``nobody_may_return`` is called. When this process is killed, the
+    controllers stay as they are: nothing was deleted, and starting them again resumes dual write.
     """
 
     def __init__(self, spec: ClusterSpec, plan: FencePlan, *, secrets: Secrets, tell: Tell) -> None:
@@ -80,9 +79,9 @@ class QuorumFence:
             if error is None:
                 raise
             if not self._raised:
-                return  # the run ended before anything was stopped, and that is what the error says
+                return  # the run ended before anything was stopped, as the error says
             if self._settled or self._lifted():
-                return  # what failed is what the error says
+                return  # the error already says what failed
             raise StepFailed(
                 f"{error}\nand the fence could not be lifted: {failure.problem}", way_out=failure.way_out
             ) from error
@@ -90,7 +89,7 @@ class QuorumFence:
             self._place.__exit__(None, None, None)
 
     def _lifted(self) -> bool:
-        """Whether the run came to its end and started every controller again, whatever it could not stop before."""
+        """Whether the run ended and started every controller again, also if it could not stop one before."""
         if self._report is None or self._broken is not None:
             return False
         return {host.failure[0] for host in self._report.hosts.values() if host.failure} <= STOPPING and bool(
@@ -98,8 +97,8 @@ class QuorumFence:
         )
 
     def ready(self) -> None:
-        """Wait until ansible has reached every host, so that the words are acted on at once. Raises StepFailed where
-        one can't be reached.
+        """Wait until Ansible has connected to every host, so that it acts on the words at once. Raises StepFailed if a
+        host can't be reached.
         """
         while self._reached < {f"controller {c.id}" for c in self._stoppable}:
             if not self._run.is_alive():
@@ -114,7 +113,7 @@ class QuorumFence:
             self._reached.add(who)  # its first line only says that it would be stopped
 
     def raise_it(self) -> None:
-        """Stop every controller but the active one, and see that they are gone. Raises StepFailed; then nothing was
+        """Stop every controller but the active one, and verify that they are gone. If it raises StepFailed, nothing was
         deleted.
         """
         self._raised = True
@@ -122,36 +121,37 @@ class QuorumFence:
         self._await_end(self._plan.fenced)
 
     def _await_end(self, ids: Sequence[int]) -> None:
-        """See that these are gone. Raises StepFailed as soon as one is known not to go: the fence is lifted then."""
+        """Verify that these are gone. Raises StepFailed as soon as one can't be stopped; the fence is lifted then."""
         deadline = time.monotonic() + GONE_WITHIN
         left = [self._spec.controller(i) for i in ids]
         while left := [c for c in left if self._failed or accepts(c.host, c.port, timeout=0.5) is not False]:
             if self._failed:
                 said = "; ".join(f"{who} could not be stopped: {why}" for who, why in self._failed.items())
-                raise StepFailed(said, way_out=f"see to that host, then clear this task. {AGAIN}")
+                raise StepFailed(said, way_out=f"correct the cause on that host, then clear this task. {AGAIN}")
             if not self._run.is_alive():
                 self._raise_failure()
             if time.monotonic() > deadline:
                 raise StepFailed(
-                    f"controller {_ids(c.id for c in left)} was to be stopped and still answers", way_out=AGAIN
+                    f"controller {_ids(c.id for c in left)} still answers {GONE_WITHIN:g} s after its kill",
+                    way_out=AGAIN,
                 )
             time.sleep(0.005)
 
     def leave(self) -> None:
-        """Stop the active controller too, and see that it is gone. Raises StepFailed; then nothing was deleted."""
+        """Stop the active controller too, and verify that it is gone. If it raises StepFailed, nothing was deleted."""
         self._decided = True
         self._say("decision", "leave")
         if self._plan.active is not None:
             self._await_end([self._plan.active])
 
     def nobody_may_return(self, *, settled: bool = True) -> None:
-        """From here on no controller is started again: the deletion may be carried out. ``settled`` False: it is known
-        that it was not.
+        """From here on no controller is started again, since ZooKeeper may carry out the deletion. ``settled`` False:
+        it is known that ZooKeeper did not.
         """
         self._settled = settled
 
     def finish(self) -> None:
-        """The office was given back: the run on the hosts may end."""
+        """The controller role was given back: the run on the hosts may end."""
         self._say("outcome", "done")
 
     def _hear_of_failure(self, host: str, message: str) -> None:
@@ -162,7 +162,7 @@ class QuorumFence:
         if self._broken is not None:
             raise self._broken
         if self._report is None:
-            raise StepFailed("ansible did not come to its end", way_out=AGAIN)
+            raise StepFailed("the Ansible run did not end", way_out=AGAIN)
         failures = [(name, *host.failure) for name, host in self._report.hosts.items() if host.failure]
         if failures:
             said = "; ".join(

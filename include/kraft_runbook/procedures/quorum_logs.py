@@ -1,5 +1,5 @@
-"""The controllers' own metadata logs, read on their hosts while they are stopped: what is left to ask where no quorum
-leads any more.
+"""The controllers' own metadata logs, read on their hosts while the controllers are stopped. Nothing else can be asked
+once the quorum has no leader.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from kraft_runbook.io.hosts.playbooks import playbook_directory
 from kraft_runbook.migration.never_copied import LogAccount
 
 _SECONDS = 900.0
-"""A log of two million partitions is read in about a minute."""
+"""Seconds. Reading a log of 2,000,000 partitions takes about 60 s."""
 
 
 def read_logs(spec: ClusterSpec, *, stop: bool, gone: Collection[int] = (), tell: Tell) -> tuple[LogAccount, ...]:
-    """What the log of each controller holds that is not ``gone``. ``stop``: end those first that run; else one that
-    runs is not read.
+    """The content of the log of each controller that is not ``gone``. ``stop``: stop running controllers first; without
+    it the log of a running one is not read.
 
-    A host or a log that can't be read is an account with its reason, never an exception.
+    A host or a log that can't be read gives an account with the reason, never an exception.
     """
     asked = [controller for controller in spec.controllers if controller.id not in gone]
     report = run_ansible(

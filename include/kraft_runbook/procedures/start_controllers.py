@@ -1,4 +1,4 @@
-"""Controllers that are down, started with the files they have."""
+"""Starting controllers that are down, with the files they have."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from kraft_runbook.runbook.plays import Guard
 def start_controllers(
     spec: ClusterSpec, ids: Sequence[int], *, secrets: Secrets, tell: Tell, gone: Collection[int] = ()
 ) -> tuple[int, ...]:
-    """Start these controllers as they are configured, once all are proven to be in migration mode; one without its data
-    is left out.
+    """Start these controllers with the files they have, once all are proven to be in migration mode. A controller
+    without data is left out.
 
-    ``gone``: controllers whose hosts are gone for good, of whom nothing can be proven. Returns those that were started.
-    Raises StepFailed, naming each that was refused or did not stay up.
+    ``gone``: controllers whose hosts are gone for good, so that nothing can be proven of them. Returns the controllers
+    that were started. Raises StepFailed, naming each that was refused or did not stay up.
     """
     guarded = guarded_controllers(spec, Guard.PROVISIONING, but=None, secrets=secrets, check=False, gone=gone)
     starting = {

@@ -1,4 +1,4 @@
-"""What a check answers. Three verdicts, not two: what could not be read is UNKNOWN, and a blocking UNKNOWN blocks."""
+"""A check's answer. It has three verdicts: a part that could not be read is UNKNOWN, and a blocking UNKNOWN blocks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from kraft_runbook.cluster.observation import Unread
 
 SAMPLE = 5
-"""How many examples evidence names; the count beside them is exact."""
+"""How many examples the evidence names; the count beside them is exact."""
 
 
 class Severity(StrEnum):
-    """BLOCKING: no step may run until it passes. WARNING: a person should know."""
+    """BLOCKING: no step may run until the check passes. WARNING: shown to a person."""
 
     BLOCKING = "BLOCKING"
     WARNING = "WARNING"
@@ -28,7 +28,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check's answer. ``evidence`` is what was seen; ``fix`` is what to do about a FAIL or UNKNOWN."""
+    """One check's answer. ``evidence``: what was observed; ``fix``: what to do about a FAIL or UNKNOWN."""
 
     code: str
     title: str
@@ -85,7 +85,7 @@ class ChecksReport:
         return {"verdict": self.verdict.value, "results": [r.to_dict() for r in self.results]}
 
     def render_markdown(self) -> str:
-        """A table, what blocks first, then the fixes of all that did not pass."""
+        """A table, failures first, then the fixes of all checks that did not pass."""
         order = {Verdict.FAIL: 0, Verdict.UNKNOWN: 1, Verdict.PASS: 2}
         ranked = sorted(self.results, key=lambda r: (order[r.verdict], r.severity is Severity.WARNING, r.code))
         lines = ["| check | severity | verdict | evidence |", "|---|---|---|---|"]
@@ -94,7 +94,7 @@ class ChecksReport:
         return "\n".join([*lines, "", "What to do:", "", *fixes] if fixes else lines)
 
     def render_text(self) -> str:
-        """For a terminal: what did not pass in full, then one line of counts."""
+        """For a terminal: the checks that did not pass, in full, then one line of counts."""
         lines = []
         for result in self.results:
             if result.verdict is not Verdict.PASS:
@@ -121,7 +121,7 @@ def _cell(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check function returns; the list adds code, title, severity and the default fix."""
+    """A check function's result. The list adds code, title, severity and the default fix."""
 
     verdict: Verdict
     evidence: str
@@ -141,8 +141,8 @@ def unknown(part: Unread | str, fix: str | None = None) -> Finding:
 
 
 def settle(wrong: Iterable[str], unread: Iterable[str], fine: str) -> Finding:
-    """FAIL with all that is wrong, else UNKNOWN with all that was not read, else PASS. A failure also names what was
-    not read.
+    """FAIL with everything in ``wrong``, else UNKNOWN with everything in ``unread``, else PASS. A failure also names
+    what was not read.
     """
     bad, unseen = tuple(wrong), tuple(unread)
     if bad:
@@ -151,7 +151,7 @@ def settle(wrong: Iterable[str], unread: Iterable[str], fine: str) -> Finding:
 
 
 def sample(items: Iterable[object], count: int | None = None) -> str:
-    """The first few items and how many there are in all: ``3: a-0, b-1, c-2``."""
+    """The number of items and the first few: ``3: a-0, b-1, c-2``."""
     listed = [str(i) for i in items]
     total = len(listed) if count is None else count
     shown = ", ".join(listed[:SAMPLE])

@@ -1,4 +1,4 @@
-"""The checks of one operation, and how they are run. A check is a function of an observation; its docstring is its
+"""The checks of one operation, and how they are run. A check is a function of an observation, and its docstring is its
 documentation.
 """
 
@@ -17,12 +17,12 @@ from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Findi
 
 CheckFunction = Callable[..., Finding]
 
-READ_IT = "make readable what is named, and look again"
+READ_IT = "make the named parts readable, and look again"
 """The way out of an UNKNOWN whose check gives no better one."""
 
 
 class Needs(Enum):
-    """How much of an observation a check needs: any, one of scope FULL, or one made with hosts."""
+    """Which observation a check needs: any, one of scope FULL, or one made with hosts."""
 
     LIVE = "any observation"
     TREE = "an observation of scope FULL"
@@ -31,7 +31,9 @@ class Needs(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One entry of a list. It applies in ``stages`` (None: in each); where ``gates`` names any, at those gates only."""
+    """One entry of a list. It applies in ``stages`` (None: in every stage) and, if ``gates`` names any, only at those
+    gates.
+    """
 
     code: str
     title: str
@@ -43,16 +45,14 @@ class Check:
     why: str
     function: CheckFunction
     not_at: frozenset[str] = frozenset()
-    """The gates where it does not apply, of a check that names no gates."""
+    """The gates at which it does not apply; for a check without ``gates``."""
     twice: bool = False
-    """Whether it judges by two looks: its function also takes the earlier one, None where there is none."""
+    """Whether it judges by two looks. Its function then also takes the earlier one, or None."""
 
     def run(
         self, seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None
     ) -> CheckResult:
-        """The check's answer. Where it needs what the cluster file does not name, and so is Refused, that
-        is UNKNOWN.
-        """
+        """The check's answer. UNKNOWN if it needs something that the cluster file does not name, and so is Refused."""
         try:
             finding = self.function(seen, spec, earlier) if self.twice else self.function(seen, spec)
         except Refused as refused:
@@ -65,9 +65,8 @@ class Check:
 class Checklist(Mapping[str, Check]):
     """Checks by their codes, in the order of the codes.
 
-    ``light``: gates at which only checks that any observation answers are run, every few seconds. ``only_named``: gates
-    at which only the checks that name them are run: what keeps a cluster from going on must not keep it from going
-    back.
+    ``light``: gates at which only checks for any observation are run, every few seconds. ``only_named``: gates at which
+    only the checks that name them are run, so that an obstacle to the operation does not prevent going back.
     """
 
     def __init__(self, *, light: Collection[str] = (), only_named: Collection[str] = ()) -> None:
@@ -159,16 +158,14 @@ class Checklist(Mapping[str, Check]):
     ) -> ChecksReport:
         """Run every check that applies in the stage, and at the gate where one is named.
 
-        Checks of topics' znodes need an observation of scope FULL, checks of hosts one made with hosts; without them
-        they are UNKNOWN, and left out at a light gate. ``earlier``: the look before, a second or more ago, for those
-        that judge by two.
+        Checks of topics' znodes need an observation of scope FULL, checks of hosts one made with hosts. Without it they
+        are UNKNOWN; a light gate leaves them out. ``earlier``: the look before, at least a second ago, for checks that
+        judge by two.
         """
         return ChecksReport(tuple(each.run(seen, spec, earlier) for each in self.applicable(stage, gate)))
 
     def render(self, stages: Iterable[str]) -> Iterator[str]:
-        """A section of Markdown for each check, line by line. ``stages``: in the order in which they are to
-        be named.
-        """
+        """A section of Markdown for each check, line by line. ``stages``: all stages, in the order to name them."""
         order = tuple(stages)
         for code, each in self.items():
             where = (

@@ -1,6 +1,4 @@
-"""What must hold of any cluster, whatever is to be done to it. Each operation takes of these checks what it needs, for
-its own stages.
-"""
+"""Checks that any operation may need of a cluster. Each operation takes those that it needs, for its own stages."""
 
 from __future__ import annotations
 
@@ -28,27 +26,27 @@ CLOCK_SKEW_SECONDS = 1.0
 FREE_BYTES = 1024**3
 """Room for the metadata log, its snapshots (142 MB at a million partitions, measured) and logs."""
 AS_RENDERED = (
-    "bring the cluster file's properties in line with what lies on the host (kraft-runbook plan shows both), or correct"
-    " the host's file and restart the broker"
+    "make the cluster file's properties equal to the host's file (kraft-runbook plan shows both), or correct the host's"
+    " file and restart the broker"
 )
 JAVA_WANTED = 17
-"""Kafka 4 brokers and controllers need it (KIP-1013)."""
+"""The Java release that Kafka 4 brokers and controllers need (KIP-1013)."""
 JAVA_NEEDED = 11
-"""Kafka 3.9 still starts on Java 8, which is deprecated (KIP-750) and tested by nobody in KRaft migrations any more."""
+"""The lowest Java release that this runbook accepts. Kafka 3.9 also starts on Java 8, which is deprecated (KIP-750)."""
 
 
 @check(
     "KRB-PRE-004",
     severity=BLOCKING,
     fix=(
-        "start the broker, or take it out of the cluster file if it is gone for good (KRB-PRE-028 then tells of its"
+        "start the broker, or remove it from the cluster file if it is gone for good (KRB-PRE-028 then names its"
         " replicas)"
     ),
 )
 def every_declared_broker_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker of the cluster file runs and answers.
 
-    The migration waits for every broker that is live or in an assignment; a roll with one broker down can make
+    The migration waits for every broker that is live or in an assignment. A roll with one broker down can make
     partitions unavailable.
     """
     wrong = [
@@ -72,7 +70,7 @@ def every_declared_broker_runs(seen: ClusterObservation, spec: ClusterSpec) -> F
 def metrics_can_be_read(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The metrics of every running node can be read.
 
-    The migration's progress is visible in the controllers' gauges only.
+    Only the controllers' gauges show the migration's progress.
     """
     brokers = {b.id: b.metrics for b in seen.brokers.values() if b.running is not False}
     controllers = {c.id: c.metrics for c in seen.controllers.values() if c.running is not False}
@@ -83,12 +81,12 @@ def metrics_can_be_read(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 @check(
     "KRB-PRE-029",
     severity=BLOCKING,
-    fix="bring the replicas back into sync first: each restart takes one more of them away",
+    fix="bring the replicas back into sync first: each restart takes away one more replica",
 )
 def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No partition is under-replicated or offline.
 
-    Counted by the brokers' own gauges and by their Metadata.
+    The brokers' gauges and their Metadata responses count them.
     """
     wrong, unread = [], []
     if was_read(seen.topics):
@@ -122,12 +120,12 @@ def name_versions(read: dict[int, str]) -> str:
 @check(
     "KRB-PRE-012",
     severity=BLOCKING,
-    fix="finish the rolling upgrade, and let kafka.version in the cluster file say the version that runs",
+    fix="finish the rolling upgrade, and set kafka.version in the cluster file to the running version",
 )
 def brokers_run_one_version(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """All brokers run the version that the cluster file declares.
 
-    A migration on top of a half-done upgrade has two causes for every failure.
+    During a half-done upgrade every failure of the migration could have two causes.
     """
     read, unread = broker_versions(seen)
     return settle(
@@ -148,9 +146,9 @@ def brokers_run_one_version(seen: ClusterObservation, spec: ClusterSpec) -> Find
     needs=Needs.HOSTS,
 )
 def kafka_is_installed_on_every_host(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every host has the declared Kafka at the declared place.
+    """Every host has the declared Kafka version at kafka.home.
 
-    Controllers are started from it.
+    The controllers are started from it.
     """
     found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "classpath_ok"))
     what = f"Kafka {spec.kafka.version} at {spec.kafka.home}"
@@ -160,13 +158,13 @@ def kafka_is_installed_on_every_host(seen: ClusterObservation, spec: ClusterSpec
 @check(
     "KRB-PRE-015",
     severity=BLOCKING,
-    fix=f"install Java {JAVA_WANTED} on the host and let the service use it",
+    fix=f"install Java {JAVA_WANTED} on the host and set the service to use it",
     needs=Needs.HOSTS,
 )
 def java_is_there_and_not_too_old(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every host has Java 11 or later.
 
-    Kafka 3.9 still starts on Java 8, which is deprecated (KIP-750).
+    Kafka 3.9 also starts on Java 8, but that is deprecated (KIP-750).
     """
     return hosts_with_java(seen, spec, JAVA_NEEDED)
 
@@ -185,7 +183,7 @@ def hosts_with_java(seen: ClusterObservation, spec: ClusterSpec, needed: int) ->
 
 
 def java_release(version: str) -> int:
-    """8 for ``1.8.0_402``, 17 for ``17.0.9``; 0 where no number stands."""
+    """The release of a Java version: 8 for ``1.8.0_402``, 17 for ``17.0.9``, 0 if there is no number."""
     numbers = version_parts(version)
     return 0 if not numbers else numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
 
@@ -194,7 +192,7 @@ def java_release(version: str) -> int:
 def clocks_agree(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The hosts' clocks agree within a second.
 
-    Token expiry, retention and the evidence of this run are read by clock.
+    Token expiry, retention and this run's evidence depend on the clocks.
     """
     found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "clock_skew_seconds"))
     wrong = [f"node {i} is off by {skew:.1f} s" for i, skew in found.items() if abs(skew) > CLOCK_SKEW_SECONDS]
@@ -205,7 +203,7 @@ def clocks_agree(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 def disks_have_room(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every log directory's file system has 1 GiB free.
 
-    The metadata log of a million partitions and its snapshot take a quarter of that.
+    The metadata log of 1,000,000 partitions and its snapshot take a quarter of that.
     """
     found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "free_bytes"))
     wrong = [
@@ -214,7 +212,7 @@ def disks_have_room(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
         for path, n in sorted(free.items())
         if n < FREE_BYTES
     ]
-    return settle(wrong, unread, "at least 1 GiB everywhere")
+    return settle(wrong, unread, "at least 1 GiB on each")
 
 
 @check(
@@ -243,8 +241,8 @@ def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Fin
 def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker's configuration file is what the cluster file renders for its mode.
 
-    Files are written whole: a property that the cluster file does not know would be dropped at the next restart. Values
-    of secrets are not compared.
+    Files are written whole, so a property that is not in the cluster file would be lost at the next restart. Values of
+    secrets are not compared.
     """
     wrong, unread = [], []
     bound: dict[tuple[str, str], None] = {}  # a set that keeps its order
@@ -258,8 +256,8 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
         elif config is None:
             wrong.append(f"broker {broker.id} has no file {broker.config_file}")
         elif isinstance(config, Mapping):
-            # What KRaft mode reads no more costs no restart: a broker rendered by an older version of this tool still
-            # has some of it.
+            # Properties that KRaft mode does not read need no restart. A broker rendered by an older version of this
+            # tool still has some.
             held = {
                 key: value
                 for key, value in config.items()
@@ -271,20 +269,20 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
                 wrong.append(f"broker {broker.id} ({mode}): {capped(differences)}")
                 bound |= dict.fromkeys(bound_elsewhere(held.get("listeners", ""), rendered["listeners"]).items())
     found = settle(wrong, unread, "all are")
-    return replace(found, fix=f"{_bind(bound)}; for all else: {AS_RENDERED}") if bound else found
+    return replace(found, fix=f"{_bind(bound)}; for all other keys: {AS_RENDERED}") if bound else found
 
 
 def _bind(bound: Iterable[tuple[str, str]]) -> str:
     keys = ", ".join(f"bind_host: '{host}' at {name}" for name, host in bound)
     return (
-        "listeners: write under brokers[].listeners[] of the cluster file the address that the broker binds to, as its"
-        f" file has it ({keys}; empty: every address)"
+        "listeners: set under brokers[].listeners[] of the cluster file the address that the broker binds to, as in its"
+        f" file ({keys}; empty: every address)"
     )
 
 
 def bound_elsewhere(on_disk: str, rendered: str) -> dict[str, str]:
-    """The host of each listener in the file, by its name, where another is rendered for it; none where the two differ
-    in more than hosts.
+    """By name, the host of each listener in the file for which another host is rendered; empty if the two differ in
+    more than hosts.
     """
     there, here = _listeners(on_disk), _listeners(rendered)
     if [(name, port) for name, _, port in there] != [(name, port) for name, _, port in here]:
@@ -303,7 +301,7 @@ def _listeners(text: str) -> list[tuple[str, str, str]]:
 
 
 def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> tuple[str, ...]:
-    """What differs, by key, with values where they may be shown: ``a (file: 1, rendered: 2)``, ``b (only in the
+    """The differing keys, with their values if these may be shown: ``a (file: 1, rendered: 2)``, ``b (only in the
     file)``.
     """
     found = []
@@ -318,5 +316,5 @@ def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> t
 
 
 def capped(items: tuple[str, ...]) -> str:
-    """The first few items and how many more there are."""
+    """The first items, and the number of the others."""
     return ", ".join(items[: 2 * SAMPLE]) + (f" and {len(items) - 2 * SAMPLE} more" if len(items) > 2 * SAMPLE else "")

@@ -202,7 +202,7 @@ def prove_before_leaving(cluster: ClusterSpec) -> ParityOperator:
 
 
 def leave_kraft(cluster: ClusterSpec, *, proven: ParityOperator) -> BaseOperator:
-    """Fence the quorum, drain it, prove, stop it, give the office back to ZooKeeper, see every broker follow."""
+    """Fence the quorum, drain it, prove, stop it, give the controller role back, wait until every broker follows."""
     return LeaveKraft(task_id="leave_kraft", cluster=cluster.name, parity_task=proven.task_id)
 
 

@@ -1,10 +1,10 @@
-"""Have the brokers taken in what the quorum told them? What they have not, ZooKeeper's controller waits for: each
-broker is sent one request at a time.
+"""Whether the brokers have applied the quorum's metadata updates. A broker gets one request at a time, so the ZooKeeper
+controller, once elected, waits for the updates still queued.
 
-A migrating broker learns of a topic in two requests, LeaderAndIsr and then UpdateMetadata (3.9's
-ControllerChannelManager); its logs are made in the first. So one whose Metadata answer holds the newest leader epochs
-has no log left to make. Measured: right after 300 new topics of 3 partitions on two cores three brokers need about nine
-seconds for it; an election in the meantime is known to them only afterwards.
+A migrating broker learns of a topic by two requests, LeaderAndIsr and then UpdateMetadata (3.9's
+ControllerChannelManager), and creates the topic's logs in the first. So a broker whose Metadata response has the newest
+leader epochs has no log left to create. Measured by hand: right after 300 new topics of 3 partitions, on two cores,
+three brokers need about 9 s; only then do they learn of an election.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.secrets import Secrets
 
 LeaderEpochs = Mapping[str, Mapping[int, int]]
-"""Topic → partition → leader epoch, as the metadata log says; no partitions: the topic was deleted."""
+"""Topic → partition → leader epoch, from the metadata log. A topic without partitions was deleted."""
 
 
 def taken_in(told: LeaderEpochs, answer: LeaderEpochs) -> bool:
-    """Whether a broker that answers this knows what the log says of these topics, or something later."""
+    """Whether a broker with this response knows these topics as in the log, or later."""
     for topic, epochs in told.items():
         known = answer.get(topic, {})
         if not epochs and known:
@@ -39,11 +39,10 @@ def taken_in(told: LeaderEpochs, answer: LeaderEpochs) -> bool:
 def await_taken_in(
     spec: ClusterSpec, told: Callable[[], LeaderEpochs], *, secrets: Secrets, within: float, prompt: float
 ) -> tuple[int, ...]:
-    """Wait until every broker knows what ``told`` says within ``prompt`` seconds of its being asked. The ids of those
-    that did not in ``within`` seconds.
+    """Wait until every broker knows the topics of ``told`` within ``prompt`` seconds of the call. Returns the ids of
+    the brokers that did not within ``within`` seconds.
 
-    ``told`` is asked again as long as they take longer: on a busy cluster there is always something that they do not
-    know yet.
+    While the brokers take longer, ``told`` is called again: on a busy cluster there are always newer changes.
     """
     deadline = time.monotonic() + within
     with ThreadPoolExecutor(len(spec.brokers)) as pool:

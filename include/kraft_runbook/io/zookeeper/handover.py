@@ -1,6 +1,6 @@
-"""Giving the controller's office back to ZooKeeper: the only writes that this tool makes there.
+"""Giving the controller role back to ZooKeeper: deleting the znodes that name a KRaft controller.
 
-All of them are one transaction, guarded by the versions that were read: if anyone else touched a znode meanwhile,
+One transaction deletes them, each only at the version that was read. If anyone else changed one of them after that,
 nothing is deleted.
 """
 
@@ -20,24 +20,22 @@ from kraft_runbook.io.zookeeper.session import Znode
 from kraft_runbook.metadata.znodes.znode_rows import parse_controller, parse_migration
 
 REASSIGNMENT = "/admin/reassign_partitions"
-"""KRaft never deletes it; a ZooKeeper controller that found it would carry an old reassignment out again (inferred from
+"""KRaft never deletes it. A ZooKeeper controller that finds it would carry out an old reassignment again (inferred from
 3.9's code).
 """
 
 
 BESIDE = "/brokers"
-"""A znode that every Kafka cluster has beside /controller and /migration. It has children, so that no mistake could
-delete it.
-"""
+"""A sibling of /controller and /migration in every Kafka cluster. It has children, so no mistake can delete it."""
 BESIDE_REASSIGNMENT = "/admin/delete_topics"
 
 
 class NothingDeleted(StepFailed):
-    """ZooKeeper answered that it deleted nothing: whoever was stopped for it may run again."""
+    """ZooKeeper answered that it deleted nothing, so the stopped controllers may run again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class ControllerZnodes:
     """/controller, /migration and /admin/reassign_partitions as they were read, for a guarded deletion."""
 
     controller: Znode | None
@@ -46,12 +44,12 @@ class Office:
 
     @property
     def held_by_kraft(self) -> bool:
-        """Whether a KRaft controller holds /controller (KIP-866: ``kraftControllerEpoch``)."""
+        """Whether /controller names a KRaft controller (KIP-866: ``kraftControllerEpoch``)."""
         return self.controller is not None and parse_controller(self.controller.data).kraft_controller_epoch >= 0
 
     @property
     def written_to(self) -> MigrationZnode | None:
-        """What /migration says; None where there is none or no controller has copied anything."""
+        """The content of /migration; None if it does not exist or no controller has copied anything."""
         if self.migration is None:
             return None
         found = parse_migration(self.migration.data)
@@ -59,9 +57,9 @@ class Office:
 
 
 def why_not_deletable(reader: ZookeeperReader) -> str | None:
-    """What keeps this session from deleting what the office consists of; None where nothing does. Changes nothing.
+    """Why this session may not delete these znodes; None if it may. Changes nothing.
 
-    ZooKeeper asks for DELETE on the parent, not on the znode: Kafka's root for /controller and /migration. Raises
+    ZooKeeper checks DELETE on the parent, not on the znode: Kafka's root for /controller and /migration. Raises
     Unreachable.
     """
     found = []
@@ -74,32 +72,32 @@ def why_not_deletable(reader: ZookeeperReader) -> str | None:
 
 
 GRANT = (
-    "give this tool an identity that has DELETE there ('zookeeper.security' in the cluster file; the brokers' own has"
-    " it where zookeeper.set.acl made the ACLs), or grant it (setAcl in zookeeper-shell.sh, as an administrator of the"
+    "give this tool an identity that has DELETE there ('zookeeper.security' in the cluster file; the brokers' identity"
+    " has it if zookeeper.set.acl made the ACLs), or grant it (setAcl in zookeeper-shell.sh, as an administrator of the"
     " ensemble)"
 )
 
 
 def require_deletable(reader: ZookeeperReader) -> None:
-    """Raise Refused where the office could not be given back after all was stopped for it."""
+    """Raise Refused if this session may not delete these znodes, before anything is stopped."""
     why_not = why_not_deletable(reader)
     if why_not:
         raise Refused(f"{why_not}; nothing was stopped", way_out=f"{GRANT}; then clear this task")
 
 
-def read_office(reader: ZookeeperReader) -> Office:
+def read_controller_znodes(reader: ZookeeperReader) -> ControllerZnodes:
     """Read the three znodes together. Raises Unreachable, BadZnode."""
-    return Office(*reader.get_many(["/controller", "/migration", REASSIGNMENT]))
+    return ControllerZnodes(*reader.get_many(["/controller", "/migration", REASSIGNMENT]))
 
 
-def leave_office(reader: ZookeeperReader, office: Office) -> tuple[str, ...]:
-    """Delete /migration, and /controller and /admin/reassign_partitions where KRaft holds the office, exactly as they
-    were read: all or none. Returns the paths.
+def delete_controller_znodes(reader: ZookeeperReader, znodes: ControllerZnodes) -> tuple[str, ...]:
+    """Delete /migration and, if /controller names a KRaft controller, /controller and /admin/reassign_partitions, each
+    at the version that was read: all or none. Returns the paths.
 
-    Raises NothingDeleted where one was changed, or where ZooKeeper refused; StepFailed where it is not known what came
-    of it.
+    Raises NothingDeleted if one was changed, or if ZooKeeper refused; StepFailed if it is not known whether ZooKeeper
+    deleted them.
     """
-    doomed = [office.migration, *((office.controller, office.reassignment) if office.held_by_kraft else ())]
+    doomed = [znodes.migration, *((znodes.controller, znodes.reassignment) if znodes.held_by_kraft else ())]
     found = [znode for znode in doomed if znode is not None]
     if not found:
         return ()
@@ -116,13 +114,13 @@ def leave_office(reader: ZookeeperReader, office: Office) -> tuple[str, ...]:
     if any(isinstance(answer, NoAuthError) for answer in answers):
         refused = [znode for znode, answer in zip(found, answers, strict=True) if isinstance(answer, NoAuthError)]
         raise NothingDeleted(
-            f"{_names(refused)} could not be deleted: NoAuth, and so none was; {why_not_deletable(reader)}",
+            f"{_names(refused)} could not be deleted (NoAuth), so nothing was; {why_not_deletable(reader)}",
             way_out=GRANT,
         )
     if any(isinstance(answer, Exception) for answer in answers):
         raise NothingDeleted(
             f"{_names(found)} were not deleted: one of them changed after the quorum was fenced",
-            way_out="find out which controller runs that the cluster file does not name, stop it, then clear this task",
+            way_out="find the running controller that the cluster file does not name, stop it, then clear this task",
         )
     return tuple(znode.path for znode in found)
 
@@ -142,7 +140,7 @@ def await_election(reader: ZookeeperReader, spec: ClusterSpec, *, within: float)
     raise StepFailed(
         f"no broker was elected controller within {within:.0f} s after /controller was deleted",
         way_out=(
-            "see that a broker runs in ZooKeeper or migration mode and reaches ZooKeeper (its log names"
+            "check that a broker runs in ZooKeeper or migration mode and reaches ZooKeeper (its log names"
             " 'KafkaController'); then clear this task"
         ),
     )

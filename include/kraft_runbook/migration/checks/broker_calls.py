@@ -1,4 +1,4 @@
-"""Whether the controllers can log in to the brokers that they call while they migrate."""
+"""Whether the controllers can log in to the brokers, which they call during the migration."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from kraft_runbook.runbook.check_results import Finding, Severity, failed, passe
     "KRB-PRE-078",
     severity=Severity.BLOCKING,
     fix=(
-        "write what is named under controller_properties, or under controllers[].properties where it differs by host;"
-        " under 'secrets' what is secret (ssl.truststore.password, ssl.keystore.password, ssl.key.password, the"
-        " jaas.config with a user and password): they are given to the controllers too. Put the stores on the"
-        " controllers' hosts"
+        "set the named properties under controller_properties, or under controllers[].properties if they differ by"
+        " host. Name the secret ones under 'secrets' (ssl.truststore.password, ssl.keystore.password, ssl.key.password,"
+        " the jaas.config with a user and password): the controllers get them too. Put the key stores and trust stores"
+        " on the controllers' hosts"
     ),
     stages=UNTIL_FINALIZED,
 )
 def controllers_can_log_in_to_brokers(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every controller has what it needs to log in to the brokers' inter-broker listener.
+    """Every controller has the properties to log in to the brokers' inter-broker listener.
 
-    While it migrates, the active controller is a client of the brokers on that listener (ControllerChannelManager:
-    UpdateMetadata, LeaderAndIsr). Where it can't log in, the migration stops behind the copy that is committed already.
-    sasl.mechanism.inter.broker.protocol and the listener's enabled mechanisms come from the brokers' common value;
-    logins and stores can't.
+    During the migration the active controller is a client of the brokers on that listener (ControllerChannelManager:
+    UpdateMetadata, LeaderAndIsr). If it can't log in, the migration stops after the metadata copy, which is committed
+    by then. The runbook renders sasl.mechanism.inter.broker.protocol and the listener's enabled mechanisms from the
+    brokers' common value. It can't do that for logins and stores.
     """
     wrong = list(_said(spec, lacking))
     return failed("; ".join(wrong)) if wrong else passed(_fine(spec))
@@ -41,15 +41,15 @@ def controllers_can_log_in_to_brokers(seen: ClusterObservation, spec: ClusterSpe
     "KRB-PRE-079",
     severity=Severity.WARNING,
     fix=(
-        "see that the controllers' services start with the same JVM options as the brokers' (KAFKA_OPTS) and that their"
-        " JVM trusts the brokers' certificates; or write what is named under controller_properties"
+        "check that the controllers' services start with the same JVM options as the brokers' (KAFKA_OPTS) and that"
+        " their JVM trusts the brokers' certificates; or set the named properties under controller_properties"
     ),
     stages=UNTIL_FINALIZED,
 )
 def nothing_of_the_login_is_left_to_the_jvm(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """What the controllers log in to brokers with stands in their properties.
+    """The controllers' properties name the login and the truststore for their connections to brokers.
 
-    What neither the brokers' properties nor the controllers' name, the JVM decides: its login configuration and its
+    If neither the brokers' properties nor the controllers' name them, the JVM decides: its login configuration and its
     truststore, which the runbook does not see.
     """
     wrong = list(_said(spec, left_to_the_jvm))

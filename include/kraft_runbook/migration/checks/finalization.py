@@ -1,8 +1,8 @@
-"""Nothing may finalize the migration but the runbook's last step: what the controllers run with, what they would start
-with, and the alarm.
+"""Only the runbook's last step may finalize the migration: checks of the controllers' processes, of their files, and
+the alarm.
 
-Any controller that becomes active without the migration flag finalizes at once, while brokers may still be in migration
-mode (KAFKA-20960).
+Any controller that becomes active without the migration flag finalizes the migration at once, while brokers may still
+be in migration mode (KAFKA-20960).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_rea
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
 ON_DISK = ("KRB-PRE-047",)
-"""The blocking checks of what lies on the controllers' hosts, for a watch that reads those alone."""
+"""The blocking checks of the controllers' files, for a watch that reads only these files."""
 
 
 @check(
     "KRB-PRE-047",
     severity=BLOCKING,
     fix=(
-        "put back what is named before anybody restarts that controller: the first time it leads without it, the"
+        "put the named keys back before anybody restarts that controller: the first time it leads without them, the"
         " migration is final"
     ),
     stages=DURING_MIGRATION,
@@ -45,10 +45,11 @@ ON_DISK = ("KRB-PRE-047",)
 def controller_files_are_in_migration_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every controller's configuration on disk is in migration mode.
 
-    The file decides the controller's next start, whoever causes it: the migration flag is true, zookeeper.connect is
-    the cluster file's, process.roles is controller. A controller restarted without the flag finalizes when it is
-    elected (KAFKA-20960). One that does not run and has no file can't start: it is not provisioned yet, or its host was
-    made anew (KRB-PRE-006 says that it is down).
+    The file must hold: the migration flag is true, zookeeper.connect is that of the cluster file, process.roles is
+    controller. It decides the controller's next start, whoever causes it. A controller restarted without the flag
+    finalizes the migration when it is elected (KAFKA-20960). A controller that does not run and has no file can't
+    start, so it passes: it is not provisioned yet, or its host was installed again (KRB-PRE-006 reports that it is
+    down).
     """
     wrong = []
     found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "config"))
@@ -74,8 +75,8 @@ def _another_zookeeper(config: Mapping[str, str], spec: ClusterSpec) -> Iterator
     "KRB-PRE-053",
     severity=WARNING,
     fix=(
-        "bring the cluster file's properties in line with what lies on the host, or correct the host's file;"
-        " finalization writes the file whole"
+        "make the cluster file's properties equal to the host's file, or correct the host's file; finalization writes"
+        " the file whole"
     ),
     stages=DURING_MIGRATION,
     needs=Needs.HOSTS,
@@ -83,7 +84,7 @@ def _another_zookeeper(config: Mapping[str, str], spec: ClusterSpec) -> Iterator
 def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every controller's configuration file is what the cluster file renders for migration mode.
 
-    A difference is a hand at work beside the runbook. Values of secrets are not compared.
+    A difference means that somebody or another program also writes the file. Values of secrets are not compared.
     """
     wrong = []
     found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "config"))
@@ -96,7 +97,7 @@ def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec
         differences = differing_keys(config, rendered)
         if differences:
             wrong.append(f"controller {controller_id}: {capped(differences)}")
-    return settle(wrong, unread, "all that are there are")
+    return settle(wrong, unread, "every existing file is")
 
 
 @check(
@@ -111,8 +112,9 @@ def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec
 def no_controller_runs_without_the_flag(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No controller runs without the migration flag before finalization.
 
-    The process shows what it was started with (ApiVersions), whatever its file says now. The first controller without
-    the flag that becomes active finalizes the migration at once, whatever mode the brokers are in (KAFKA-20960).
+    The process shows the flag that it was started with (ApiVersions), whatever its file says now. The first controller
+    that becomes active without the flag finalizes the migration at once, in whatever mode the brokers are
+    (KAFKA-20960).
     """
     wrong = [
         f"controller {c.id} runs without the migration flag"
@@ -128,17 +130,18 @@ def no_controller_runs_without_the_flag(seen: ClusterObservation, spec: ClusterS
     "KRB-GATE-007",
     severity=BLOCKING,
     fix=(
-        "restart each broker that is left in KRaft mode now, one by one (docs/finalization.md): it is the only way"
-        " left. Putting the migration flag back does not help, the state stays final and ZooKeeper is never written"
-        " again; do not restart a broker in migration mode, it may not be able to register; do not go back to"
-        " ZooKeeper, it lacks every change made since"
+        "restart each named broker in KRaft mode now, one by one (docs/finalization.md): it is the only way left."
+        " Putting the migration flag back does not help: the state stays final and ZooKeeper is never written again. Do"
+        " not restart a broker in migration mode: it may not be able to register. Do not go back to ZooKeeper: it lacks"
+        " every change made since"
     ),
 )
 def no_broker_was_left_behind(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No broker is in migration mode once the migration is final.
 
-    The first election of a controller without the flag finalizes, whatever the brokers are. Those left behind go on
-    serving, and nothing logs an error, but what is created from then on is not in ZooKeeper (measured on 3.9.2).
+    The first election of a controller without the flag finalizes the migration, in whatever mode the brokers are. Those
+    in migration mode go on serving, and nothing logs an error, but ZooKeeper lacks everything created from then on
+    (measured on 3.9.2).
     """
     final = [
         f"controller {c.id}"
@@ -154,7 +157,7 @@ def no_broker_was_left_behind(seen: ClusterObservation, spec: ClusterSpec) -> Fi
     if left:
         return failed(
             f"THE MIGRATION WAS FINALIZED TOO EARLY: ZkMigrationState is 3 (POST_MIGRATION) on {', '.join(final)}, but"
-            f" {'; '.join(left)}. Topics created from now on are not in ZooKeeper, without any error anywhere"
+            f" {'; '.join(left)}. Topics created from now on are not in ZooKeeper, and nothing logs an error"
         )
     _, unread = broker_modes(seen)
     return settle([], unread, "every broker is in KRaft mode")

@@ -1,4 +1,4 @@
-"""The hosts: clocks, ports, disks, services, and the configuration that lies there."""
+"""The hosts: clocks, ports, disks, services, and the configuration files there."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def controller_ports_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Fi
         if state.running is True and was_read(state.mode):
             continue
         ports = host_part(seen, controller.id, "ports_in_use")
-        declared_for = f"declared for controller {controller.id}, is in use by something"
+        declared_for = f"declared for controller {controller.id}, is in use by"
         if was_read(ports):
-            wrong += [f"port {p} on {controller.host}, {declared_for} else" for p in sorted(ports)]
+            wrong += [f"port {p} on {controller.host}, {declared_for} another process" for p in sorted(ports)]
             continue
         unread.append(f"controller {controller.id}: {ports.reason}")
         if state.running is True:
-            wrong.append(f"{controller.address}, {declared_for} that is no Kafka controller")
+            wrong.append(f"{controller.address}, {declared_for} a process that is no Kafka controller")
     return settle(wrong, unread, "free, or used by the controllers themselves")
 
 
 @check(
     "KRB-PRE-043",
     severity=BLOCKING,
-    fix="set the directory aside (it belongs to another cluster), or correct the controller's log_dir",
+    fix="rename the directory (it belongs to another cluster), or correct the controller's log_dir",
     needs=Needs.HOSTS,
 )
 def controllers_are_not_formatted_for_another_cluster(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -80,7 +80,7 @@ def controllers_are_not_formatted_for_another_cluster(seen: ClusterObservation, 
 
 
 def _cluster_id(seen: ClusterObservation) -> str | Unread | None:
-    """The cluster's own id: ZooKeeper's, or, where there is none, what the brokers say."""
+    """The cluster's own id, from ZooKeeper or, without ZooKeeper, from the brokers."""
     if was_read(seen.zookeeper):
         return seen.zookeeper.cluster_id
     if seen.has_zookeeper:
@@ -91,15 +91,15 @@ def _cluster_id(seen: ClusterObservation) -> str | Unread | None:
 @check(
     "KRB-PRE-044",
     severity=BLOCKING,
-    fix="set the controllers' data directories aside (mv) before the next try; they are formatted anew",
+    fix="rename the controllers' data directories (mv) before the next try; provisioning formats new ones",
     stages={Phase.ZOOKEEPER},
     needs=Needs.HOSTS,
 )
 def no_metadata_log_of_a_former_try(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No controller has a metadata log while the cluster is in ZooKeeper mode.
 
-    Controllers started on old data show state 1 at once, copy nothing, and brokers rolled to KRaft then set live topics
-    aside as strays (measured on 3.9.2).
+    Controllers started on old data show state 1 at once and copy nothing. Brokers restarted in KRaft mode then treat
+    live topics as strays and rename their directories (measured on 3.9.2).
     """
     found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "has_metadata_log"))
     wrong = [f"{spec.controller(i).log_dir} of controller {i} holds a metadata log" for i, log in found.items() if log]
@@ -111,15 +111,15 @@ def no_metadata_log_of_a_former_try(seen: ClusterObservation, spec: ClusterSpec)
     severity=BLOCKING,
     fix=(
         "set 'authorizer: true' in the cluster file, so that controllers and KRaft brokers get StandardAuthorizer;"
-        " replace a foreign authorizer first"
+        " replace an authorizer that is not Kafka's first"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def the_authorizer_is_kept(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Brokers with AclAuthorizer get controllers with StandardAuthorizer.
+    """If the brokers have AclAuthorizer, the controllers get StandardAuthorizer.
 
-    Else ACLs are copied and enforced by nobody, or brokers refuse each other.
+    Otherwise the ACLs are copied and nobody enforces them, or brokers refuse each other.
     """
     wrong = []
     files, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "config"))
@@ -141,16 +141,17 @@ def the_authorizer_is_kept(seen: ClusterObservation, spec: ClusterSpec) -> Findi
     "KRB-PRE-050",
     severity=BLOCKING,
     fix=(
-        "put the policy under broker_properties, from where the controllers get it, what it reads itself under"
-        " controller_properties, and its class on the controllers' class path: in KRaft the controllers enforce it"
+        "put the policy under broker_properties, from which the controllers get it; put the settings that it reads"
+        " itself under controller_properties, and its class on the controllers' class path. In KRaft the controllers"
+        " enforce it"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def policies_are_carried_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Create and alter policies of the brokers are set on the controllers.
+    """The brokers' create and alter policies are set on the controllers.
 
-    In KRaft mode the controllers enforce create.topic.policy.class.name and alter.config.policy.class.name, the brokers
+    In KRaft mode the controllers enforce create.topic.policy.class.name and alter.config.policy.class.name; the brokers
     do not.
     """
     wrong = []
@@ -173,8 +174,8 @@ def policies_are_carried_over(seen: ClusterObservation, spec: ClusterSpec) -> Fi
     "KRB-PRE-051",
     severity=BLOCKING,
     fix=(
-        "open the way from the controller's host, or correct the advertised listener: the controllers send every broker"
-        " its metadata"
+        "open the network from the controller's host to the named addresses, or correct the advertised listener: the"
+        " controllers send metadata to every broker"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
@@ -182,8 +183,8 @@ def policies_are_carried_over(seen: ClusterObservation, spec: ClusterSpec) -> Fi
 def controllers_reach_brokers_and_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every controller's host reaches ZooKeeper and every broker's inter-broker listener.
 
-    While migrating the active controller calls the brokers by their advertised listeners. Of a ZooKeeper ensemble it
-    needs the servers that serve: a majority. What it does not reach of the others is named, and is no reason to stop:
+    During the migration the active controller connects to the brokers by their advertised listeners. Of a ZooKeeper
+    ensemble it needs a majority of the servers. The check passes with unreachable servers beyond that and names them:
     one of three may be down.
     """
     wrong, spare = [], []
@@ -205,14 +206,15 @@ def controllers_reach_brokers_and_zookeeper(seen: ClusterObservation, spec: Clus
     severity=BLOCKING,
     fix=(
         "restart these brokers in ZooKeeper mode before controllers are formatted: they would shut themselves down when"
-        " a fresh quorum answers"
+        " a new quorum answers"
     ),
     stages={Phase.ZOOKEEPER},
 )
 def no_broker_is_left_in_migration_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No broker still runs in migration mode when no controller runs.
 
-    Hybrid brokers of a former quorum never register with a fresh one, and may end themselves (measured on 3.9.2).
+    Brokers in migration mode from an earlier quorum never register with a new one, and may shut down (measured on
+    3.9.2).
     """
     modes, unread = broker_modes(seen)
     left = [i for i, mode in modes.items() if mode is not BrokerMode.ZOOKEEPER]
@@ -227,18 +229,18 @@ def no_broker_is_left_in_migration_mode(seen: ClusterObservation, spec: ClusterS
     "KRB-PRE-057",
     severity=BLOCKING,
     fix=(
-        "restart the broker with the configuration that it has: nothing else brings the thread back, and what it leads"
-        " may stay out of sync until then"
+        "restart the broker with its present configuration: nothing else brings the thread back, and the partitions"
+        " that it leads may stay out of sync until then"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def no_broker_is_cut_off(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every broker in migration mode has its threads that speak to the controller.
+    """Every broker in migration mode has all threads that connect to the controller.
 
-    A defect of Kafka 3.9 ends one now and then when the controller changes (its log: "A metric named ... already
-    exists"). Without it the broker passes on no change of metadata, or takes no replica back into an ISR, so that a
-    roll would wait for ever.
+    A defect of Kafka 3.9 sometimes ends one of them when the controller changes (the broker's log: "A metric named ...
+    already exists"). Without the thread the broker forwards no metadata change, or takes no replica back into an ISR,
+    so a roll would wait for ever.
     """
     if not was_read(seen.hosts):
         return unknown(seen.hosts)

@@ -1,4 +1,4 @@
-"""Is this the cluster that the file describes, and can it be seen whole?"""
+"""Whether this is the cluster that the file describes, and whether all of it can be read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHECKS.take(CLUSTER_CHECKS["KRB-PRE-004"], CLUSTER_CHECKS["KRB-PRE-009"])
 @check(
     "KRB-PRE-001",
     severity=BLOCKING,
-    fix="make readable what is named, or resolve the contradiction; kraft-runbook explain says more",
+    fix="make the named parts readable, or resolve the contradiction; kraft-runbook explain says more",
 )
 def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The observation proves the cluster's phase.
@@ -36,11 +36,11 @@ def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 
 @check("KRB-PRE-002", severity=BLOCKING, fix="there is nothing to migrate; the cluster file may leave out 'zookeeper'")
 def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """The cluster is neither finalized nor born in KRaft mode.
+    """The cluster is neither finalized nor created in KRaft mode.
 
-    ZkMigrationState 3 means that the migration is over; Kafka 4 shows it in the metadata log alone. A cluster never
-    used ZooKeeper when its metadata log says 0 and no broker is ZooKeeper's; a gauge of 0 alone is also what a
-    controller shows that has published nothing yet.
+    ZkMigrationState 3 means that the migration is over; Kafka 4 shows it in the metadata log only. A cluster never used
+    ZooKeeper if its metadata log says 0 and no broker is in ZooKeeper or migration mode. A gauge of 0 alone does not
+    prove that: a controller that has published nothing yet shows 0 too.
     """
     states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
     final = [i for i, found in states.items() if found is ZkMigrationState.POST_MIGRATION]
@@ -48,30 +48,29 @@ def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> 
         return failed(f"the migration is already final: ZkMigrationState is 3 on controller {name_ids(final)}")
     reading = detect_phase(seen)
     if reading.phase in (Phase.FINALIZED, Phase.KRAFT):
-        return failed(f"nothing is to be migrated: {'; '.join(reading.reasons)}")
+        return failed(f"there is nothing to migrate: {'; '.join(reading.reasons)}")
     if born_in_kraft(seen):
         return failed(
-            "the cluster was born in KRaft mode: ZkMigrationState is 0 in the metadata log, and every broker that"
+            "the cluster was created in KRaft mode: ZkMigrationState is 0 in the metadata log, and every broker that"
             " answers is in KRaft mode"
         )
     running = {c.id: c.metrics for c in seen.controllers.values() if c.running is not False}
     unread = unread_reasons("controller {}'s metrics", running)
-    return settle([], unread, "no controller shows a final or a KRaft-born state")
+    return settle([], unread, "no controller shows a finalized migration or a cluster created in KRaft mode")
 
 
 @check(
     "KRB-PRE-080",
     severity=BLOCKING,
     fix=(
-        "name the ensemble under 'zookeeper' in the cluster file (docs/cluster-file.md); a cluster in KRaft mode has"
-        " none, and nothing to migrate"
+        "name the ensemble under 'zookeeper' in the cluster file (docs/cluster-file.md); a cluster in KRaft mode has no"
+        " ensemble and nothing to migrate"
     ),
 )
 def the_file_names_a_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The cluster file names a ZooKeeper ensemble.
 
-    A file may leave it out: then it describes a cluster in KRaft mode, which can be observed and explained, and not
-    migrated.
+    A file without one describes a cluster in KRaft mode, which can be observed and explained, but not migrated.
     """
     return passed(spec.zookeeper.connect) if spec.zookeeper else failed("the cluster file names no ZooKeeper")
 
@@ -87,7 +86,7 @@ def the_file_names_a_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> F
 def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """ZooKeeper, every broker and the cluster file name the same cluster id.
 
-    A wrong address would otherwise migrate another cluster, or half of two.
+    With a wrong address the runbook would migrate another cluster, or parts of two.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
@@ -111,14 +110,14 @@ def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec)
     "KRB-PRE-005",
     severity=BLOCKING,
     fix=(
-        "declare the node in the cluster file, or stop it: it would be left behind in ZooKeeper mode, or vote in a"
-        " quorum not meant for it"
+        "declare the node in the cluster file, or stop it: an undeclared broker would stay in ZooKeeper mode, an"
+        " undeclared controller would vote in the quorum"
     ),
 )
 def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No broker or controller is live that the cluster file does not declare.
+    """The cluster file declares every live broker and controller.
 
-    The runbook restarts what the file lists; a broker that it does not list would stay behind.
+    The runbook restarts only the nodes in the file; a broker that is not in it would stay in ZooKeeper mode.
     """
     wrong = [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
     wrong += [f"controller {i} is a voter and not in the cluster file" for i in sorted(seen.undeclared_controllers)]
@@ -132,9 +131,8 @@ def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     "KRB-PRE-006",
     severity=BLOCKING,
     fix=(
-        "start the controller; where its disk was lost, clear its provision task in the run of the migration"
-        " (docs/rollback.md); without a majority nothing can be changed, and with one down the next failure stops the"
-        " cluster"
+        "start the controller. If its disk was lost, clear its provision task in the migration's run"
+        " (docs/rollback.md). Without a majority of the controllers no metadata can change"
     ),
     stages=DURING_MIGRATION,
     not_at={"start"},
@@ -142,9 +140,9 @@ def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Findin
 def every_controller_runs(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Once the migration has begun, every declared controller runs.
 
-    A migration that goes on with a bare majority can be stopped by one more failure. Before the copy a run provisions
-    what is missing, and waits for it. After the copy the start gate's signature lets a controller that came down be
-    provisioned anew, so this does not keep that gate from being signed.
+    If only a bare majority runs, one more failure stops the migration. Before the metadata copy a run provisions the
+    missing controllers and waits for them. After the copy the start gate's signature allows a controller that is down
+    to be provisioned again, so this check does not apply at that gate.
     """
     down = [c.id for c in seen.controllers.values() if c.running is False]
     before_the_copy = detect_phase(seen).phase is Phase.PRE_MIGRATION
@@ -190,15 +188,15 @@ def controller_ids_are_free(seen: ClusterObservation, spec: ClusterSpec) -> Find
     "KRB-PRE-008",
     severity=BLOCKING,
     fix=(
-        "correct the listeners in the cluster file, or the broker's advertised.listeners; the controllers reach brokers"
-        " by them"
+        "correct the listeners in the cluster file, or the broker's advertised.listeners; the controllers connect to"
+        " brokers by them"
     ),
     stages=BEFORE_THE_COPY,
 )
 def brokers_advertise_what_is_declared(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker advertises the listeners and the rack that the cluster file declares.
 
-    The files are rendered from the cluster file: what differs would change at the first restart.
+    The brokers' files are rendered from the cluster file, so every difference would take effect at the first restart.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)

@@ -1,4 +1,4 @@
-"""Whether every broker hears of changes in ZooKeeper."""
+"""Whether every broker notices changes in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from kraft_runbook.runbook.read_parts import split_read
     "KRB-PRE-064",
     severity=Severity.BLOCKING,
     fix=(
-        "restart the broker now, out of turn, with the configuration that it has: nothing else starts the thread again;"
-        " look in its log for 'event-process-thread]: Error due to' first, and mend that cause (an OutOfMemoryError"
-        " wants more heap)"
+        "first look in the broker's log for 'event-process-thread]: Error due to' and correct that cause (an"
+        " OutOfMemoryError needs more heap). Then restart the broker at once, before its turn in the roll, with its"
+        " present configuration: nothing else starts the thread again"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def every_broker_hears_of_changes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every broker has its threads that listen for changes in ZooKeeper.
+    """Every broker has all threads that listen for changes in ZooKeeper.
 
-    One whose thread has died lives on with the configurations, quotas, credentials, ACLs or tokens that it had. The
-    copy takes what ZooKeeper holds, which is not what that broker enforces.
+    A broker whose thread has died goes on with the configurations, quotas, credentials, ACLs or tokens that it had. The
+    metadata copy reads ZooKeeper, which then differs from what that broker enforces.
     """
     if not was_read(seen.hosts):
         return unknown(seen.hosts)
     found, unread = split_read("broker {}", deaf(seen, seen.hosts))
-    wrong = [f"broker {broker} hears of no change at {' and '.join(missing)}" for broker, missing in found.items()]
-    return settle(wrong, unread, "all hear of them")
+    wrong = [f"broker {broker} notices no change at {' and '.join(missing)}" for broker, missing in found.items()]
+    return settle(wrong, unread, "all have")

@@ -13,15 +13,15 @@ TITLE = "ZooKeeper is still being written (dual write is alive)"
 def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) -> CheckResult:
     """Whether /migration's offset kept up with the metadata log between two observations.
 
-    PASS at any distance where it moved, up to what was committed at the earlier one; where nothing moved at all, the
-    two must lie more than two seconds apart. FAIL when it stood still though records were committed beyond it: dual
-    write has stopped, whatever ZkMigrationState (1), ZkWriteBehindLag (0) and the logs say. UNKNOWN where /migration or
-    the quorum was not read, or the looks are too close. After finalization nothing is to be written any more, which
-    passes.
+    PASS if the offset moved up to what was committed at the earlier observation, however close the two are. Where
+    nothing moved at all, they must be more than two seconds apart. FAIL if the offset stood still though records after
+    it were committed: dual write has stopped, whatever ZkMigrationState (1), ZkWriteBehindLag (0) and the logs say.
+    UNKNOWN if /migration or the quorum was not read, or the two are too close. PASS after finalization, since ZooKeeper
+    is no longer written then.
     """
     states = {c.metrics.zk_migration_state for c in later.controllers.values() if was_read(c.metrics)}
     if ZkMigrationState.POST_MIGRATION in states:
-        return _result(Verdict.PASS, "the migration is final: ZooKeeper is no longer written, by intention")
+        return _result(Verdict.PASS, "the migration is final: ZooKeeper is no longer written, as intended")
     for name, seen in (("earlier", earlier), ("later", later)):
         for part in (seen.zookeeper, seen.quorum):
             if not was_read(part):
@@ -42,7 +42,7 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
         return _result(
             Verdict.FAIL,
             "/migration does not exist",
-            "no controller writes to ZooKeeper: do not go on; kraft-runbook explain says where the cluster stands",
+            "no controller writes to ZooKeeper: do not go on; kraft-runbook explain shows the cluster's phase",
         )
     if after.is_blank:
         return _result(
@@ -57,8 +57,8 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
     if offset >= committed and (moved > 0 or (apart and later.quorum.high_watermark - 1 <= offset)):
         return _result(
             Verdict.PASS,
-            f"/migration went from offset {before.kraft_metadata_offset} to {offset} in {seconds:.1f} s, up to what was"
-            f" committed before ({committed})",
+            f"/migration went from offset {before.kraft_metadata_offset} to {offset} in {seconds:.1f} s; offset"
+            f" {committed} was committed before",
         )
     if not apart:
         return _result(

@@ -27,8 +27,8 @@ MIN_ISR = "min.insync.replicas"
 def a_restart_leaves_enough_replicas(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every topic with several replicas has min.insync.replicas below their number.
 
-    Where both are equal, each restart of a broker stops every producer with acks=all of the partitions that it holds,
-    until it is in sync again.
+    If both are equal, each restart of a broker stops every producer with acks=all of that broker's partitions, until
+    the broker is in sync again.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -42,14 +42,14 @@ def a_restart_leaves_enough_replicas(seen: ClusterObservation, spec: ClusterSpec
     "KRB-PRE-066",
     severity=Severity.WARNING,
     fix=(
-        "give these topics another replica (kafka-reassign-partitions), or lower their min.insync.replicas; or tell who"
-        " uses them what will happen"
+        "give these topics another replica (kafka-reassign-partitions), or lower their min.insync.replicas; or warn"
+        " their users"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def every_topic_outlives_a_restart(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every topic has more than one replica, and no fewer than its min.insync.replicas.
+    """Every topic has at least two replicas, and at least min.insync.replicas.
 
     A partition with one replica is offline while its broker restarts. With fewer replicas than min.insync.replicas,
     producers with acks=all are refused already, restart or not.
@@ -63,8 +63,8 @@ def every_topic_outlives_a_restart(seen: ClusterObservation, spec: ClusterSpec) 
 def _topics(
     tree: ZookeeperTree, spec: ClusterSpec, is_wrong: Callable[[int, int], bool]
 ) -> Iterator[tuple[str, Found]]:
-    """The groups for which it is so, with what they have. Any broker may lead, so each one's min.insync.replicas counts
-    where the topic has none.
+    """The groups of topics for which ``is_wrong`` holds, in words. Any broker may lead, so if a topic has no
+    min.insync.replicas, that of each broker counts.
     """
     of_brokers = _of_brokers(tree, spec)
     for group in tree.min_isr_groups:
@@ -81,8 +81,8 @@ def _topics(
 
 
 def _of_brokers(tree: ZookeeperTree, spec: ClusterSpec) -> list[int]:
-    """Every value in force, the greatest first. A broker's own dynamic value comes before the dynamic default, that
-    before its file, that before Kafka's 1.
+    """The min.insync.replicas in force on the brokers, the greatest first. In order of precedence: the broker's dynamic
+    value, the dynamic default, its file, Kafka's default of 1.
     """
     found = set()
     for broker in spec.brokers:

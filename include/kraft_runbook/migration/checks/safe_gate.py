@@ -1,7 +1,7 @@
-"""The safe gate: what must hold before brokers go to KRaft mode, while they are there, and before the migration is made
-final.
+"""The safe gate: what must hold before brokers are restarted in KRaft mode, while they run in it, and before the
+migration is finalized.
 
-No single metric says that the copy is done and alive; all of these together do (facts measured on 3.9.2).
+No single metric proves that the copy is complete and dual write runs. All these checks together do (measured on 3.9.2).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kraft_runbook.runbook.read_parts import broker_modes, split_read
 
 BLOCKING = Severity.BLOCKING
 COPIED = {"dual_write", "finalize", SOAK}
-"""The gates behind the copy."""
+"""The gates after the metadata copy."""
 
 
 def _active(seen: ClusterObservation) -> ControllerState | Unread:
@@ -35,14 +35,14 @@ def _active(seen: ClusterObservation) -> ControllerState | Unread:
 @check(
     "KRB-GATE-001",
     severity=BLOCKING,
-    fix="wait for the copy to end; look at the active controller's log for the KRaftMigrationDriver",
+    fix="wait for the metadata copy to end; look for KRaftMigrationDriver in the active controller's log",
     gates=COPIED,
 )
 def every_controller_shows_migration(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """ZkMigrationState is 1 (MIGRATION) on every controller.
 
-    1 alone proves little: it is committed before ZooKeeper and the brokers know, and old controller data shows it at
-    once.
+    State 1 alone proves little: it is committed before ZooKeeper and the brokers are updated, and a controller on old
+    data shows it at once.
     """
     found, unread = split_read("controller {}", {c.id: c.metrics for c in seen.controllers.values()})
     states = {i: metrics.zk_migration_state for i, metrics in found.items()}
@@ -63,7 +63,7 @@ def every_controller_shows_migration(seen: ClusterObservation, spec: ClusterSpec
 def migrating_brokers_are_counted_as_expected(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """MigratingZkBrokerCount on the active controller is the number of brokers in migration mode.
 
-    State 1 does not mean that every broker has registered: one without any replica is not waited for.
+    State 1 does not mean that every broker has registered: Kafka does not wait for a broker without any replica.
     """
     active = _active(seen)
     if not was_read(active):
@@ -84,30 +84,30 @@ def migrating_brokers_are_counted_as_expected(seen: ClusterObservation, spec: Cl
     twice=True,
 )
 def nothing_stays_unwritten(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
-    """What was committed at the look before is in ZooKeeper now.
+    """ZooKeeper holds everything that was committed at the look before.
 
-    Not ZkWriteBehindLag 0: where metadata changes all the time it is never 0 for long, and where dual write has died it
-    always is.
+    ZkWriteBehindLag does not show that: while metadata changes it is not 0 for long, and after dual write has stopped
+    it stays 0.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
     if earlier is None:
-        return unknown("one look can't tell; a second, later one does", "look twice")
+        return unknown("one look is not enough: it needs a second, later one", "look twice")
     left = unwritten(seen.zookeeper, earlier)
     active = _active(seen)
     lag = active.metrics.zk_write_behind_lag if was_read(active) and was_read(active.metrics) else None
     shown = "" if lag is None else f"; ZkWriteBehindLag is {lag} on the active controller"
     if left:
         return failed(left + shown) if was_read(earlier.quorum) else unknown(left)
-    return passed(f"/migration is beyond what was committed then{shown}")
+    return passed(f"/migration is past the offset that was committed then{shown}")
 
 
 @check(
     "KRB-GATE-004",
     severity=BLOCKING,
     fix=(
-        "do not go on: compare both sides (kraft-runbook parity); if the quorum has none, a stale /migration made it"
-        " skip the copy"
+        "do not go on: compare both sides (kraft-runbook parity); if the quorum has no topics, an old /migration made"
+        " it skip the copy"
     ),
     gates=COPIED,
     twice=True,
@@ -115,10 +115,10 @@ def nothing_stays_unwritten(seen: ClusterObservation, spec: ClusterSpec, earlier
 def no_topic_is_on_one_side_alone(
     seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None
 ) -> Finding:
-    """ZooKeeper and the metadata log hold the same topics, by name, but for those that come and go.
+    """ZooKeeper and the metadata log hold the same topics, by name, except those being created or deleted.
 
-    The cheapest sign that the copy was made, and made by this quorum. The two are read side by side, so that a topic
-    which has just come or gone may be on one side alone; one that is so at two looks is missing.
+    That is the cheapest sign that this quorum made the copy. The two are read side by side, so a topic that was just
+    created or deleted may be on one side only. A topic that is on one side only at two looks is missing on the other.
     """
     apart = topics_apart(seen, earlier)
     if not was_read(apart):
@@ -140,9 +140,10 @@ def no_topic_is_on_one_side_alone(
 def nothing_is_configured_that_zookeeper_can_t_hold(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No client metrics and no group has a config while ZooKeeper is written.
 
-    KRaft admits them, and the active controller passes over them. The next one that is elected writes ZooKeeper anew
-    first, throws at any resource that is neither topic nor broker (KRaftMigrationZkWriter.handleConfigsSnapshot), and
-    never goes on: from then on ZooKeeper is not written, and there is no way back.
+    KRaft accepts such configs, and the active controller does not write them to ZooKeeper. The next controller to be
+    elected first writes everything to ZooKeeper again. It throws an exception at any resource that is neither topic nor
+    broker (KRaftMigrationZkWriter.handleConfigsSnapshot) and never goes on. From then on ZooKeeper is not written, and
+    no rollback is possible.
     """
     if not was_read(seen.quorum):
         return unknown(seen.quorum)
@@ -153,13 +154,13 @@ def nothing_is_configured_that_zookeeper_can_t_hold(seen: ClusterObservation, sp
 @check(
     "KRB-GATE-006",
     severity=BLOCKING,
-    fix="do not go on: two controllers may be at work; kraft-runbook explain says where the cluster stands",
+    fix="do not go on: two controllers may be active; kraft-runbook explain shows the cluster's phase",
     gates=COPIED,
 )
 def one_controller_on_both_sides(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """/controller, /migration and the quorum name the same controller.
 
-    State 1 on old controller data is told from a living migration by this.
+    A controller on old data also shows state 1; this check tells it from a running migration.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
@@ -178,7 +179,7 @@ def one_controller_on_both_sides(seen: ClusterObservation, spec: ClusterSpec) ->
 def every_broker_is_registered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every declared broker is registered with the quorum, unfenced, in migration or KRaft mode.
 
-    A broker that is missing here is cut off by the next step.
+    The next step would cut off a broker that is not registered.
     """
     if not was_read(seen.quorum):
         return unknown(seen.quorum)
@@ -202,14 +203,14 @@ def every_broker_is_registered(seen: ClusterObservation, spec: ClusterSpec) -> F
 @check(
     "KRB-GATE-009",
     severity=BLOCKING,
-    fix="start the controller that is missing, or wait until it has caught up",
+    fix="start the named controller, or wait until it has caught up",
     gates={"dual_write", "finalize", SOAK},
     twice=True,
 )
 def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
-    """The quorum has a leader, and every declared controller votes and is caught up.
+    """The quorum has a leader, and every declared controller is a voter and has caught up.
 
-    With one behind, the next restart may leave no majority.
+    If one is behind, the next restart may leave no majority.
     """
     if not was_read(seen.quorum):
         return unknown(seen.quorum)
@@ -225,7 +226,7 @@ def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec, earlier: Cl
 @check(
     "KRB-GATE-010",
     severity=BLOCKING,
-    fix="read the log of that controller for the record that it could not apply; do not go on",
+    fix="do not go on; look in that controller's log for the record that it could not apply",
     gates=COPIED,
 )
 def no_metadata_error(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -247,7 +248,7 @@ def no_metadata_error(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 @check(
     "KRB-GATE-011",
     severity=BLOCKING,
-    fix="roll the broker into KRaft mode first: finalizing would cut it off",
+    fix="restart the broker in KRaft mode first: finalization would cut it off",
     gates={"finalize"},
 )
 def every_broker_is_in_kraft_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:

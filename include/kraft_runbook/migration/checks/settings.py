@@ -1,4 +1,4 @@
-"""Settings that change hands: what the controllers enforce from the copy on, what KRaft mode leaves out, and the
+"""Settings that move from brokers to controllers at the metadata copy, settings that KRaft mode leaves out, and the
 secrets that Kafka reads.
 """
 
@@ -36,10 +36,10 @@ ACL_STORE = "authorizer.zookeeper.url"
 
 
 def _of_broker(seen: ClusterObservation, spec: ClusterSpec, broker: Broker) -> tuple[dict[str, str], bool, str | None]:
-    """What a broker has, whether its file is one of KRaft mode, and why that file could not be read.
+    """A broker's properties, whether its file is for KRaft mode, and why that file could not be read.
 
-    The host's file says it; the values of sensitive keys, hidden there, come from the cluster file, where they are
-    references.
+    The properties come from the host's file. It hides the values of sensitive keys, so these come from the cluster
+    file, where they are references.
     """
     by_file = declared(spec, broker)
     on_disk = host_part(seen, broker.id, "config")
@@ -55,18 +55,18 @@ def _of_broker(seen: ClusterObservation, spec: ClusterSpec, broker: Broker) -> t
     "KRB-PRE-070",
     severity=BLOCKING,
     fix=(
-        "give every broker the same value, or say under controller_properties (or under each controllers[].properties)"
-        " what the controllers are to have: that comes first"
+        "give every broker the same value, or set the controllers' value under controller_properties (or each"
+        " controllers[].properties), which takes precedence"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def brokers_agree_on_what_controllers_enforce(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """The brokers agree on each setting that the controllers enforce from the copy on.
+    """The brokers agree on each setting that the controllers enforce from the metadata copy on.
 
-    The controllers get the brokers' common value. On ZooKeeper the broker that is controller applies its own, so that a
-    difference shows only when another one is elected. Passwords are compared by the reference that the cluster file has
-    for each broker, and never shown.
+    The controllers get the brokers' common value. On ZooKeeper the broker with the controller role applies its own
+    value, so a difference shows only when another broker is elected. Passwords are compared by the reference that the
+    cluster file has for each broker, and are never shown.
     """
     of_brokers: dict[int, dict[str, str]] = {}
     left_zookeeper: set[int] = set()
@@ -90,7 +90,7 @@ def brokers_agree_on_what_controllers_enforce(seen: ClusterObservation, spec: Cl
 
 
 def _is_zookeepers(key: str) -> bool:
-    """Those that the cluster file declares. The rest follows from the phase, or from the cluster's size."""
+    """Whether it is a ZooKeeper property from the cluster file; others follow from the phase or the cluster's size."""
     derived = {"zookeeper.connect", "zookeeper.metadata.migration.enable"} | TUNED_PROPERTIES
     return key.startswith(ZOOKEEPER_PREFIX) and key not in derived
 
@@ -99,18 +99,18 @@ def _is_zookeepers(key: str) -> bool:
     "KRB-PRE-071",
     severity=BLOCKING,
     fix=(
-        "name password.encoder.secret under 'secrets', as the brokers have it; controllers that run without it: end"
-        " this try with zk_to_kraft_rollback, then provision them anew. Once dual write has put clear text into"
-        " ZooKeeper, the secret added later stops it (StringIndexOutOfBoundsException in EncryptingPasswordEncoder)"
+        "name password.encoder.secret under 'secrets', with the brokers' value. If controllers already run without it,"
+        " go back with zk_to_kraft_rollback, then provision them again. Once dual write has written clear text to"
+        " ZooKeeper, adding the secret stops dual write (StringIndexOutOfBoundsException in EncryptingPasswordEncoder)"
         " until each such znode is encoded again"
     ),
     stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
 def controllers_encode_passwords_as_brokers_do(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Where the brokers have a password.encoder.secret, every controller has it.
+    """If the brokers have a password.encoder.secret, every controller has it.
 
-    Without it dual write puts every dynamic broker password into ZooKeeper in clear (measured on 3.9.2).
+    Without it dual write stores every dynamic broker password in ZooKeeper in clear text (measured on 3.9.2).
     """
     return _as_the_brokers(seen, spec, ENCODER, set_to=None)
 
@@ -119,23 +119,23 @@ def controllers_encode_passwords_as_brokers_do(seen: ClusterObservation, spec: C
     "KRB-PRE-072",
     severity=BLOCKING,
     fix=(
-        "set zookeeper.set.acl under zookeeper.properties; controllers that run without it: end this try with"
-        " zk_to_kraft_rollback, then provision them anew"
+        "set zookeeper.set.acl under zookeeper.properties. If controllers already run without it, go back with"
+        " zk_to_kraft_rollback, then provision them again"
     ),
     stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
 def controllers_protect_znodes_as_brokers_do(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Where the brokers have zookeeper.set.acl=true, every controller has it.
+    """If the brokers have zookeeper.set.acl=true, every controller has it.
 
-    Without it the znodes that dual write makes, SCRAM users among them, and /controller are open to the world (measured
-    on 3.9.2).
+    Without it everybody may read and write /controller and the znodes that dual write creates, SCRAM users among them
+    (measured on 3.9.2).
     """
     return _as_the_brokers(seen, spec, SET_ACL, set_to="true")
 
 
 def _as_the_brokers(seen: ClusterObservation, spec: ClusterSpec, key: str, *, set_to: str | None) -> Finding:
-    """Whether each controller has, in what is rendered and in a file that lies there already, what any broker has."""
+    """Whether each controller has the key, as rendered and in any file on its host, if any broker has it."""
     having, unread = [], []
     for broker in spec.brokers:
         found, _, reason = _of_broker(seen, spec, broker)
@@ -168,18 +168,18 @@ def _has(properties: Mapping[str, str], key: str, set_to: str | None) -> bool:
     "KRB-PRE-073",
     severity=WARNING,
     fix=(
-        "read what follows from each before the roll into KRaft mode; the cluster file may keep the property, since the"
-        " way back needs it"
+        "read the effect of each before the brokers are restarted in KRaft mode; keep the property in the cluster file,"
+        " since a rollback needs it"
     ),
     stages=UNTIL_FINALIZED,
 )
 def nothing_is_lost_in_kraft_mode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every declared property is valid in every mode that the migration passes.
+    """Every declared property is valid in every mode of the migration.
 
-    Kafka does not start with a property that its mode refuses (KafkaConfig.validateValues), so it is left out there.
-    ZooKeeper's own are left out in KRaft mode too; that is no finding.
+    Kafka does not start with a property that its mode refuses (KafkaConfig.validateValues), so the runbook leaves it
+    out in that mode. ZooKeeper properties are left out in KRaft mode too; that is no finding.
     """
-    return settle(dict.fromkeys(_dropped(spec)), [], "all are, but for ZooKeeper's own")
+    return settle(dict.fromkeys(_dropped(spec)), [], "all are, except ZooKeeper properties")
 
 
 def _dropped(spec: ClusterSpec) -> Iterator[str]:
@@ -200,17 +200,17 @@ def _dropped(spec: ClusterSpec) -> Iterator[str]:
     "KRB-PRE-074",
     severity=BLOCKING,
     fix=(
-        "move the ACLs into the brokers' own ZooKeeper and remove authorizer.zookeeper.url first: the copy reads ACLs"
-        " below zookeeper.connect alone"
+        "first move the ACLs to the brokers' own ZooKeeper and remove authorizer.zookeeper.url: the metadata copy reads"
+        " ACLs below zookeeper.connect only"
     ),
     stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
 def acls_are_where_the_copy_reads_them(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No broker keeps its ACLs in a ZooKeeper of their own.
+    """No broker keeps its ACLs in a separate ZooKeeper.
 
-    AclAuthorizer reads them from authorizer.zookeeper.url where that is set; the controller's copy reads
-    zookeeper.connect (ZkAclMigrationClient), so that no ACL would come along.
+    AclAuthorizer reads ACLs from authorizer.zookeeper.url if that is set. The metadata copy reads zookeeper.connect
+    (ZkAclMigrationClient), so it would copy no ACL.
     """
     wrong, unread = [], []
     for broker in spec.brokers:
@@ -226,16 +226,16 @@ def acls_are_where_the_copy_reads_them(seen: ClusterObservation, spec: ClusterSp
     "KRB-PRE-075",
     severity=WARNING,
     fix=(
-        "put each class's jar into kafka.home/libs of every controller's host, and what the class itself reads under"
-        " controller_properties"
+        "put each class's jar into kafka.home/libs of every controller's host, and the settings that the class reads"
+        " under controller_properties"
     ),
     stages=BEFORE_THE_COPY,
 )
 def controllers_can_load_the_brokers_classes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The controllers load no class that only the brokers' hosts may have.
 
-    Policies, a quota callback and a principal builder go from the brokers' settings to the controllers'. A controller
-    that can't load one does not start.
+    The settings of policies, a quota callback and a principal builder move from the brokers to the controllers. A
+    controller that can't load such a class does not start.
     """
     wrong = []
     for setting in (each for each in ENFORCED if each.loads):
@@ -254,14 +254,14 @@ def controllers_can_load_the_brokers_classes(seen: ClusterObservation, spec: Clu
     "KRB-PRE-076",
     severity=BLOCKING,
     fix=(
-        "give the secrets file to the user that runs Kafka (chown, mode 0600) and let that user pass through its"
-        " directory; the next step does the first by itself where Ansible is root"
+        "give the secrets file to the user that runs Kafka (chown, mode 0600) and let that user enter its directory;"
+        " where Ansible is root, the next step changes the owner by itself"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def kafka_can_read_its_secrets(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Each host's secrets file, where it is there, can be read by the user that runs Kafka.
+    """The user that runs Kafka can read the secrets file of its host, if there is one.
 
     A process that can't read it does not start (FileConfigProvider).
     """
@@ -275,7 +275,7 @@ def kafka_can_read_its_secrets(seen: ClusterObservation, spec: ClusterSpec) -> F
     "KRB-PRE-077",
     severity=WARNING,
     fix=(
-        "clear finalize_controllers.zookeeper_secrets of the run that finalized, or take the lines out by hand: nothing"
+        "clear finalize_controllers.zookeeper_secrets of the run that finalized, or remove the lines by hand: nothing"
         " reads them any more, and no restart is needed"
     ),
     stages={Phase.FINALIZED},
@@ -284,7 +284,7 @@ def kafka_can_read_its_secrets(seen: ClusterObservation, spec: ClusterSpec) -> F
 def zookeepers_secrets_have_left_the_hosts(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No host's secrets file holds ZooKeeper's secrets once the migration is final.
 
-    Until then the way back needs them: zookeeper.* and password.encoder.*.
+    Before that a rollback needs them: zookeeper.* and password.encoder.*.
     """
     if not spec.secrets:
         return passed("no secret is declared")

@@ -28,13 +28,13 @@ CHECKS.take(CLUSTER_CHECKS["KRB-PRE-015"], CLUSTER_CHECKS["KRB-PRE-018"])
 @check(
     "KRB-PRE-010",
     severity=BLOCKING,
-    fix="upgrade every broker to 3.9.2 first: it is the last line of releases that can migrate",
+    fix="upgrade every broker to 3.9.2 first: 3.9 is the last release line that can migrate",
     stages=UNTIL_FINALIZED,
 )
 def brokers_run_kafka_3_9(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker runs Kafka 3.9.
 
-    Older releases miss parts of the migration; Kafka 4 has no ZooKeeper mode (KIP-866).
+    Older releases lack parts of the migration; Kafka 4 has no ZooKeeper mode (KIP-866).
     """
     read, unread = broker_versions(seen)
     return settle(
@@ -47,7 +47,7 @@ def brokers_run_kafka_3_9(seen: ClusterObservation, spec: ClusterSpec) -> Findin
 @check(
     "KRB-PRE-081",
     severity=BLOCKING,
-    fix="upgrade the brokers to 3.9.2 and let kafka.version say so; Kafka 4 can't be migrated, and needs no migration",
+    fix="upgrade the brokers to 3.9.2 and set kafka.version to it; Kafka 4 can't be migrated and needs no migration",
     stages=UNTIL_FINALIZED | {Phase.KRAFT},
 )
 def the_declared_version_can_migrate(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -82,14 +82,17 @@ def brokers_run_kafka_3_9_2(seen: ClusterObservation, spec: ClusterSpec) -> Find
 @check(
     "KRB-PRE-013",
     severity=BLOCKING,
-    fix="raise inter.broker.protocol.version to the software's own on every broker, and restart them, before you begin",
+    fix=(
+        "set inter.broker.protocol.version to the software's version on every broker, and restart them, before you"
+        " begin"
+    ),
     stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
 def protocol_version_is_the_softwares_own(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """inter.broker.protocol.version is the software's own.
+    """inter.broker.protocol.version is the software's version.
 
-    A broker with an older one can't register with the quorum: UNSUPPORTED_VERSION, again and again (measured on 3.9.2
+    A broker with an older one can't register with the quorum: each try ends in UNSUPPORTED_VERSION (measured on 3.9.2
     with 3.6).
     """
     own = version_parts(spec.kafka.version)[:2]
@@ -128,7 +131,7 @@ def java_is_ready_for_kafka_4(seen: ClusterObservation, spec: ClusterSpec) -> Fi
 def several_log_directories_are_supported(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Brokers with several log directories (JBOD) have a protocol version of 3.7-IV2 or later.
 
-    KRaft knows log directories from metadata.version 3.7-IV2 on (KIP-858).
+    KRaft supports log directories from metadata.version 3.7-IV2 on (KIP-858).
     """
     jbod = [b.id for b in spec.brokers if len(b.log_dirs) > 1]
     if not jbod:
@@ -142,13 +145,13 @@ def several_log_directories_are_supported(seen: ClusterObservation, spec: Cluste
     "KRB-PRE-019",
     severity=BLOCKING,
     fix=(
-        "format the controllers anew with the metadata.version of the brokers' protocol version, or raise the brokers'"
+        "format the controllers again with the metadata.version of the brokers' protocol version, or raise the brokers'"
         " protocol version"
     ),
     stages=BEFORE_THE_COPY,
 )
 def metadata_version_fits_the_protocol_version(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """The quorum's metadata.version is not above what the brokers speak.
+    """The brokers support the quorum's metadata.version.
 
     A broker whose protocol version is lower than the finalized metadata.version can't register (level 21 is 3.9-IV0).
     """
@@ -162,5 +165,5 @@ def metadata_version_fits_the_protocol_version(seen: ClusterObservation, spec: C
         highest = required_level(spec.kafka.ibp)
     except RunbookError as error:
         return unknown(error.problem, error.way_out)
-    told = f"metadata.version is level {level}; brokers of {spec.kafka.ibp} speak up to {highest}"
+    told = f"metadata.version is level {level}; brokers of {spec.kafka.ibp} support up to {highest}"
     return passed(told) if level <= highest else failed(told)

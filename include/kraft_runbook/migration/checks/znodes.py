@@ -1,4 +1,4 @@
-"""What in ZooKeeper the copy, the sync that follows it, or a broker that starts would choke on
+"""Znodes on which the metadata copy, the sync that follows it, or a starting broker would fail
 (``metadata.znodes.znode_faults``).
 """
 
@@ -26,10 +26,10 @@ BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
 SET_RIGHT = (
     "look at the znode (zookeeper-shell: get PATH); set or delete the entity with kafka-configs, kafka-acls or"
-    " kafka-topics, or where these refuse, write or delete the znode with zookeeper-shell; then run this check again"
+    " kafka-topics. If these refuse, write or delete the znode with zookeeper-shell. Then run this check again"
 )
 _COMES_OF_IT = {
-    Consequence.COPY_FAILS: "every controller ends in the copy",
+    Consequence.COPY_FAILS: "every controller dies in the metadata copy",
     Consequence.SYNC_FAILS: "dual write never begins after the copy",
     Consequence.KRAFT_DIFFERS: "ZooKeeper and KRaft would not hold the same",
 }
@@ -37,11 +37,11 @@ _COMES_OF_IT = {
 
 @check("KRB-PRE-060", severity=BLOCKING, fix=SET_RIGHT, stages=BEFORE_THE_COPY, needs=Needs.TREE)
 def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Kafka's copy can take every znode over as it stands.
+    """Kafka's metadata copy can read every znode as it is.
 
-    Any exception in the copy is a fatal fault: the active controller exits, then the next one, and /controller stays
-    with a quorum that is gone, so that nobody elects leaders (one quota "abc", measured on 3.9.2). What Kafka takes for
-    empty, can't write back, or writes back under another name is found here too.
+    Any exception in the copy is a fatal fault: the active controller exits, then the next one. /controller keeps naming
+    a KRaft controller that is gone, so nobody elects leaders (one quota "abc", measured on 3.9.2). The check also finds
+    values that Kafka reads as empty, can't write back, or writes back under another name.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -53,7 +53,7 @@ def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSp
     ]
     if tree.shared_topic_ids.count:
         wrong.append(
-            "topics that share an id, of which KRaft would keep one:"
+            "topics that share an id, of which KRaft would keep only one:"
             f" {sample(tree.shared_topic_ids.samples, tree.shared_topic_ids.count)}"
         )
     return failed("; ".join(wrong)) if wrong else passed("nothing was found that would stop it")
@@ -61,11 +61,11 @@ def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSp
 
 @check("KRB-PRE-061", severity=BLOCKING, fix=SET_RIGHT, stages=UNTIL_FINALIZED, needs=Needs.TREE)
 def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """A broker that restarts can take every config, quota, credential and ACL as it stands.
+    """A broker that restarts can read every config, quota, credential and ACL as it is.
 
-    It parses all of them when it starts and ends at the first that it can't parse (measured on 3.9.2): the first
-    restart of the roll would cost a broker. A topic with remote.storage.enable=true ends a broker whose file lacks
-    remote.log.storage.system.enable=true (``LogManager.updateTopicConfig``).
+    A broker parses all of them when it starts, and exits at the first that it can't parse (measured on 3.9.2). So the
+    first broker of the roll would not start again. A topic with remote.storage.enable=true ends a broker whose file
+    lacks remote.log.storage.system.enable=true (``LogManager.updateTopicConfig``).
     """
     tree = seen.tree
     if not was_read(tree):
@@ -77,9 +77,9 @@ def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: Cl
     "KRB-GATE-012",
     severity=BLOCKING,
     fix=(
-        "delete the entity, or the config that is named, with kafka-configs or kafka-acls while KRaft leads, so that it"
-        " is not written again; where only the znode's name is wrong (an IPv6 address below /config/ips), or no"
-        " controller leads, then delete the znode itself: zookeeper-shell, deleteall PATH below the chroot; then clear"
+        "delete the named entity or config with kafka-configs or kafka-acls while KRaft leads, so that dual write does"
+        " not write it again. If the znode's name is wrong (an IPv6 address below /config/ips), delete the znode too:"
+        " zookeeper-shell, deleteall PATH below the chroot. If no controller leads, delete only the znode. Then clear"
         " this gate's 'prove' task"
     ),
     stages=UNTIL_FINALIZED,
@@ -87,11 +87,11 @@ def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: Cl
     needs=Needs.TREE,
 )
 def a_broker_on_its_way_back_can_read_every_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """A broker that restarts on the way back can take every config, quota, credential and ACL as it stands.
+    """A broker that restarts in a rollback can read every config, quota, credential and ACL as it is.
 
-    Dual write puts into ZooKeeper what KRaft admits and a ZooKeeper-based broker does not: an IP quota of ::1 becomes
-    /config/ips/%3A%3A1, which no broker resolves; the topic config remote.log.copy.disable is refused there. The first
-    broker that is restarted would stay down, with the roll half done.
+    Dual write stores in ZooKeeper what KRaft accepts, and a ZooKeeper-based broker accepts less. An IP quota of ::1
+    becomes /config/ips/%3A%3A1, which no broker resolves. A ZooKeeper-based broker refuses the topic config
+    remote.log.copy.disable. So the first broker that is restarted would stay down, with the roll half done.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -106,14 +106,14 @@ REMOTE_LOG = "remote.log.storage.system.enable"
 
 def _stays_down(tree: ZookeeperTree, spec: ClusterSpec) -> Finding:
     found = tree.faults.get(Consequence.BROKER_STAYS_DOWN)
-    wrong = [f"a broker would not come up: {sample(found.samples, found.count)}"] if found else []
+    wrong = [f"a broker would not start: {sample(found.samples, found.count)}"] if found else []
     without = [
         b.id for b in spec.brokers if not is_true(broker_properties(spec, b, BrokerMode.HYBRID).get(REMOTE_LOG, ""))
     ]
     if tree.tiered_topics.count and without:
         told = f"topics with {REMOTE_STORAGE}=true, but no {REMOTE_LOG}=true in its file"
         topics = sample(tree.tiered_topics.samples, tree.tiered_topics.count)
-        wrong.append(f"broker {', '.join(map(str, without))} would not come up: {told}: {topics}")
+        wrong.append(f"broker {', '.join(map(str, without))} would not start: {told}: {topics}")
     return failed("; ".join(wrong)) if wrong else passed("nothing was found that would stop one")
 
 
@@ -125,9 +125,9 @@ DEFAULT_CIPHER = "AES/CBC/PKCS5Padding"
     "KRB-PRE-062",
     severity=BLOCKING,
     fix=(
-        "name under 'secrets' in the cluster file the password.encoder.secret that the brokers have now; restart a"
-        " broker whose passwords still carry the old one with both secrets in its file; set others again, or delete"
-        " them (kafka-configs --entity-type brokers)"
+        "name the brokers' present password.encoder.secret under 'secrets' in the cluster file. If a broker's passwords"
+        " are still encoded with an old secret, restart it with both secrets in its file. Set other passwords again, or"
+        " delete them (kafka-configs --entity-type brokers)"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
@@ -135,8 +135,8 @@ DEFAULT_CIPHER = "AES/CBC/PKCS5Padding"
 def controllers_decode_every_stored_password(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """password.encoder.secret decodes every password in ZooKeeper.
 
-    One that it does not decode ends every controller in the copy. Kafka decodes with the cipher's parameters of its own
-    password.encoder.cipher.algorithm.
+    A password that can't be decoded ends every controller in the metadata copy. Kafka decodes with the parameters of
+    the cipher in its own password.encoder.cipher.algorithm.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -151,8 +151,8 @@ def controllers_decode_every_stored_password(seen: ClusterObservation, spec: Clu
             wrong.append(f"{where}: {stored.problem}")
         elif others:
             wrong.append(
-                f"{where}: encrypted with {stored.cipher}, which controller {', '.join(map(str, others))} does not have"
-                f" as {CIPHER}"
+                f"{where}: encrypted with {stored.cipher}, but {CIPHER} of controller"
+                f" {', '.join(map(str, others))} is another"
             )
     return settle(
         _capped(wrong),
@@ -162,7 +162,7 @@ def controllers_decode_every_stored_password(seen: ClusterObservation, spec: Clu
 
 
 def _with_another_cipher(spec: ClusterSpec, cipher: str) -> list[int]:
-    """The controllers whose own cipher has other parameters: of AES/GCM, or of anything else
+    """The controllers whose own cipher has other parameters. AES/GCM has its own, all others share theirs
     (``EncryptingPasswordEncoder.cipherParamsInstance``).
     """
     own = {
@@ -179,15 +179,15 @@ def _capped(items: Sequence[str]) -> list[str]:
 @check(
     "KRB-PRE-063",
     severity=WARNING,
-    fix="set it right, or delete it, with kafka-configs",
+    fix="correct it, or delete it, with kafka-configs",
     stages=BEFORE_THE_COPY,
     needs=Needs.TREE,
 )
 def nothing_in_zookeeper_is_only_for_show(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every config in ZooKeeper is one that Kafka 3.9 knows and takes.
+    """Kafka 3.9 knows and accepts every config in ZooKeeper.
 
-    What brokers ignore today stays ignored; a topic config of an unknown name keeps KRaft from changing any other of
-    that topic.
+    Brokers ignore the others, and will go on ignoring them. A topic config with an unknown name prevents every change
+    of that topic's configs in KRaft.
     """
     tree = seen.tree
     if not was_read(tree):

@@ -1,4 +1,4 @@
-"""What ZooKeeper holds, and what in it would not survive the migration."""
+"""What ZooKeeper holds, and what the migration would lose or fail on."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ CHECKS.take(CLUSTER_CHECKS["KRB-PRE-029"])
     "KRB-PRE-014",
     severity=BLOCKING,
     fix=(
-        "restart the partitions' leaders so that the controller writes their state, or delete the topics; while KRaft"
-        " leads, create the missing znodes (their versions begin at 0, behind the partitions' epochs: leave_kraft mends"
-        " that, Kafka's own way back does not)"
+        "restart the partitions' leaders so that the controller writes their state, or delete the topics. While KRaft"
+        " leads, create the missing znodes instead: their versions begin at 0, lower than the partitions' epochs;"
+        " leave_kraft corrects that, Kafka's documented rollback does not"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
@@ -36,8 +36,8 @@ CHECKS.take(CLUSTER_CHECKS["KRB-PRE-029"])
 def every_partition_has_a_state_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every partition has its state znode.
 
-    One without /state makes one write of the controller fail, after which every update of /migration fails too: dual
-    write stops for good, silently (measured on 3.9.2).
+    A partition without /state makes one write of the controller fail. After that every update of /migration fails:
+    dual write stops for good, without an error (measured on 3.9.2).
     """
     tree = seen.tree
     if not was_read(tree):
@@ -54,16 +54,16 @@ def every_partition_has_a_state_znode(seen: ClusterObservation, spec: ClusterSpe
     "KRB-PRE-021",
     severity=BLOCKING,
     fix=(
-        "make sure that no controller of the former try runs, set their data directories aside, restart brokers that"
-        " are still in migration mode, then delete /migration with zookeeper-shell"
+        "make sure that no controller of the earlier try runs, rename their data directories, restart brokers that are"
+        " still in migration mode, then delete /migration with zookeeper-shell"
     ),
     stages={Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN},
 )
 def no_former_migration_is_recorded(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No /migration is left of a former try.
+    """No /migration is left from an earlier try.
 
-    Fresh controllers that find one skip the copy, and then erase every topic from ZooKeeper (2 s, measured on 3.9.2),
-    while the metrics look normal.
+    New controllers that find one skip the metadata copy and then erase every topic from ZooKeeper (within 2 s, measured
+    on 3.9.2), while the metrics look normal.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
@@ -78,8 +78,8 @@ def no_former_migration_is_recorded(seen: ClusterObservation, spec: ClusterSpec)
 
 
 def _is_alive(seen: ClusterObservation, found: MigrationZnode) -> bool:
-    """Whether the copy was made by the quorum that runs now: its leader wrote /migration and holds /controller, and its
-    log knows the copy.
+    """Whether the running quorum made the copy: its leader wrote /migration and is named in /controller, and its log
+    has the copy.
     """
     if (
         not was_read(seen.quorum)
@@ -104,7 +104,7 @@ def _is_alive(seen: ClusterObservation, found: MigrationZnode) -> bool:
 def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Before the copy, /controller names a live broker.
 
-    One left by a former try belongs to a KRaft controller that is gone: then nobody elects leaders.
+    If an earlier try left it, it names a KRaft controller that is gone, and nobody elects leaders.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
@@ -112,11 +112,11 @@ def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> F
     if holder is None:
         return failed(
             "/controller does not exist: no controller is elected",
-            "start the brokers, or look at their logs for why none becomes the controller",
+            "start the brokers, or look in their logs for the reason that none becomes the controller",
         )
     if holder.kraft_controller_epoch >= 0:
         leads = was_read(seen.quorum) and seen.quorum.leader_id == holder.broker_id
-        told = f"/controller is held by KRaft controller {holder.broker_id}"
+        told = f"/controller names KRaft controller {holder.broker_id}"
         return (
             passed(f"{told}, which leads the quorum")
             if leads
@@ -142,8 +142,8 @@ def no_topic_deletion_stays_pending(
 ) -> Finding:
     """No topic deletion stays pending.
 
-    Topics in /admin/delete_topics are not migrated; their replicas keep the migration from starting while a broker of
-    theirs is down. A deletion that was not there a look before is at work.
+    Topics in /admin/delete_topics are not migrated, and the migration does not start while a broker with one of their
+    replicas is down. A deletion that was not there at the look before is in progress and does not count.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
@@ -165,8 +165,8 @@ def no_topic_deletion_stays_pending(
 def no_reassignment_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """/admin/reassign_partitions does not exist.
 
-    KRaft takes a running reassignment over and completes it but never removes the znode; after a rollback a ZooKeeper
-    controller would take it up again.
+    KRaft takes over a running reassignment and completes it, but never removes the znode. After a rollback a ZooKeeper
+    controller would carry it out again.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
@@ -187,7 +187,7 @@ def no_reassignment_znode(seen: ClusterObservation, spec: ClusterSpec) -> Findin
 def no_partition_is_being_reassigned(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No partition has replicas being added or removed.
 
-    A roll in the middle of a reassignment has two causes for every replica that is out of sync.
+    During a reassignment a replica may be out of sync because of it or because of the roll, and nothing tells which.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -228,7 +228,7 @@ def no_preferred_election_is_pending(seen: ClusterObservation, spec: ClusterSpec
 def every_topic_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every topic has a topic_id.
 
-    Topics made before Kafka 2.8 got theirs from a later controller; KRaft knows topics by id only (KIP-516).
+    Topics created before Kafka 2.8 got theirs from a later controller. KRaft identifies topics by id (KIP-516).
     """
     tree = seen.tree
     if not was_read(tree):
@@ -248,10 +248,10 @@ def every_topic_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     needs=Needs.TREE,
 )
 def every_znode_can_be_parsed(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every znode that is compared holds what Kafka writes there.
+    """Every znode that is compared holds data as Kafka writes it.
 
-    Topics, partitions, configs, quotas, credentials, ACLs, tokens: each is decoded as the comparison decodes it, which
-    could never end in a match otherwise.
+    Topics, partitions, configs, quotas, credentials, ACLs and tokens are decoded as parity decodes them. With a znode
+    that can't be decoded, parity would never be MATCH.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -273,14 +273,14 @@ def every_znode_can_be_parsed(seen: ClusterObservation, spec: ClusterSpec) -> Fi
 def no_replica_is_assigned_to_a_ghost(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No partition is assigned to a broker that is not in the cluster file.
 
-    The controllers wait, without end, for every id that stands in an assignment to register (measured on 3.9.2).
+    The controllers wait without end until every broker id in an assignment has registered (measured on 3.9.2).
     """
     tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
     ghosts = sorted(tree.assigned_broker_ids - set(spec.broker_ids))
     return (
-        failed(f"partitions are assigned to broker {', '.join(map(str, ghosts))}, which the cluster file does not know")
+        failed(f"partitions are assigned to broker {', '.join(map(str, ghosts))}, which the cluster file does not name")
         if ghosts
         else passed("every replica has its broker")
     )
@@ -297,9 +297,9 @@ def no_replica_is_assigned_to_a_ghost(seen: ClusterObservation, spec: ClusterSpe
     needs=Needs.TREE,
 )
 def controllers_can_decode_stored_passwords(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Controllers have password.encoder.secret where ZooKeeper holds encoded configs.
+    """If ZooKeeper holds encoded configs, the controllers have password.encoder.secret.
 
-    Without it they copy the encoded text as it is, and brokers in KRaft mode take that for the password
+    Without it they copy the encoded text as it is, and brokers in KRaft mode use that text as the password
     (``ControllerServer``: ``PasswordEncoder.NOOP``).
     """
     tree = seen.tree
@@ -347,17 +347,17 @@ def every_config_kind_can_be_migrated(seen: ClusterObservation, spec: ClusterSpe
     "KRB-PRE-033",
     severity=BLOCKING,
     fix=(
-        "move these consumers to the broker-based protocol (bootstrap.servers): ZooKeeper is going away, and their"
-        " offsets with it"
+        "move these consumers to the broker-based protocol (bootstrap.servers): the migration does not copy their"
+        " offsets"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def no_consumer_coordinates_through_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No consumer group is live in ZooKeeper.
+    """No consumer group has live members in ZooKeeper.
 
-    Consumers of before Kafka 0.9 keep members and offsets below /consumers, which is not migrated; they read partition
-    states that nobody writes after finalization.
+    Consumers from before Kafka 0.9 keep members and offsets below /consumers, which is not migrated. They also read
+    partition states, which nobody writes after finalization.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -370,16 +370,16 @@ def no_consumer_coordinates_through_zookeeper(seen: ClusterObservation, spec: Cl
     "KRB-PRE-034",
     severity=WARNING,
     fix=(
-        "find the other clients (four-letter word cons) and move tools that use --zookeeper to --bootstrap-server;"
-        " other systems need ZooKeeper kept for them"
+        "find the other clients (four-letter word cons) and move tools that use --zookeeper to --bootstrap-server; keep"
+        " ZooKeeper for other systems that need it"
     ),
     needs=Needs.TREE,
     stages=UNTIL_FINALIZED,
 )
 def nothing_else_uses_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """ZooKeeper has no clients besides the brokers, the controllers and this tool.
+    """ZooKeeper has no clients except the brokers, the controllers and this tool.
 
-    Tools that write to ZooKeeper directly are ignored by KRaft, and overwrite what it wrote.
+    KRaft ignores what other tools write to ZooKeeper, and they overwrite what KRaft wrote.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
@@ -388,8 +388,7 @@ def nothing_else_uses_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> 
             seen.zookeeper.connections,
             "allow srvr in 4lw.commands.whitelist, or look with your own tools for other clients",
         )
-    # A broker has one session, and a second one where its authorizer keeps its own; a controller in migration mode has
-    # one of each too.
+    # A broker has one session, and a second one if its authorizer has its own. So has a controller in migration mode.
     most = (
         2
         * (
@@ -413,9 +412,9 @@ def nothing_else_uses_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> 
     needs=Needs.HOSTS,
 )
 def controllers_may_write_restricted_znodes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Where znodes carry ACLs, the controllers have the brokers' ZooKeeper settings.
+    """If znodes have ACLs, the controllers have the brokers' ZooKeeper settings.
 
-    Else the controllers can't write, or leave znodes open that were closed.
+    Otherwise the controllers can't write, or they create znodes without ACLs.
     """
     declared = spec.ensemble.properties.get("zookeeper.set.acl", "false").lower() == "true"
     tree = seen.tree
@@ -425,7 +424,7 @@ def controllers_may_write_restricted_znodes(seen: ClusterObservation, spec: Clus
     on_disk = [i for i, config in found.items() if config and config.get("zookeeper.set.acl", "").lower() == "true"]
     if declared:
         return passed("the cluster file declares zookeeper.set.acl for brokers and controllers")
-    wrong = ["Kafka's znodes carry ACLs"] if restricted is True else []
+    wrong = ["Kafka's znodes have ACLs"] if restricted is True else []
     wrong += [f"broker {', '.join(map(str, on_disk))} has zookeeper.set.acl=true"] if on_disk else []
     return settle(
         [f"{'; '.join(wrong)}, and the cluster file does not declare it"] if wrong else [],
