@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kraft_runbook.migration.checks.catalogue import render_catalogue
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
 from kraft_runbook.runbook.operation import Operation
 
 OPERATIONS: Mapping[str, Operation] = {each.name: each for each in (MIGRATION, ROLLING_RESTART)}
+
+
+def render_checks() -> str:
+    """docs/checks.md: the checks of the migration, then what each further operation checks besides."""
+    lines: list[str] = []
+    told = set(MIGRATION.checks)
+    for operation in OPERATIONS.values():
+        own = operation.checks.without(told)
+        if own:
+            lines += [f"# What does {operation.name.replace('_', ' ')} check besides?", ""]
+            lines += own.render(stage.name for stage in operation.table.stages)
+        told |= set(own)
+    return render_catalogue(lines)

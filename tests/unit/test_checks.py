@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from observations import (
@@ -32,6 +33,7 @@ from observations import (
 )
 from secured import secured
 
+from kraft_runbook.cluster.approvals import GateName
 from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_properties
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER as NONE_IN_THE_FILE
 from kraft_runbook.cluster.observation import (
@@ -53,10 +55,11 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecurityProtocol
-from kraft_runbook.migration.checks import CHECKS, CheckResult, ChecksReport, Severity, Verdict, render_catalogue
+from kraft_runbook.migration.checks import CHECKS, CheckResult, ChecksReport, Severity, Verdict
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.controller_files import lacking_migration_mode
 from kraft_runbook.migration.copy_tuning import LARGE, Settings, estimate, heap_needed
+from kraft_runbook.operations import OPERATIONS, render_checks
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import differing_keys, java_release
 
@@ -1098,11 +1101,25 @@ def test_java_releases(version: str, release: int) -> None:
 
 def test_the_list_in_the_docs_is_current() -> None:
     """Run `kraft-runbook checks --markdown > docs/checks.md`."""
-    assert (Path(__file__).resolve().parents[2] / "docs" / "checks.md").read_text() == render_catalogue()
+    assert (Path(__file__).resolve().parents[2] / "docs" / "checks.md").read_text() == render_checks()
 
 
 def test_every_check_says_why_and_what_to_do() -> None:
-    assert all(each.why and each.fix and not each.title.endswith(".") for each in CHECKS.values())
+    for operation in OPERATIONS.values():
+        assert all(each.why and each.fix and not each.title.endswith(".") for each in operation.checks.values())
+
+
+def test_a_code_has_one_meaning_whichever_operation_checks_it() -> None:
+    by_code: dict[str, object] = {}
+    for operation in OPERATIONS.values():
+        for code, each in operation.checks.items():
+            assert by_code.setdefault(code, each.function) is each.function, code
+
+
+def test_each_gate_of_each_operation_can_have_a_number_of_signatures_of_its_own() -> None:
+    """And no other name can: a misspelt gate would have fewer signatures than its owner believes."""
+    gates = {str(terms.name) for operation in OPERATIONS.values() for terms in operation.table.gates}
+    assert gates == set(get_args(GateName))
 
 
 # -- the report --------------------------------------------------------------------------------------------------------

@@ -231,6 +231,19 @@ def test_explain_names_the_run_that_has_a_claim_on_the_cluster(run: Run) -> None
     assert claim not in gone[1], "where ZooKeeper can't be read, nobody is asked again"
 
 
+def test_another_operation_is_explained_and_checked_by_its_own_table_and_checks(run: Run) -> None:
+    of = ("--cluster", "lab", "--operation", "rolling_restart")
+    code, out, _ = run("explain", *of, seen=observation(Phase.DUAL_WRITE))
+    assert code == 0 and "restart_brokers: restart each broker" in out and "Can it be undone: yes" in out
+    down = broker(2, running=False)(observation(Phase.DUAL_WRITE))
+    assert "broker 2" in run("explain", *of, seen=down)[1].partition("It waits for")[2]
+    _, out, _ = run("preflight", *of, "--json", seen=observation(Phase.DUAL_WRITE))
+    codes = {each["code"] for each in json.loads(out)["results"]}
+    assert {"KRB-ROLL-001", "KRB-ROLL-002", "KRB-PRE-004"} <= codes and "KRB-PRE-010" not in codes
+    code, _, err = run("explain", "--cluster", "lab", "--operation", "nope")
+    assert code == 4 and "--operation is migration or rolling_restart, not nope" in err
+
+
 @pytest.mark.parametrize("command", ["observe", "preflight", "plan", "explain"])
 @pytest.mark.parametrize("phase", [p for p in Phase if p is not Phase.UNKNOWN])
 def test_json_fits_its_documented_schema(run: Run, command: str, phase: Phase) -> None:

@@ -28,14 +28,16 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.cluster_claim import told_of_claim
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.migration.checks import Verdict, render_catalogue
-from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
-from kraft_runbook.migration.explain import explain
+from kraft_runbook.migration.checks import Verdict
+from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
+from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.plan import make_plan
+from kraft_runbook.operations import OPERATIONS, render_checks
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.operation import Operation
 
 PATIENCE_SECONDS = 20.0
 """How long a contradiction that may be a node's start is looked at again before it is shown to the person who waits."""
@@ -58,6 +60,9 @@ ClustersDir = Annotated[
         "--clusters-dir",
         help="Where the cluster files lie. Default: KRAFT_RUNBOOK_CLUSTERS, or include/clusters of this project.",
     ),
+]
+OperationName = Annotated[
+    str, typer.Option("--operation", help=f"Of which operation: {', '.join(OPERATIONS)}. Default: migration.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; its schema lies in docs/schemas.")]
 
@@ -92,17 +97,20 @@ def preflight_command(
     clusters_dir: ClustersDir = None,
     as_json: AsJson = False,
     gate: Annotated[
-        str | None, typer.Option("--gate", help="The checks of a gate: start, dual_write or finalize.")
+        str | None, typer.Option("--gate", help="The checks of a gate: start, dual_write or finalize of the migration.")
     ] = None,
+    operation: OperationName = MIGRATION.name,
 ) -> None:
     """Run every check that applies where the cluster stands, with a deep read and the hosts examined."""
-    if gate not in (None, "start", "dual_write", "finalize"):
-        raise typer.BadParameter(f"--gate is start, dual_write or finalize, not {gate}")
+    asked = _operation(operation)
+    gates = [str(terms.name) for terms in asked.table.gates if not terms.goes_back]
+    if gate not in (None, *gates):
+        raise typer.BadParameter(f"--gate is {' or '.join(gates)}, not {gate}")
     spec = _load(cluster, clusters_dir)
     earlier = _look(spec)
     seen = _look(spec, after=earlier, scope=Scope.FULL, with_hosts=True)
     phase = detect_phase(seen).phase
-    report = CHECKS.run(seen, spec, phase, gate=gate, earlier=earlier)
+    report = asked.checks.run(seen, spec, asked.read(seen, spec).stage, gate=gate, earlier=earlier)
     typer.echo(
         to_json("preflight", PreflightOutput(spec.name, phase, report.verdict, report.results))
         if as_json
@@ -157,13 +165,19 @@ def plan_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_json
 
 
 @app.command("explain")
-def explain_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_json: AsJson = False) -> None:
+def explain_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    as_json: AsJson = False,
+    operation: OperationName = MIGRATION.name,
+) -> None:
     """Say in words where the cluster stands, what it waits for, and what you can do now, forward and back."""
+    asked = _operation(operation)
     spec = _load(cluster, clusters_dir)
     seen, earlier = _look(spec), None
     if detect_phase(seen).phase in DUAL_WRITING:
         earlier, seen = seen, _look(spec, after=seen)
-    explanation = explain(seen, spec, earlier=earlier)
+    explanation = asked.explain(seen, spec, earlier=earlier)
     if was_read(seen.zookeeper):
         claim = told_of_claim(spec, secrets=environment_secrets(), now=datetime.now(UTC))
         explanation = replace(explanation, claim=claim)
@@ -206,7 +220,7 @@ def checks_command(
 ) -> None:
     """List every check, with its code, why it is there and what to do."""
     if markdown:
-        typer.echo(render_catalogue(), nl=False)
+        typer.echo(render_checks(), nl=False)
     elif as_json:
         typer.echo(to_json("checks", checks_output()))
     else:
@@ -234,6 +248,12 @@ def clusters_directory(given: Path | None) -> Path:
         return Path(os.environ["KRAFT_RUNBOOK_CLUSTERS"])
     here = Path("include/clusters")
     return here if here.is_dir() else Path(__file__).resolve().parents[2] / "clusters"
+
+
+def _operation(name: str) -> Operation:
+    if name not in OPERATIONS:
+        raise typer.BadParameter(f"--operation is {' or '.join(OPERATIONS)}, not {name}")
+    return OPERATIONS[name]
 
 
 def _load(name: str, directory: Path | None) -> ClusterSpec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,10 +13,12 @@ from pydantic import TypeAdapter
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, PhaseReading
 from kraft_runbook.evidence.run_report import RunReport
-from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
-from kraft_runbook.migration.explain import Explanation
+from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.plan import Plan
+from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.parity.parity_report import ParityReport
+from kraft_runbook.runbook.checklist import Check
+from kraft_runbook.runbook.explanation import Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,14 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
 """By command."""
 
 
+def every_check() -> Iterator[Check]:
+    """Each check of any operation once: the migration's, then what others have besides."""
+    seen: set[str] = set()
+    for operation in OPERATIONS.values():
+        yield from operation.checks.without(seen).values()
+        seen |= set(operation.checks)
+
+
 def checks_output() -> ChecksOutput:
     """The list of checks as a value."""
     return ChecksOutput(
@@ -107,7 +117,7 @@ def checks_output() -> ChecksOutput:
                 c.why,
                 c.fix,
             )
-            for c in CHECKS.values()
+            for c in every_check()
         )
     )
 

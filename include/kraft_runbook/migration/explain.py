@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, unread_parts, was_read
 from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
@@ -16,54 +15,9 @@ from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
 from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
-from kraft_runbook.runbook.check_results import CheckResult, Verdict
-from kraft_runbook.runbook.checklist import Check, Needs
+from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.conditions import Progress
-from kraft_runbook.runbook.way_back import RollbackPlan, render_estimate
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """An observation in words.
-
-    ``problems``: blocking checks that fail on what was read; ``unread``: parts that could not be read;
-    ``not_looked_at``: the checks whose parts were not asked for. ``claim``: which run may change the cluster, in words;
-    empty where nothing tells.
-    """
-
-    cluster: str
-    phase: Phase
-    because: tuple[str, ...]
-    means: str
-    waits_for: tuple[str, ...]
-    forward: tuple[str, ...]
-    back: tuple[str, ...]
-    rollback: RollbackPlan
-    problems: tuple[str, ...]
-    unread: tuple[str, ...]
-    not_looked_at: str = ""
-    claim: str = ""
-
-    def render_text(self) -> str:
-        lines = [f"{self.cluster} is in {self.phase}.", f"  {self.means}", "  Seen: " + "; ".join(self.because)]
-        lines += [f"  Runs: {self.claim}."] if self.claim else []
-        lines += _section("It waits for", self.waits_for, "nothing")
-        lines += _section("Forward, now", self.forward, "nothing can be done")
-        lines += ["", f"Can it go back to ZooKeeper: {'yes' if self.rollback.possible else 'no'}, {self.rollback.why}."]
-        lines += _section(
-            f"Back, now{render_estimate(self.rollback)}",
-            self.back,
-            "there is nothing to undo" if self.rollback.possible else "nothing can be done",
-        )
-        lines += [f"    Risk: {risk}" for risk in self.rollback.risks]
-        lines += _section("Problems", self.problems, "none seen in a quick look")
-        lines += _section("Could not be read", self.unread, "") if self.unread else []
-        return "\n".join(lines + (["", self.not_looked_at] if self.not_looked_at else []))
-
-
-def _section(title: str, items: tuple[str, ...], none: str) -> list[str]:
-    return ["", f"{title}:", *(f"  - {item}" for item in items)] if items else ["", f"{title}: {none}."]
-
+from kraft_runbook.runbook.explanation import Explanation, is_answerable, not_looked_at, told
 
 TOLD_BY_THE_PHASE = frozenset({"KRB-PRE-001", "KRB-PRE-002", "KRB-PRE-080", "KRB-PRE-081"})
 """Checks that would only repeat the phase and its reasons, or that there is nothing to migrate."""
@@ -79,7 +33,7 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
     looked_at = tuple(
         each
         for each in CHECKS.applicable(reading.phase, SOAK if reading.phase in DUAL_WRITING else None)
-        if _is_answerable(each, seen, earlier)
+        if is_answerable(each, seen, earlier)
     )
     blocking = [
         result
@@ -101,9 +55,9 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
         forward=_forward(seen, earlier or seen, spec, reading.phase),
         back=rollback.steps,
         rollback=rollback,
-        problems=_told(blocking) + tuple(_may_be_cut_off(seen, reading.phase)),
+        problems=told(blocking) + tuple(_may_be_cut_off(seen, reading.phase)),
         unread=unread_parts(seen),
-        not_looked_at=_not_looked_at(reading.phase, seen),
+        not_looked_at=not_looked_at(CHECKS, reading.phase, seen),
     )
 
 
@@ -117,7 +71,7 @@ def _without_zookeeper(
     looked_at = [
         each
         for each in CHECKS.applicable(as_in, None)
-        if each.code not in TOLD_BY_THE_PHASE and _is_answerable(each, seen, earlier)
+        if each.code not in TOLD_BY_THE_PHASE and is_answerable(each, seen, earlier)
     ]
     blocking = [result for result in (each.run(seen, spec, earlier) for each in looked_at) if result.blocks]
     return Explanation(
@@ -129,37 +83,10 @@ def _without_zookeeper(
         forward=without_zookeeper.forward(seen, earlier or seen, spec, phase),
         back=(),
         rollback=way_back(seen, spec),
-        problems=_told(blocking),
+        problems=told(blocking),
         unread=unread_parts(seen),
-        not_looked_at=_not_looked_at(as_in, seen),
+        not_looked_at=not_looked_at(CHECKS, as_in, seen),
     )
-
-
-def _told(blocking: Iterable[CheckResult]) -> tuple[str, ...]:
-    return tuple(f"{c.code} {c.title}: {c.verdict}. {c.evidence}. What to do: {c.fix}" for c in blocking)
-
-
-def _is_answerable(check: Check, seen: ClusterObservation, earlier: ClusterObservation | None) -> bool:
-    """Whether the observation asked for the parts that the check needs."""
-    return check.needs in _asked_for(seen) and not (check.twice and earlier is None)
-
-
-def _asked_for(seen: ClusterObservation) -> frozenset[Needs]:
-    tree = was_read(seen.zookeeper) and was_read(seen.zookeeper.tree)
-    return frozenset(
-        {Needs.LIVE} | ({Needs.TREE} if tree else set()) | ({Needs.HOSTS} if was_read(seen.hosts) else set())
-    )
-
-
-def _not_looked_at(phase: Phase, seen: ClusterObservation) -> str:
-    """One line: which checks were left out, and the command that runs them."""
-    left = [each.needs for each in CHECKS.applicable(phase, None) if each.needs not in _asked_for(seen)]
-    parts = [
-        f"{what} ({left.count(needs)} checks)"
-        for needs, what in ((Needs.TREE, "each topic's znodes"), (Needs.HOSTS, "the hosts"))
-        if needs in left
-    ]
-    return f"Not looked at: {' and '.join(parts)}; kraft-runbook preflight does." if parts else ""
 
 
 def _means(seen: ClusterObservation, phase: Phase) -> str:

@@ -10,6 +10,7 @@ from kraft_runbook.migration.changes import changes
 from kraft_runbook.migration.checks import CHECKS
 from kraft_runbook.migration.conditions import CONDITIONS
 from kraft_runbook.migration.copy_account import copy_account
+from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.runbook.operation import Operation
@@ -39,6 +40,7 @@ MIGRATION = Operation(
     ahead=what_happens_next,
     is_behind=_is_behind,
     serves=_has_zookeeper,
+    explains=explain,
     account=copy_account,
     back="zk_to_kraft_rollback",
 )

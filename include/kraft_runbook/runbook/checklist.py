@@ -129,6 +129,12 @@ class Checklist(Mapping[str, Check]):
         for each in checks:
             self._add(replace(each, stages=where))
 
+    def without(self, codes: Collection[str]) -> Checklist:
+        """The same list without these checks."""
+        left = Checklist(light=self._light, only_named=self._only_named)
+        left._checks = {code: each for code, each in self._checks.items() if code not in codes}
+        return left
+
     def _add(self, check: Check) -> None:
         if check.code in self._checks:
             raise ValueError(f"{check.code} is already the code of {self._checks[check.code].function.__name__}")

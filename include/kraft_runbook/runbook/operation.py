@@ -15,6 +15,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.changes import Change, State
 from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.explanation import Explanation, explain_by_table
 from kraft_runbook.runbook.transitions import Reading, Transitions
 from kraft_runbook.runbook.way_back import RollbackPlan
 
@@ -29,6 +30,14 @@ class ReadsChanges(Protocol):
     """How the cluster differs from a proof of the gate, and whose each difference is. ``node``: whose turn it is."""
 
     def __call__(self, gate: str, was: State, now: State, node: int | None) -> Iterator[Change]: ...
+
+
+class Explains(Protocol):
+    """An observation in words. ``earlier``: an observation some seconds before."""
+
+    def __call__(
+        self, seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None
+    ) -> Explanation: ...
 
 
 class TellsAhead(Protocol):
@@ -51,9 +60,9 @@ class Operation:
     ``conditions``: what its waits wait for, by name. ``is_behind``: whether nothing that a gate guards is left to do,
     so that nobody is asked. ``serves``: whether a cluster file can have it. ``asks``: whether a gate asks a person in
     this cluster; a step behind one that does not needs no signature. ``unasked``: why a run with this trigger form
-    leaves a step out. ``account``: what its closing report says besides, of the bodies of the run's records; None:
-    nothing. ``back``: the DAG of its rollback, without the cluster's name; empty where the same run, or none, undoes
-    it.
+    leaves a step out. ``explains``: its own words for an observation, where the table's do not do. ``account``: what
+    its closing report says besides, of the bodies of the run's records; None: nothing. ``back``: the DAG of its
+    rollback, without the cluster's name; empty where the same run, or none, undoes it.
     """
 
     name: str
@@ -68,6 +77,7 @@ class Operation:
     serves: Callable[[ClusterSpec], bool]
     asks: Callable[[str, ClusterSpec], bool] = lambda gate, spec: True
     unasked: Callable[[str, Mapping[str, Any]], str | None] = lambda step, form: None
+    explains: Explains | None = None
     account: Callable[[Sequence[Mapping[str, Any]]], str | None] = _nothing_to_account
     back: str = ""
 
@@ -77,3 +87,12 @@ class Operation:
         if goal and self.table.leaves_out(step, goal):
             return f"not asked for: the goal of this run is {goal}"
         return self.unasked(step, form)
+
+    def explain(
+        self, seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None
+    ) -> Explanation:
+        """An observation in words; a LIVE one is enough. ``earlier``: an observation some seconds before."""
+        if self.explains:
+            return self.explains(seen, spec, earlier=earlier)
+        back = self.way_back(seen, spec)
+        return explain_by_table(self.table, self.checks, self.read(seen, spec), back, seen, spec, earlier=earlier)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.runbook.checklist import Checklist
 
@@ -24,8 +26,8 @@ CHECKS = Checklist(light={SOAK}, only_named={ROLLBACK})
 check = CHECKS.check
 
 
-def render_catalogue() -> str:
-    """docs/checks.md, generated from the list."""
+def render_catalogue(further: Iterable[str] = ()) -> str:
+    """docs/checks.md, generated from the list. ``further``: the lines of what other operations check."""
     lines = [
         "# What is checked?",
         "",
@@ -36,5 +38,6 @@ def render_catalogue() -> str:
         "gates. All other checks apply in each of their phases.",
         "",
         *CHECKS.render(Phase),
+        *further,
     ]
     return "\n".join(lines)
