@@ -64,7 +64,7 @@ def test_the_last_task_restarts_what_is_left_the_active_one_last_and_awaits_each
     [
         (broker(2, mode=BrokerMode.HYBRID), "broker 2 is not proven to be in KRaft mode"),
         (a_controller(102, running=False), "controller 102 does not answer"),
-        (part(quorum=WHY), "controller leader does not answer"),
+        (part(quorum=WHY), "the quorum has no leader"),
     ],
 )
 def test_it_is_not_made_final_while_a_broker_or_the_quorum_is_not_ready(acted: Acted, spoil: Spoil, why: str) -> None:

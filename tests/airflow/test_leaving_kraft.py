@@ -262,7 +262,7 @@ def test_a_rehearsal_starts_and_ends_no_controller(acted: Acted) -> None:
 
 def test_the_plan_refuses_where_there_is_no_way_back(acted: Acted) -> None:
     stand(acted, observation(Phase.FINALIZED))
-    refused(acted, PLAN, "there is no way back now")
+    refused(acted, PLAN, "no rollback is possible now")
     acted.seen, acted.not_deletable = observation(Phase.HYBRID), "this tool may not delete /controller"
     refused(acted, PLAN, "may not delete /controller")
 

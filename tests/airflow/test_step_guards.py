@@ -42,7 +42,7 @@ def test_a_stale_migration_znode_is_refused_before_a_controller_is_formatted() -
 
 
 def test_a_broker_left_in_migration_mode_is_refused_before_a_controller_is_formatted() -> None:
-    """It would shut itself down when fresh controllers start at the former quorum's addresses (measured)."""
+    """It would shut itself down when new controllers start at the former quorum's addresses (measured)."""
     seen = replace(broker(2, mode=BrokerMode.HYBRID)(observation(Phase.ZOOKEEPER)), quorum=NO_QUORUM)
     with pytest.raises(Refused, match="broker 2 is still in migration mode"):
         PROVISION.guard(look(101, seen))
@@ -101,7 +101,8 @@ def test_no_broker_leaves_zookeeper_once_dual_write_has_died(
     ) as refused:
         TO_KRAFT.guard(look(3, standing(seen, 0)))
     assert (
-        "Create the missing znodes" in refused.value.way_out and "This broker was not touched" in refused.value.way_out
+        "Create the missing znodes" in refused.value.way_out
+        and "This broker was not restarted" in refused.value.way_out
     )
 
 

@@ -73,7 +73,7 @@ STEPS = (
         "provision_controller on controller-101",
         a_controller(101, running=True, mode=ControllerMode.MIGRATION),
         {
-            "/migration of a former try is left": zookeeper(migration=MigrationZnode(207, 102, 3, 5)),
+            "/migration of an earlier try still exists": zookeeper(migration=MigrationZnode(207, 102, 3, 5)),
             "the cluster's id could not be read": zookeeper(cluster_id=None),
         },
         stands=NO_QUORUM,

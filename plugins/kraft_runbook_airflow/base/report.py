@@ -1,4 +1,4 @@
-"""The end of a run: what was proven and done, or where it stopped and what to do."""
+"""The end of a run: what was proven and done, or where the run stopped and what to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GOING_ON = frozenset({"running", "queued", "scheduled", "deferred", "awaiting_in
 
 
 class ClosingReport(ClusterOperator):
-    """Runs whatever happened before it. Succeeds only where the whole run did, so a stopped run shows as failed.
+    """Runs whatever happened before it. Succeeds only if the whole run did, so a stopped run shows as failed.
 
     ``goal``: the stage in which a run of this DAG ends; the run's own parameter of that name comes first.
     """
@@ -38,9 +38,7 @@ class ClosingReport(ClusterOperator):
         self.goal = goal
 
     def follows_a_record(self, context: Any) -> bool:
-        """Not where the run's first task failed, which may have been before its first line: the report comes in any
-        case.
-        """
+        """False if the run's first task failed, perhaps before its first line: the report is written in any case."""
         states = _states(context)
         return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
 
@@ -48,7 +46,7 @@ class ClosingReport(ClusterOperator):
         if any(state in BAD for state in _states(context).values()):
             return self.act(context, spec)
         self.log.info(
-            "Dry run: every step was played, nothing was changed. The plan stands in the tasks' logs, in their order."
+            "Dry run: every step was played, nothing was changed. The plan is in the tasks' logs, in their order."
         )
         return {"dry_run": True}
 
@@ -89,12 +87,12 @@ class ClosingReport(ClusterOperator):
         require_mirrored(context)
         if not succeeded:
             raise AirflowFailException(
-                f"the run stopped in {phase}; this task's log says where, and the way on and back"
+                f"the run stopped in {phase}; this task's log says where, how to go on and how to go back"
             )
         return {"phase": phase.value, "report": text, "proofs": self._proofs(context), "evidence_digest": closed.digest}
 
     def _gone(self, context: Any, spec: ClusterSpec) -> frozenset[int]:
-        """None where the trigger form names what can't be: the run was refused for it, and is reported all the same."""
+        """The named controllers; none if the form's value is wrong, for which the run was refused already."""
         try:
             return said_to_be_gone(context, spec)
         except Refused as wrong:

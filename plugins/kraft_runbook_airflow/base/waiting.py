@@ -1,4 +1,4 @@
-"""A condition of the core, awaited: one look at a time, for the triggerer and for the few waits inside a task."""
+"""Waiting for a condition, one look at a time, in the triggerer and for the few waits inside a task."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kraft_runbook.runbook.conditions import Condition, Progress
 from kraft_runbook_airflow.base.environment import airflow_secrets
 
 HOPELESS_AFTER = 10.0
-"""Seconds that a wait must look hopeless without a break: a process that a person has just started takes some to open
-its port.
+"""Seconds that a wait must look hopeless without a break. A process that a person has just started needs some time to
+open its port.
 """
 
 SAY_EVERY = 10.0
@@ -25,12 +25,12 @@ SAY_EVERY = 10.0
 
 @dataclass
 class Wait:
-    """Waits for one condition with a deadline in seconds from ``began`` (epoch seconds).
+    """Waits for one condition, with a deadline in seconds from ``began`` (epoch seconds).
 
-    ``first``: a condition that comes before it, with its own deadline in seconds, which ``deadline`` goes on from. Both
-    must hold at the same looks; where ``first`` has held once, an election that hides it for a moment has until the
-    later deadline. ``gone``: as in ``observe``. ``say`` gets the message that names who is missing, when it changes and
-    every ten seconds.
+    ``first``: a condition that must hold before, with its own deadline in seconds; ``deadline`` counts from the moment
+    it held. Both must hold at the same looks. Once ``first`` has held, an election may hide it until the later
+    deadline. ``gone``: as in ``observe``. ``say`` gets the message that names who is missing, when it changes and every
+    10 s.
     """
 
     spec: ClusterSpec
@@ -42,7 +42,7 @@ class Wait:
     first: tuple[Condition, float] | None = None
     gone: Collection[int] = ()
     first_held: float | None = None
-    """Seconds after which ``first`` held at a look; None before."""
+    """Seconds from ``began`` until ``first`` held; None before."""
     seen: ClusterObservation | None = None
     _before: list[ClusterObservation] = field(default_factory=list)
     _healthy: int = 0
@@ -50,8 +50,8 @@ class Wait:
     _said: tuple[str, float] = ("", 0.0)
 
     def look(self) -> bool:
-        """Observe once. True when what is waited for held ``healthy_in_a_row`` times; raises StepFailed past the
-        deadline or when waiting can't help.
+        """Observe once. True when the condition has held ``healthy_in_a_row`` times. Raises StepFailed after the
+        deadline, or when waiting can't help.
         """
         self.seen = observe(self.spec, secrets=airflow_secrets(), gone=self.gone)
         condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
@@ -67,8 +67,8 @@ class Wait:
             raise StepFailed(
                 f"{progress.waiting_for or condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",
                 way_out=(
-                    "nothing further is changed: correct what is named and clear this task (where the node does not"
-                    " run: the task that starts it, just before this one), or go back (docs/rollback.md)"
+                    "nothing more is changed: correct the cause and clear this task (if the node does not run: the task"
+                    " before this one, which starts it), or go back (docs/rollback.md)"
                 ),
             )
         message, at = self._said
@@ -78,8 +78,8 @@ class Wait:
         return False
 
     def _judge(self, seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[Condition, float, Progress]:
-        """What is waited for at this look, its deadline in seconds from ``began``, and how far it is: ``first`` where
-        that does not hold.
+        """The condition of this look (``first`` while that does not hold), its deadline in seconds from ``began``, and
+        its progress.
         """
         if self.first is None:
             return (
@@ -99,8 +99,8 @@ class Wait:
         return self.condition, deadline, self.condition.progress(seen, self.spec, node_id=self.node_id, earlier=earlier)
 
     def _look_before(self, seen: ClusterObservation) -> ClusterObservation | None:
-        """The last look that lies ``LIVENESS_SECONDS`` back, or the first there is: what was committed then must have
-        reached ZooKeeper by now.
+        """The last look at least ``LIVENESS_SECONDS`` ago, else the first look. ZooKeeper must now hold what was
+        committed then.
         """
         old = [
             each for each in self._before if (seen.observed_at - each.observed_at).total_seconds() >= LIVENESS_SECONDS
@@ -119,7 +119,7 @@ def wait_for(
     node_id: int | None = None,
     gone: Collection[int] = (),
 ) -> ClusterObservation:
-    """Wait in this thread; returns the observation that completed the condition."""
+    """Wait in this thread. Returns the observation that fulfilled the condition."""
     wait = Wait(spec, condition, deadline, say, node_id, gone=gone)
     while not wait.look():
         time.sleep(spec.deadlines.poll)

@@ -27,9 +27,7 @@ TAGS = ["kraft-runbook"]
 
 
 def load_clusters() -> Iterator[ClusterSpec]:
-    """Every usable cluster file. A bad one becomes a DAG of its own that shows what is wrong with it, and harms no
-    other.
-    """
+    """Every usable cluster file. A bad one becomes a DAG of its own that shows its problems, and affects no other."""
     for path in sorted(clusters_directory().glob("*.yaml")):
         try:
             yield load_cluster(path.stem, directory=clusters_directory(), environment=os.environ)
@@ -74,8 +72,8 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
                 maximum=2,
                 title="Approvals needed",
                 description=(
-                    "How many different people must sign each gate. This can raise what the cluster file says, not"
-                    " lower it"
+                    "How many different people must sign each gate. It can raise the cluster file's number, not lower"
+                    " it"
                 ),
             ),
         },

@@ -1,4 +1,4 @@
-"""The steps of the way back on a node: a broker is restarted one mode back, a controller's data is set aside."""
+"""The rollback's steps on a node: a broker is restarted one mode back, a controller's data is renamed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kraft_runbook_airflow.migration.forward_steps import require_safe_restart, 
 log = logging.getLogger(__name__)
 
 KNOWN_WITHIN = 120.0
-"""Seconds that UpdateMetadata of the elected ZooKeeper controller may take to reach every broker (measured: below 1,
+"""Seconds that UpdateMetadata of the elected ZooKeeper controller may take to reach every broker (measured: below 1 s,
 once 47).
 """
 
@@ -36,8 +36,8 @@ def _back_in_hybrid(look: Look) -> str | None:
         return f"broker {look.node} is in ZooKeeper mode, further back"
     if may_have_died_in_the_copy(look.seen) and mode != BrokerMode.KRAFT:
         return (
-            f"nothing shows that a copy was completed, so no broker left migration mode; broker {look.node} is"
-            " restarted once the quorum is left"
+            f"nothing shows that the metadata copy was completed, so no broker left migration mode; broker {look.node}"
+            " is restarted after leave_kraft"
         )
     return runs_in(BrokerMode.HYBRID, look)
 
@@ -61,7 +61,7 @@ def _require_known_controller(look: Look) -> None:
     if not was_read(look.seen.zookeeper) or look.seen.zookeeper.controller is None:
         raise Refused(
             "ZooKeeper names no controller",
-            way_out="clear this task once a broker was elected (kraft-runbook observe)",
+            way_out="clear this task once a broker has been elected (kraft-runbook observe)",
         )
     controller = look.seen.zookeeper.controller.broker_id
     unknowing = knows_controller(
@@ -72,7 +72,7 @@ def _require_known_controller(look: Look) -> None:
             unknowing,
             way_out=(
                 "stop no broker that does not know its controller: it would hang for five minutes. Clear this task"
-                " to look again"
+                " to check again"
             ),
         )
 

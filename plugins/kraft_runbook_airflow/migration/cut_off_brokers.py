@@ -75,8 +75,8 @@ class RestartCutOffBrokers(ClusterOperator):
         restarted, unread = self._cut_off(spec, observe(spec, secrets=airflow_secrets()))
         for node in restarted:
             self.log.error(
-                "broker %d is cut off from its controller by a defect of Kafka's (docs/rollback.md); its restart"
-                " mends it",
+                "broker %d is cut off from its controller by a defect of Kafka (docs/rollback.md); a restart corrects"
+                " that",
                 node,
             )
             self._restart(context, spec, node, "it lost a thread to its controller, and is restarted before the others")
@@ -132,11 +132,11 @@ class RestartCutOffBrokers(ClusterOperator):
             time.sleep(wait)
 
     def _cut_off(self, spec: ClusterSpec, seen: ClusterObservation) -> tuple[list[int], list[int]]:
-        """The brokers to restart, and those whose threads can't be seen: these are left to their turn in the roll."""
+        """The brokers to restart, and those whose threads can't be read, which keep their turn in the roll."""
         found = cut_off(seen, gather_host_facts(spec, seen.brokers_in(BrokerMode.HYBRID)))
         unread = {broker: missing.reason for broker, missing in found.items() if not was_read(missing)}
         for broker, reason in unread.items():
-            self.log.warning("broker %d's threads could not be looked at: %s", broker, reason)
+            self.log.warning("broker %d's threads could not be read: %s", broker, reason)
         return sorted(found.keys() - unread.keys()), sorted(unread)
 
 

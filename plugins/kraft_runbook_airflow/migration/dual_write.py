@@ -1,5 +1,5 @@
-"""Before a broker leaves ZooKeeper: is ZooKeeper still written? Where it is not, each further restart makes the way
-back longer, and it leads nowhere.
+"""Whether ZooKeeper is still written, before a broker is restarted in KRaft mode. If it is not, a broker in KRaft mode
+can't go back without a loss.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kraft_runbook_airflow.base.environment import airflow_secrets
 
 
 def require_dual_write(spec: ClusterSpec, seen: ClusterObservation, *, tell: Callable[[str], object]) -> None:
-    """Look at /migration once more, as soon as it has moved since ``seen`` or ``LIVENESS_SECONDS`` later, and again
-    where it can't be seen to advance.
+    """Look at /migration again, as soon as it has moved since ``seen`` or ``LIVENESS_SECONDS`` later, and look further
+    while it does not advance.
 
-    An election of the controllers stops it for a moment, too: it has stopped when ``deadlines.healthy_in_a_row`` looks
-    say so. What could not be read is looked at until ``deadlines.quorum`` seconds have passed. Raises Refused; nothing
-    was changed by then.
+    A controller election also stops it for a moment, so dual write counts as stopped when
+    ``deadlines.healthy_in_a_row`` looks say so. Parts that could not be read are looked at again until
+    ``deadlines.quorum`` seconds have passed. Raises Refused, with nothing changed.
     """
     ends = time.monotonic() + spec.deadlines.quorum
     stopped = 0
@@ -41,7 +41,7 @@ def require_dual_write(spec: ClusterSpec, seen: ClusterObservation, *, tell: Cal
         f"{alive.code} {alive.title}: {alive.verdict}. {alive.evidence}. A broker that is restarted in KRaft mode now"
         " could not go back",
         way_out=(
-            f"{alive.fix}. This broker was not touched: clear this task once kraft-runbook explain says that the way"
-            " back is open"
+            f"{alive.fix}. This broker was not restarted: clear this task once kraft-runbook explain says that the"
+            " cluster can go back to ZooKeeper"
         ),
     )

@@ -1,4 +1,4 @@
-"""The end of the one step that can't be undone: the active controller, last of all, and ZooKeeper's secrets."""
+"""The end of finalization, which can't be undone: the active controller last, then ZooKeeper's secrets."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from kraft_runbook_airflow.migration.forward_steps import FINALIZE, is_active, r
 
 
 class FinalizeActiveController(ClusterOperator):
-    """Restart what the first pass left: the active controller, and any that led in the meantime, the active
-    one last.
+    """Restart the controllers that the first pass left: the active one, and any that led in between, the active one
+    last.
     """
 
     ui_color = "#f6d5d5"
@@ -42,7 +42,7 @@ class FinalizeActiveController(ClusterOperator):
                 deadline=spec.deadlines.quorum,
                 say=self.log.info,
             )
-        if not done:  # another one was elected in the meantime, so that none was left for last
+        if not done:  # another controller was elected in between, so none was left
             why = "every controller runs without the migration flag"
             self.log.info("already done: %s", why)
             phase = detect_phase(observe(spec, secrets=airflow_secrets())).phase
@@ -55,7 +55,7 @@ class FinalizeActiveController(ClusterOperator):
 
 
 class ForgetZookeeperSecrets(ClusterOperator):
-    """Take ZooKeeper's secrets off the hosts, once no process can need them again. Restarts nothing."""
+    """Remove ZooKeeper's secrets from the hosts, once no process can need them again. Restarts nothing."""
 
     ui_color = "#fde8c8"
 
@@ -63,17 +63,17 @@ class ForgetZookeeperSecrets(ClusterOperator):
         take_claim(context, spec)
         self.require_finalized(observe(spec, secrets=airflow_secrets()))
         nodes = playbooks.forget_zookeeper_secrets(spec, on_event=self.log.info)
-        self.log.info("ZooKeeper's secrets are off: %s", ", ".join(nodes) or "no host")
+        self.log.info("ZooKeeper's secrets were removed from: %s", ", ".join(nodes) or "no host")
         record(context, self.cluster, SecretsRemoved(nodes=tuple(nodes)))
         return {"nodes": list(nodes)}
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         nodes = playbooks.forget_zookeeper_secrets(spec, check=True, on_event=self.log.info)
-        self.log.info("Dry run: would take ZooKeeper's secrets off: %s", ", ".join(nodes) or "no host")
+        self.log.info("Dry run: would remove ZooKeeper's secrets from: %s", ", ".join(nodes) or "no host")
         return {"nodes": list(nodes)}
 
     def require_finalized(self, seen: ClusterObservation) -> None:
-        """Raise Refused where a process could still need ZooKeeper's secrets."""
+        """Raise Refused if a process could still need ZooKeeper's secrets."""
         reading = detect_phase(seen)
         left = remaining(seen)
         if reading.phase is not Phase.FINALIZED or left:
@@ -83,7 +83,7 @@ class ForgetZookeeperSecrets(ClusterOperator):
                 else ""
             )
             raise Refused(
-                f"the cluster is in {reading.phase}{named}, and a process that speaks to ZooKeeper could not start"
+                f"the cluster is in {reading.phase}{named}, and a process that connects to ZooKeeper could not start"
                 " again without ZooKeeper's secrets",
                 way_out="finish the finalization, then clear this task",
             )
@@ -92,5 +92,5 @@ class ForgetZookeeperSecrets(ClusterOperator):
             raise Refused(
                 f"broker {', '.join(map(str, behind))} is not proven to run in KRaft mode, and could not start"
                 " again without ZooKeeper's secrets",
-                way_out="bring it into KRaft mode (docs/finalization.md), then clear this task",
+                way_out="restart it in KRaft mode (docs/finalization.md), then clear this task",
             )

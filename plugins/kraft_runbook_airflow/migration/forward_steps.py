@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 
 def _came_down(look: Look) -> bool:
-    """Whether this controller ended after the copy, with its disk or without: it is provisioned as before, and catches
-    up from the others.
+    """Whether this controller is down after the metadata copy, with or without its disk. It is then provisioned as
+    before, and catches up from the others.
     """
     return look.phase in DUAL_WRITING and look.seen.controllers[look.node].running is False
 
@@ -48,23 +48,23 @@ def _require_no_former_try(look: Look) -> None:
         if unsafe:
             raise Refused(
                 unsafe,
-                way_out="bring the others up and let them catch up (kraft-runbook observe), then clear this task",
+                way_out="start the others and let them catch up (kraft-runbook observe), then clear this task",
             )
     if was_read(seen.quorum) or not was_read(seen.zookeeper):
         return
     stale = seen.zookeeper.migration
     if stale is not None and not stale.is_blank:
         raise Refused(
-            f"/migration of a former try is left (offset {stale.kraft_metadata_offset}): fresh controllers that"
+            f"/migration of an earlier try still exists (offset {stale.kraft_metadata_offset}): new controllers that"
             " find it erase every topic from ZooKeeper",
-            way_out=f"{back}, which ends the former try, then clear this task",
+            way_out=f"{back}, which ends the earlier try, then clear this task",
         )
     migrating = seen.brokers_in(BrokerMode.HYBRID)
     running = [c.id for c in seen.controllers.values() if c.running is True]
     if migrating and not running:
         raise Refused(
-            f"broker {', '.join(map(str, migrating))} is still in migration mode of a former quorum: it would shut"
-            " itself down when fresh controllers start",
+            f"broker {', '.join(map(str, migrating))} is still in migration mode of an earlier quorum: it would shut"
+            " itself down when new controllers start",
             way_out=f"{back}, which restarts it in ZooKeeper mode, then clear this task",
         )
 
@@ -94,14 +94,14 @@ PROVISION = NodeStep(
 
 
 def runs_in(mode: BrokerMode, look: Look) -> str | None:
-    """Why nothing is left to do on a broker that is to run in the mode."""
+    """Why nothing is left to do on a broker that should run in this mode; None if something is."""
     state = look.seen.brokers[look.node]
     return f"broker {look.node} is in {mode.value} mode" if state.running is True and state.mode == mode else None
 
 
 def require_safe_restart(look: Look, *, others_in_sync: bool = True) -> None:
-    """Raise Refused where stopping this broker could make partitions unavailable, or a controller's restart could make
-    the migration final. One that has ended may be started in any case: starting it takes nothing away.
+    """Raise Refused if stopping this broker could make partitions unavailable, or if an election could finalize the
+    migration. A broker that has ended may be started in any case, since that stops nothing.
     """
     if look.seen.brokers[look.node].running is not False:
         require_other_brokers_up(look)
@@ -111,7 +111,7 @@ def require_safe_restart(look: Look, *, others_in_sync: bool = True) -> None:
     if without_flag and look.phase is not Phase.FINALIZED:
         raise Refused(
             f"controller {', '.join(map(str, without_flag))} runs without the migration flag: the first time it"
-            " leads, the migration is final, whatever the brokers are",
+            " leads, the migration is final, in whatever mode the brokers are",
             way_out=(
                 "restart it with zookeeper.metadata.migration.enable=true before it is elected, then clear this task"
             ),
@@ -133,7 +133,9 @@ TO_HYBRID = NodeStep(
 
 
 def _left_behind(look: Look) -> bool:
-    """Whether a hand finalized the migration in the middle of the roll into KRaft mode, before this broker's turn."""
+    """Whether somebody finalized the migration by hand in the middle of the roll into KRaft mode, before this broker's
+    turn.
+    """
     return look.phase is Phase.FINALIZED and look.seen.brokers[look.node].mode != BrokerMode.KRAFT
 
 
@@ -161,7 +163,7 @@ TO_KRAFT = NodeStep(
     guard=_require_the_way_back,
     excepted=_left_behind,
 )
-"""The same for KRaft mode, once dual write is seen to be alive."""
+"""The same for KRaft mode, after a check that dual write is alive."""
 
 # -- a controller leaves migration mode --------------------------------------------------------------------------------
 
@@ -189,13 +191,17 @@ def _require_brokers_in_kraft(look: Look) -> None:
     if not_in_kraft:
         raise Refused(
             f"broker {', '.join(map(str, not_in_kraft))} is not proven to be in KRaft mode",
-            way_out="roll it into KRaft mode first; finalizing now would cut it off",
+            way_out="restart it in KRaft mode first; finalization would cut it off",
         )
     down = [c.id for c in look.seen.controllers.values() if c.id != look.node and c.running is not True]
     if down or not was_read(look.seen.quorum):
         raise Refused(
-            f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer",
-            way_out="bring it back, then clear this task",
+            (
+                f"not every controller runs: controller {', '.join(map(str, down))} does not answer"
+                if down
+                else "the quorum has no leader"
+            ),
+            way_out="start the controllers that are down, then clear this task",
         )
 
 
@@ -206,6 +212,4 @@ FINALIZE = NodeStep(
     done=_finalized,
     guard=_require_brokers_in_kraft,
 )
-"""Restart one controller without the migration flag. The approval is read again before each one; the active one is left
-for last.
-"""
+"""Restart one controller without the migration flag, the active one last. The approval is read again before each."""

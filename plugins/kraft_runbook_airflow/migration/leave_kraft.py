@@ -1,4 +1,4 @@
-"""KRaft is left: the quorum is fenced, drained, proven and stopped, and ZooKeeper has the controller again."""
+"""Leaving KRaft: the quorum is fenced, drained, proven and stopped, and a ZooKeeper controller leads again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kraft_runbook_airflow.migration.way_back_facts import examine_the_hosts_of_
 
 
 class LeaveKraft(ClusterOperator):
-    """Give the controller's office back to ZooKeeper: fence, drain, prove, stop, delete, see every broker follow. Safe
+    """Give the controller role back to ZooKeeper: fence, drain, prove, stop, delete, wait for every broker. Safe
     to kill and clear anywhere.
     """
 
@@ -62,7 +62,7 @@ class LeaveKraft(ClusterOperator):
         return self._leave(context, spec, seen)
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        """The plan that a person reads: whom it would stop, in which order, and what it would prove and delete."""
+        """Log the plan: the controllers that it would stop, in order, and what it would prove and delete."""
         unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"])
         if unasked:
             self.log.info("%s", unasked)
@@ -135,7 +135,7 @@ class LeaveKraft(ClusterOperator):
         if fence:
             raise Refused(
                 f"the quorum can't be fenced: {fence}",
-                way_out="docs/rollback.md says what can be done; nothing was changed",
+                way_out="nothing was changed; docs/rollback.md says what you can do",
             )
         wrong = [
             f"broker {b.id}" for b in seen.brokers.values() if b.mode not in (BrokerMode.HYBRID, BrokerMode.ZOOKEEPER)
@@ -152,9 +152,9 @@ class LeaveKraft(ClusterOperator):
         absent = [i for i in seen.brokers if i not in seen.zookeeper.brokers]
         if absent:
             raise Refused(
-                f"broker {', '.join(map(str, absent))} is not in /brokers/ids: a ZooKeeper controller would take it for"
+                f"broker {', '.join(map(str, absent))} is not in /brokers/ids: a ZooKeeper controller would treat it as"
                 " dead",
-                way_out="wait until it is, then clear this task",
+                way_out="wait until it is there, then clear this task",
             )
 
     def _proven_since(self, context: Any) -> int:
@@ -173,12 +173,12 @@ class LeaveKraft(ClusterOperator):
         told = departure.to_dict()
         if departure.raised:
             self.log.info(
-                "%d state znodes were written again, since their version lay behind the partition's epoch: %s",
+                "%d state znodes were written again, since their version was lower than the partition's epoch: %s",
                 len(departure.raised),
                 ", ".join(told["raised"]),
             )
         self.log.info(
-            "No metadata could be changed for %s s; ZooKeeper was written up to offset %s, %s touched keys were proven",
+            "No metadata could be changed for %s s; ZooKeeper was written up to offset %s, %s changed keys were proven",
             *(told[k] for k in ("window_seconds", "migration_offset", "touched_keys")),
         )
         record(context, self.cluster, LeftKraft(values=told, phase=phase.value))

@@ -41,7 +41,7 @@ class RestoreQuorum(ClusterOperator):
         seen = self._look(context, spec)
         lost = quorum_is_lost(seen)
         if not lost:
-            self.log.info("already done: the quorum leads, or none is needed")
+            self.log.info("already done: the quorum has a leader, or none is needed")
             return {"started": []}
         if died_in_the_copy(context, spec, seen, self.log.info):
             return {"started": [], "died_in_the_copy": True}
@@ -51,7 +51,7 @@ class RestoreQuorum(ClusterOperator):
         lost = quorum_is_lost(self._look(context, spec))
         self.log.info(
             "Dry run: would start the controllers, or read their logs where they may have died in the copy: %s", lost
-        ) if lost else self.log.info("already done: the quorum leads, or none is needed")
+        ) if lost else self.log.info("already done: the quorum has a leader, or none is needed")
         return {"dry_run": True}
 
     def _look(self, context: Any, spec: ClusterSpec) -> ClusterObservation:
@@ -69,7 +69,7 @@ def died_in_the_copy(context: Any, spec: ClusterSpec, seen: ClusterObservation, 
         return False
     take_claim(context, spec)
     require_confirmation(context, spec, MIGRATION, Gate.ROLLBACK, seen)
-    tell("nothing shows that the copy was completed: reading the controllers' own logs")
+    tell("nothing shows that the metadata copy was completed: reading the controllers' own logs")
     logs = read_logs(spec, stop=True, gone=said_to_be_gone(context, spec), tell=tell)
     why_not = why_not_proven(logs, spec.controller_ids)
     record(

@@ -1,4 +1,4 @@
-"""The way back, before and after it is taken: its plan, its last full parity, and what the cluster shows at its end."""
+"""A rollback's plan, its last full parity, and the check at its end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kraft_runbook_airflow.migration.way_back_facts import examine_the_hosts_of_
 
 
 class PlanRollback(ClusterOperator):
-    """Show the way back from here. Refuses where there is none, saying what remains possible."""
+    """Show the rollback's steps from here. Refuses if no rollback is possible, and says what remains possible."""
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         gone = said_to_be_gone(context, spec)
@@ -46,11 +46,11 @@ class PlanRollback(ClusterOperator):
         self.log.info("%s is in %s (%s); the goal is %s", self.cluster, reading.phase, "; ".join(reading.reasons), goal)
         if not plan.possible and not plan.steps:
             raise Refused(
-                f"there is no way back now: {plan.why}",
-                way_out="mend what is named (docs/rollback.md), then clear this task",
+                f"no rollback is possible now: {plan.why}",
+                way_out="correct what is named (docs/rollback.md), then clear this task",
             )
         self.log.info(
-            "The way back%s:\n%s",
+            "The rollback%s:\n%s",
             render_estimate(plan),
             "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or "nothing is left to do",
         )
@@ -81,8 +81,8 @@ class ProveBeforeLeaving(ParityOperator):
     def nothing_to_compare(self, reading: PhaseReading) -> Any:
         if may_have_died_in_the_copy(observe(cluster_spec(self.cluster), secrets=airflow_secrets())):
             self.log.info(
-                "nothing shows that the copy was completed: leaving proves from the controllers' own logs that it"
-                " was not"
+                "nothing shows that the metadata copy was completed: leave_kraft proves from the controllers' own logs"
+                " that it was not"
             )
             return None
         if reading.phase in (Phase.PRE_MIGRATION, Phase.ZOOKEEPER):
@@ -92,7 +92,7 @@ class ProveBeforeLeaving(ParityOperator):
 
 
 class VerifyRollback(ClusterOperator):
-    """The cluster is where the run was to take it; back in ZooKeeper it passes every check that a new migration begins
+    """The cluster is in the run's goal phase; in ZOOKEEPER it passes every check that a new migration begins
     with.
     """
 
@@ -112,7 +112,7 @@ class VerifyRollback(ClusterOperator):
         return found
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        self.log.info("Dry run: would see that the cluster is in %s", _goal(context))
+        self.log.info("Dry run: would verify that the cluster is in %s", _goal(context))
         return {"dry_run": True}
 
 

@@ -1,5 +1,5 @@
-"""What the way back asks besides an observation: whether hosts answer for what is down, and whether this tool may
-delete.
+"""Facts that a rollback needs besides an observation: whether the hosts of controllers that are down answer, and
+whether this tool may delete KRaft's znodes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from kraft_runbook_airflow.base.environment import airflow_secrets
 def examine_the_hosts_of_those_down(
     spec: ClusterSpec, seen: ClusterObservation, gone: Collection[int]
 ) -> ClusterObservation:
-    """The same with the hosts of the controllers that are down: each must say so itself, and be there to keep it so."""
+    """The observation with the hosts of the controllers that are down. Each host must confirm that its controller is
+    down, and be reachable to keep it stopped.
+    """
     down = [c.id for c in seen.controllers.values() if c.running is False and c.id not in gone]
     return replace(seen, hosts=gather_host_facts(spec, down)) if down else seen
 
 
 def not_deletable(spec: ClusterSpec) -> str | None:
-    """Why this tool may not delete what KRaft holds in ZooKeeper; None where it may, and where ZooKeeper can't be
-    asked, which the plan says itself.
+    """Why this tool may not delete KRaft's znodes in ZooKeeper. None if it may, and if ZooKeeper can't be asked, which
+    the plan reports.
     """
     try:
         with ZookeeperReader(spec.ensemble, secrets=airflow_secrets()) as zookeeper:

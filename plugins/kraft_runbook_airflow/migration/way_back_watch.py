@@ -1,4 +1,4 @@
-"""Asked again and again while dual write lasts: can this cluster still go back? A failed run is the alarm."""
+"""Checks again and again, while dual write lasts, whether the cluster can still go back. A failed run is the alarm."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
 
 THREATS = frozenset({*ON_DISK, "KRB-PRE-048", "KRB-PRE-067", "KRB-GATE-007"})
-"""What would close the way back at the next election or restart."""
+"""The checks whose failure means that the next election or restart makes a rollback impossible."""
 
 
 class WayBackWatch(ClusterOperator):
-    """Say yes with the steps, the time and the window, or fail with what closed the way back, or is about to. Skipped
-    where nothing was copied yet, and at the end.
+    """Succeeds with the steps, the time and the window, or fails with the reason that a rollback is impossible or in
+    danger. Skipped before the metadata copy and after finalization.
     """
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class WayBackWatch(ClusterOperator):
         phase = detect_phase(earlier).phase
         if phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION):
             raise AirflowSkipException(
-                f"{self.cluster} is in {phase}: ZooKeeper is the only truth, the way back is open"
+                f"{self.cluster} is in {phase}: ZooKeeper alone holds the metadata, a rollback is possible"
             )
         time.sleep(LIVENESS_SECONDS)
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, with_hosts=True)
@@ -83,7 +83,9 @@ class WayBackWatch(ClusterOperator):
                 *([] if plan.possible else [f"no: {plan.why}"]),
                 *(f"{c.code} {c.title}: {c.evidence} What to do: {c.fix}" for c in threats),
             ]
-            raise AirflowFailException(f"the way back of {self.cluster} is closed or about to be:\n" + "\n".join(named))
+            raise AirflowFailException(
+                f"a rollback of {self.cluster} is impossible, or about to be:\n" + "\n".join(named)
+            )
         self.log.info("Yes: %s%s", plan.why, render_estimate(plan))
         self.log.info("%s", "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)))
         return what

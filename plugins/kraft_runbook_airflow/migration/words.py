@@ -53,8 +53,8 @@ BACK = {
         enum=[Phase.ZOOKEEPER.value, Phase.HYBRID.value],
         title="Where to",
         description=(
-            "ZOOKEEPER: leave KRaft altogether. HYBRID: bring the brokers back into migration mode only; KRaft stays"
-            " the controller"
+            "ZOOKEEPER: leave KRaft. HYBRID: only bring the brokers back into migration mode; a KRaft controller goes"
+            " on leading"
         ),
     ),
     "gone_controllers": Param(
@@ -63,9 +63,9 @@ BACK = {
         pattern=r"^[0-9]+([ ,]+[0-9]+)*$",
         title=GONE_TITLE,
         description=(
-            "Ids, such as 103 or 102, 103. Only where a host is gone for good: its controller counts as stopped on your"
-            " word, since nobody can ask it. If that host came back with its data, its controller could make a majority"
-            " again. Nothing is to be named here that is only down or unreachable for now"
+            "Ids, such as 103 or 102, 103. Only if a host is gone for good: its controller counts as stopped on your"
+            " word, since nobody can ask the host. If the host comes back with its data, its controller could form a"
+            " majority again. Do not name a controller that is only down or unreachable for now"
         ),
     ),
 }
@@ -124,7 +124,7 @@ def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
 
 
 def await_metadata_copy(cluster: ClusterSpec) -> BaseOperator:
-    """Wait until the copy is done and dual writes flow; never on the metric alone."""
+    """Wait until the metadata copy is done and dual write runs; the metric alone does not prove it."""
     return _wait(cluster, "await_metadata_copy", conditions.METADATA_COPIED, cluster.deadlines.metadata_copy)
 
 
@@ -167,7 +167,7 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
 
 
 def plan_rollback(cluster: ClusterSpec) -> TaskGroup:
-    """Claim the cluster for this run, then show the way back, or refuse where there is none."""
+    """Claim the cluster for this run, then show the rollback's steps, or refuse if none is possible."""
     with TaskGroup("plan") as group:
         ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PlanRollback(
             task_id="way_back", cluster=cluster.name
@@ -197,7 +197,7 @@ def roll_brokers_back(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
 
 
 def prove_before_leaving(cluster: ClusterSpec) -> ParityOperator:
-    """The last full parity; what is touched after it is proven again while nothing can be written."""
+    """The last full parity. Keys that change after it are proven again inside the fence."""
     return ProveBeforeLeaving(task_id="parity_before_leaving", cluster=cluster.name)
 
 
@@ -207,14 +207,14 @@ def leave_kraft(cluster: ClusterSpec, *, proven: ParityOperator) -> BaseOperator
 
 
 def restart_cut_off_brokers(cluster: ClusterSpec, *, left: BaseOperator) -> BaseOperator:
-    """Restart the brokers, if any, that lost a thread to their controller when the cluster left KRaft; the roll could
-    not go on while one runs.
+    """Restart any broker that lost a thread to its controller when the cluster left KRaft. The roll can't go on while
+    such a broker runs.
     """
     return RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster=cluster.name, left_task=left.task_id)
 
 
 def set_controllers_aside(cluster: ClusterSpec) -> TaskGroup:
-    """Give the controllers' data and configuration a name with the time, so that the migration can begin anew."""
+    """Rename the controllers' data and configuration, so that the migration can begin again."""
     with TaskGroup("set_controllers_aside") as group:
         chain(
             *(
@@ -226,7 +226,7 @@ def set_controllers_aside(cluster: ClusterSpec) -> TaskGroup:
 
 
 def verify_rollback(cluster: ClusterSpec) -> BaseOperator:
-    """See that the cluster is where it was to go; in ZooKeeper, that a migration could begin anew."""
+    """Verify that the cluster is in the goal phase and, in ZOOKEEPER, that a migration could begin again."""
     return VerifyRollback(task_id="verify", cluster=cluster.name)
 
 
@@ -236,7 +236,7 @@ def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
         False,
         type="boolean",
         title="Compare everything",
-        description="Else what changed since the last full comparison, if that is younger than 6 hours",
+        description="Without it, what changed since the last full comparison, if that is younger than 6 hours",
     )
     with words.read_only_dag(
         cluster, "metadata_parity_check", "ZooKeeper and KRaft parity", cluster.parity_schedule, doc, full=full
