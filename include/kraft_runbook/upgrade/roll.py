@@ -1,0 +1,63 @@
+"""The roll's order, and where it stands: by the versions that the nodes themselves show, never by what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kraft_runbook.cluster.feature_levels import FeatureObservation
+from kraft_runbook.cluster.observation import Unread
+
+
+class Rolled(StrEnum):
+    """OLD: every node runs the version that the cluster file names; NEW: every one its target; MIXED: some each.
+    UNKNOWN: a node does not show one of the two, so no step may run.
+    """
+
+    OLD = "OLD"
+    MIXED = "MIXED"
+    NEW = "NEW"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class RollReading:
+    """Where the roll stands, and why that is said. ``on_new``: the nodes that run the target."""
+
+    stage: Rolled
+    reasons: tuple[str, ...]
+    on_new: frozenset[int] = frozenset()
+
+
+def read_roll(seen: FeatureObservation, old: str, new: str) -> RollReading:
+    """Where the roll from ``old`` to ``new`` stands."""
+    shown: dict[int, str] = {}
+    unknown = []
+    for node_id, node in seen.nodes.items():
+        version = node if isinstance(node, Unread) else node.software_version
+        if isinstance(version, Unread):
+            unknown.append(f"{seen.who(node_id)}: {version.reason}")
+        elif version not in (old, new):
+            unknown.append(f"{seen.who(node_id)} runs {version}, neither {old} nor {new}")
+        else:
+            shown[node_id] = version
+    on_new = frozenset(node_id for node_id, version in shown.items() if version == new)
+    if unknown:
+        return RollReading(Rolled.UNKNOWN, tuple(unknown), on_new)
+    counts = f"{len(on_new)} of {len(shown)} nodes run {new}, the others {old}"
+    stage = Rolled.NEW if len(on_new) == len(shown) else Rolled.MIXED if on_new else Rolled.OLD
+    return RollReading(stage, (counts,), on_new)
+
+
+def order(
+    brokers: Mapping[int, object], controllers: Mapping[int, object], leader_id: int, *, back: bool = False
+) -> tuple[int, ...]:
+    """The nodes in the order in which they change: controllers first and the active one last of them, then brokers;
+    on the way back the brokers come first.
+
+    Both orders serve at a level that both versions know (measured; Kafka's docs name none). This one lets the
+    controllers know every level before a broker can register with it.
+    """
+    quorum = (*(i for i in controllers if i != leader_id), *(i for i in controllers if i == leader_id))
+    return (*brokers, *quorum) if back else (*quorum, *brokers)
