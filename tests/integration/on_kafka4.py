@@ -14,10 +14,10 @@ from labs import Lab, describe_new_lab
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, NodeFeatures, SoftwareLevels
 from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, node_features, read_levels, update_feature
-from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.procedures.observe_features import observe_features
 from lab import lifecycle, supervision
 from lab.layout import layout

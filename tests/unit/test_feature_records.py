@@ -59,8 +59,8 @@ def test_every_record_of_a_level_is_kept_with_its_offset_also_one_that_was_lower
     assert dict(seen.levels) == {"metadata.version": 21, "group.version": 1}
 
 
-def test_a_level_in_a_transaction_counts_from_its_end_or_never() -> None:
-    assert read(BEGIN, level(21), END).written == [WrittenLevel("metadata.version", 21, 2)]
+def test_a_level_in_a_transaction_counts_at_its_own_offset_once_that_has_ended_or_never() -> None:
+    assert read(BEGIN, level(21), END).written == [WrittenLevel("metadata.version", 21, 1)]
     assert read(BEGIN, level(21), ABORT).written == []
     assert read(BEGIN, level(21)).written == []
 

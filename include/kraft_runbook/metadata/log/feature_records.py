@@ -49,17 +49,17 @@ class FeatureRecords:
             self._transactions = Transactions()
         records = index_records(chunk)
         wanted = records.take(np.isin(records.api_key, _WANTED)).records()
-        for offset, record in self._transactions.effective(wanted):
-            self._apply(offset, record, in_snapshot=chunk.snapshot is not None)
+        for _, record in self._transactions.effective(wanted):
+            self._apply(record, in_snapshot=chunk.snapshot is not None)
 
     def seen(self, end: int) -> LevelsInLog:
         """What is known, as a value. ``end``: the last offset that was read."""
         return LevelsInLog(tuple(self.written), dict(self.brokers), dict(self.controllers), self.migration_state, end)
 
-    def _apply(self, offset: int, record: Record, *, in_snapshot: bool) -> None:
+    def _apply(self, record: Record, *, in_snapshot: bool) -> None:
         values = decode(record)
         if record.api_key == RecordType.FEATURE_LEVEL:
-            self.written.append(WrittenLevel(values["name"], values["feature_level"], offset, in_snapshot))
+            self.written.append(WrittenLevel(values["name"], values["feature_level"], record.offset, in_snapshot))
         elif record.api_key == RecordType.ZK_MIGRATION_STATE:
             self.migration_state = int(values["zk_migration_state"])
         elif record.api_key == RecordType.REGISTER_BROKER:
