@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.unread import Unread
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"

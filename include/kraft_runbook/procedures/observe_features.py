@@ -20,6 +20,12 @@ from kraft_runbook.io.kafka.feature_calls import node_features, read_levels
 from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.secrets import Secrets
 
+
+def has_levels(spec: ClusterSpec) -> bool:
+    """Whether a look at the hosts reads them too: where the cluster file says that ZooKeeper is behind."""
+    return spec.zookeeper is None or spec.kafka.upgrade_to is not None
+
+
 NOT_ASKED = Unread("not asked for: hosts were not examined")
 T = TypeVar("T")
 
