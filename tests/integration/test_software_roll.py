@@ -11,7 +11,8 @@ import on_kafka4
 import pytest
 from labs import Lab
 
-from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeFeatures, SoftwareLevels
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, NodeFeatures, SoftwareLevels
+from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.features.obstacles import Obstacle, running_software
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, read_levels, update_feature
@@ -63,6 +64,12 @@ def roll(lab: Lab, *, back: bool = False, only: tuple[int, ...] = ()) -> list[in
     return done
 
 
+def shown(seen: FeatureObservation) -> dict[str, tuple[int, str | Unread]]:
+    return {
+        seen.who(i): (i, each if isinstance(each, Unread) else each.software_version) for i, each in seen.nodes.items()
+    }
+
+
 def _range(software: SoftwareLevels) -> object:
     return software.features[METADATA_VERSION].supported
 
@@ -79,7 +86,7 @@ def test_up_a_mixed_cluster_serves_and_the_next_level_is_refused_by_name_until_n
     done = roll(rolled, only=rolled.spec.controller_ids)
     assert len(done) == 3
     seen = on_kafka4.look(rolled)
-    reading = read_roll(seen, old.version, new.version)
+    reading = read_roll(shown(seen), old.version, new.version)
     assert (reading.stage, set(reading.on_new)) == (Rolled.MIXED, set(rolled.spec.controller_ids))
     mixed = running_software(seen)
     assert isinstance(mixed, Obstacle) and "the nodes run several versions of Kafka" in mixed.problem
@@ -95,7 +102,7 @@ def test_up_a_mixed_cluster_serves_and_the_next_level_is_refused_by_name_until_n
     assert not answer.accepted and "only supports versions 1-21" in answer.refusal, answer
     roll(rolled, only=rolled.spec.broker_ids)
     seen = on_kafka4.look(rolled)
-    assert read_roll(seen, old.version, new.version).stage is Rolled.NEW
+    assert read_roll(shown(seen), old.version, new.version).stage is Rolled.NEW
     assert way_to(seen, old, new).open, "no level was raised: the way back is open"
 
 
@@ -150,7 +157,10 @@ def test_the_trap_is_known_before_a_controller_dies_of_it_and_opens_with_its_sna
         on_kafka4.answers(rolled, node_id, lambda node: isinstance(node, NodeFeatures), within=120)
         by_hand.wait_until("all is in sync", lambda: _whole(rolled), within=120)
     by_hand.wait_until("every node's snapshot is past the record", lambda: _open(rolled, old, new), within=120)
-    assert roll(rolled, back=True) and read_roll(on_kafka4.look(rolled), old.version, new.version).stage is Rolled.OLD
+    assert (
+        roll(rolled, back=True)
+        and read_roll(shown(on_kafka4.look(rolled)), old.version, new.version).stage is Rolled.OLD
+    )
 
 
 def _open(lab: Lab, old: SoftwareLevels, new: SoftwareLevels) -> bool:

@@ -12,9 +12,8 @@ from observations import SPEC
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.properties_text import render_properties
-from kraft_runbook.errors import RunbookError
 from kraft_runbook.upgrade.file_keys import ACL_AUTHORIZER, GONE_FAMILIES, GONE_IN_4, SMALLEST_SEGMENT, file_findings
-from kraft_runbook.upgrade.java import java_release, needed_java
+from kraft_runbook.upgrade.java import needed_java
 from lab.installation import JARS, JARS4, java, kafka4_version
 from lab.layout import load
 
@@ -85,19 +84,9 @@ def test_the_older_software_is_asked_nothing() -> None:
     assert file_findings({"zookeeper.connect": "x"}, THREE) == ()
 
 
-@pytest.mark.parametrize(("version", "release"), [("1.8.0_392", 8), ("17.0.15", 17), ("25", 25)])
-def test_java_s_release_is_read_of_its_version(version: str, release: int) -> None:
-    assert java_release(version) == release
-
-
 def test_each_software_needs_the_java_that_its_own_class_files_are_for() -> None:
     """Class file major version 52 is Java 8, 61 is 17. The broker's class alone counts: clients of 4.x run on 11."""
     for jars, version in ((JARS, THREE), (JARS4, FOUR)):
         listed = ["unzip", "-p", str(jars / f"kafka_2.13-{version}.jar"), "kafka/Kafka.class"]
         head = subprocess.run(listed, capture_output=True, check=True).stdout[:8]
         assert int.from_bytes(head[6:8], "big") - 44 == needed_java(version)
-
-
-def test_what_is_no_java_is_named() -> None:
-    with pytest.raises(RunbookError, match="'openjdk' is no Java's version"):
-        java_release("openjdk")

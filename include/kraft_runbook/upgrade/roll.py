@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kraft_runbook.cluster.feature_levels import FeatureObservation
-from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.observation import ClusterObservation, Unread
 
 
 class Rolled(StrEnum):
@@ -30,24 +29,27 @@ class RollReading:
     on_new: frozenset[int] = frozenset()
 
 
-def read_roll(seen: FeatureObservation, old: str, new: str) -> RollReading:
-    """Where the roll from ``old`` to ``new`` stands."""
-    shown: dict[int, str] = {}
-    unknown = []
-    for node_id, node in seen.nodes.items():
-        version = node if isinstance(node, Unread) else node.software_version
-        if isinstance(version, Unread):
-            unknown.append(f"{seen.who(node_id)}: {version.reason}")
-        elif version not in (old, new):
-            unknown.append(f"{seen.who(node_id)} runs {version}, neither {old} nor {new}")
-        else:
-            shown[node_id] = version
-    on_new = frozenset(node_id for node_id, version in shown.items() if version == new)
+def read_roll(shown: Mapping[str, tuple[int, str | Unread]], old: str, new: str) -> RollReading:
+    """Where the roll from ``old`` to ``new`` stands. ``shown``: each node's id and version, by its name."""
+    unknown = [
+        f"{who}: {version.reason}" if isinstance(version, Unread) else f"{who} runs {version}, neither {old} nor {new}"
+        for who, (_, version) in shown.items()
+        if version not in (old, new)
+    ]
+    on_new = frozenset(node_id for node_id, version in shown.values() if version == new)
     if unknown:
         return RollReading(Rolled.UNKNOWN, tuple(unknown), on_new)
     counts = f"{len(on_new)} of {len(shown)} nodes run {new}, the others {old}"
     stage = Rolled.NEW if len(on_new) == len(shown) else Rolled.MIXED if on_new else Rolled.OLD
     return RollReading(stage, (counts,), on_new)
+
+
+def versions_of(seen: ClusterObservation) -> dict[str, tuple[int, str | Unread]]:
+    """What ``read_roll`` reads, of a look at the cluster."""
+    return {
+        **{f"broker {b.id}": (b.id, b.software_version) for b in seen.brokers.values()},
+        **{f"controller {c.id}": (c.id, c.software_version) for c in seen.controllers.values()},
+    }
 
 
 def order(
