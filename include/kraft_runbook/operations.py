@@ -6,5 +6,6 @@ from collections.abc import Mapping
 
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.upgrade.operation import UPGRADE
 
-OPERATIONS: Mapping[str, Operation] = {each.name: each for each in (MIGRATION,)}
+OPERATIONS: Mapping[str, Operation] = {each.name: each for each in (MIGRATION, UPGRADE)}

@@ -12,7 +12,7 @@ from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_bet
 from kraft_runbook.runbook.way_back import RollbackPlan
 from kraft_runbook.upgrade.checks import software_way
 from kraft_runbook.upgrade.conditions import target_version
-from kraft_runbook.upgrade.roll import Rolled, RollReading, order, read_roll, versions_of
+from kraft_runbook.upgrade.roll import Rolled, RollReading, order, read_roll_of
 from kraft_runbook.upgrade.stages import Gate
 
 NODE_SECONDS = 15
@@ -21,7 +21,7 @@ NODE_SECONDS = 15
 
 def reading_of(seen: ClusterObservation, spec: ClusterSpec) -> RollReading:
     """Where the roll stands. UNKNOWN where ZooKeeper is not proven to be behind."""
-    reading = read_roll(versions_of(seen), spec.kafka.version, target_version(spec))
+    reading = read_roll_of(seen, spec.kafka.version, target_version(spec))
     phase = detect_phase(seen)
     if phase.phase not in (Phase.FINALIZED, Phase.KRAFT):
         return RollReading(Rolled.UNKNOWN, (f"it is in {phase.phase}: {'; '.join(phase.reasons)}",), reading.on_new)
@@ -41,7 +41,7 @@ def what_happens_next(
 
 
 def _restarts(seen: ClusterObservation, spec: ClusterSpec, *, back: bool) -> Iterator[str]:
-    on_new = read_roll(versions_of(seen), spec.kafka.version, target_version(spec)).on_new
+    on_new = read_roll_of(seen, spec.kafka.version, target_version(spec)).on_new
     active = seen.active_controller
     nodes = order(seen.brokers, seen.controllers, active.id if active else -1, back=back)
     ahead = [i for i in nodes if (i in on_new) == back]

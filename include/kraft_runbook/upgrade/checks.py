@@ -15,7 +15,7 @@ from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, hosts_with_java
 from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.upgrade.file_keys import FileFinding, file_findings
 from kraft_runbook.upgrade.java import needed_java
-from kraft_runbook.upgrade.roll import Rolled, read_roll, versions_of
+from kraft_runbook.upgrade.roll import Rolled, read_roll_of
 from kraft_runbook.upgrade.stages import Gate
 from kraft_runbook.upgrade.way_back import SoftwareWay, way_to
 
@@ -52,7 +52,7 @@ def every_node_shows_one_of_the_two_versions(seen: ClusterObservation, spec: Clu
     The version is what the node's own metrics say.
     """
     new = spec.kafka.upgrade_to
-    reading = read_roll(versions_of(seen), spec.kafka.version, new.version if new else spec.kafka.version)
+    reading = read_roll_of(seen, spec.kafka.version, new.version if new else spec.kafka.version)
     return (
         unknown("; ".join(reading.reasons)) if reading.stage is Rolled.UNKNOWN else settle((), (), reading.reasons[0])
     )

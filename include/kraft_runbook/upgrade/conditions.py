@@ -71,6 +71,13 @@ BROKER_ON_FORMER = Condition(
     "broker {id} to run the version before and be registered",
     lambda seen, spec, node, earlier: broker_runs(seen, spec, node, spec.kafka.version, earlier),
 )
+CONTROLLER_CAUGHT_UP = Condition(
+    "controller_caught_up",
+    "controller {id} to be caught up",
+    lambda seen, spec, node, earlier: (
+        exited_controllers(seen, earlier, node) or first_missing(unfinished_quorum(seen, spec, earlier, node))
+    ),
+)
 BROKER_IN_SYNC = Condition(
     "broker_in_sync",
     "broker {id} to be in every ISR",
@@ -79,4 +86,11 @@ BROKER_IN_SYNC = Condition(
     ),
 )
 
-CONDITIONS = by_name(CONTROLLER_ON_TARGET, CONTROLLER_ON_FORMER, BROKER_ON_TARGET, BROKER_ON_FORMER, BROKER_IN_SYNC)
+CONDITIONS = by_name(
+    CONTROLLER_ON_TARGET,
+    CONTROLLER_ON_FORMER,
+    CONTROLLER_CAUGHT_UP,
+    BROKER_ON_TARGET,
+    BROKER_ON_FORMER,
+    BROKER_IN_SYNC,
+)

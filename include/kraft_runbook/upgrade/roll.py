@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -29,27 +29,37 @@ class RollReading:
     on_new: frozenset[int] = frozenset()
 
 
-def read_roll(shown: Mapping[str, tuple[int, str | Unread]], old: str, new: str) -> RollReading:
-    """Where the roll from ``old`` to ``new`` stands. ``shown``: each node's id and version, by its name."""
+def read_roll(
+    shown: Mapping[str, tuple[int, str | Unread]], old: str, new: str, *, down: Sequence[str] = ()
+) -> RollReading:
+    """Where the roll from ``old`` to ``new`` stands. ``shown``: each running node's id and version, by its name.
+    ``down``: the nodes that do not run. One of those is half-way, whatever the others run: its step goes on.
+    """
     unknown = [
         f"{who}: {version.reason}" if isinstance(version, Unread) else f"{who} runs {version}, neither {old} nor {new}"
         for who, (_, version) in shown.items()
         if version not in (old, new)
     ]
     on_new = frozenset(node_id for node_id, version in shown.values() if version == new)
-    if unknown:
-        return RollReading(Rolled.UNKNOWN, tuple(unknown), on_new)
+    if unknown or not shown:
+        return RollReading(Rolled.UNKNOWN, tuple(unknown) or ("no node runs",), on_new)
     counts = f"{len(on_new)} of {len(shown)} nodes run {new}, the others {old}"
+    if down:
+        return RollReading(Rolled.MIXED, (counts, f"{', '.join(down)} does not run"), on_new)
     stage = Rolled.NEW if len(on_new) == len(shown) else Rolled.MIXED if on_new else Rolled.OLD
     return RollReading(stage, (counts,), on_new)
 
 
-def versions_of(seen: ClusterObservation) -> dict[str, tuple[int, str | Unread]]:
-    """What ``read_roll`` reads, of a look at the cluster."""
-    return {
-        **{f"broker {b.id}": (b.id, b.software_version) for b in seen.brokers.values()},
-        **{f"controller {c.id}": (c.id, c.software_version) for c in seen.controllers.values()},
-    }
+def read_roll_of(seen: ClusterObservation, old: str, new: str) -> RollReading:
+    """The same, of a look at the cluster."""
+    nodes = [(f"broker {b.id}", b.id, b.running, b.software_version) for b in seen.brokers.values()]
+    nodes += [(f"controller {c.id}", c.id, c.running, c.software_version) for c in seen.controllers.values()]
+    return read_roll(
+        {who: (node_id, version) for who, node_id, running, version in nodes if running is not False},
+        old,
+        new,
+        down=[who for who, _, running, _ in nodes if running is False],
+    )
 
 
 def order(

@@ -53,12 +53,15 @@ def way_to(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLeve
 
 
 def snapshot_interval(seen: FeatureObservation, node_id: int) -> int:
-    """How often the node takes a snapshot, in milliseconds, by its own file; Kafka's default where that does not say
-    or was not read.
-    """
+    """How often the node takes a snapshot, in milliseconds, by its own file."""
     host = seen.hosts[node_id]
     config = None if isinstance(host, Unread) else host.config
-    given = "" if config is None or isinstance(config, Unread) else config.get(INTERVAL, "")
+    return interval_in(None if isinstance(config, Unread) else config)
+
+
+def interval_in(config: Mapping[str, str] | None) -> int:
+    """The same of one file; Kafka's default where it does not say, or was not read."""
+    given = (config or {}).get(INTERVAL, "")
     return int(given) if given.isdigit() and int(given) > 0 else SNAPSHOT_INTERVAL_MS
 
 

@@ -7,7 +7,7 @@ for its own snapshots (measured on 3.9.2 and 4.1.1). Each node, broker or contro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,16 @@ _SECONDS = 120.0
 
 
 def read_feature_state(
-    spec: ClusterSpec, *, state_dir: Path | None = None, tell: Tell | None = None
+    spec: ClusterSpec,
+    node_ids: Sequence[int] | None = None,
+    *,
+    state_dir: Path | None = None,
+    tell: Tell | None = None,
 ) -> dict[int, NodeHost | Unread]:
-    """Every declared node's host, read in one run. Changes nothing; a host or a part that can't be read is Unread with
-    its reason, never an exception.
+    """These nodes' hosts (default: all), read in one run. Changes nothing; a host or a part that can't be read is
+    Unread with its reason, never an exception.
     """
-    nodes = [node_of(spec, each) for each in spec.node_ids]
+    nodes = [node_of(spec, each) for each in (spec.node_ids if node_ids is None else node_ids)]
     homes = [spec.kafka.home, *([spec.kafka.upgrade_to.home] if spec.kafka.upgrade_to else [])]
     report = run_ansible(
         playbook_directory() / "read_feature_state.yml",
