@@ -40,17 +40,32 @@ def overview(seen: FeatureObservation) -> Overview:
 
 
 def _findings(seen: FeatureObservation) -> Iterator[str]:
-    log = seen.log
     for node_id, node in seen.nodes.items():
         if isinstance(node, Unread):
             yield f"{seen.who(node_id)} could not be asked: {node.reason}"
-        elif not isinstance(log, Unread) and _on(node.finalized) != _on(log.levels):
+    if isinstance(seen.log, Unread):
+        yield f"the metadata log could not be read: {seen.log.reason}"
+    yield from not_applied(seen)
+    yield from unlike_declared(seen)
+
+
+def not_applied(seen: FeatureObservation) -> Iterator[str]:
+    """The nodes that answer and show other levels than the metadata log gave."""
+    if isinstance(seen.log, Unread):
+        return
+    given = _on(seen.log.levels)
+    for node_id, node in seen.nodes.items():
+        if not isinstance(node, Unread) and _on(node.finalized) != given:
             yield (
-                f"{seen.who(node_id)} shows {_levels(_on(node.finalized))}, the metadata log says"
-                f" {_levels(_on(log.levels))}: it has not applied the log's end, or shows a level that no record gave"
+                f"{seen.who(node_id)} shows {_levels(_on(node.finalized))}, the metadata log says {_levels(given)}: it"
+                " has not applied the log's end, or shows a level that no record gave"
             )
+
+
+def unlike_declared(seen: FeatureObservation) -> Iterator[str]:
+    """Nodes that are registered and not in the cluster file, and the other way round."""
+    log = seen.log
     if isinstance(log, Unread):
-        yield f"the metadata log could not be read: {log.reason}"
         return
     for kind, declared, registered in (
         ("broker", seen.brokers, log.brokers),
