@@ -19,7 +19,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, as in many images of Python, every process compiles what it imports anew: Airflow's take more than twice the time to start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: venv jars jars4 ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-down
+.PHONY: venv jars jars4 ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-upgrade demo-down
 
 venv: $(VENV)
 
@@ -111,6 +111,10 @@ test-long: $(VENV) $(JARS) $(JARS4) $(ARCHIVE) $(LAB_ARCHIVE)
 
 demo: ready
 	$(BIN)/python -m lab.demo run --approve "$(APPROVE)"
+
+# The finalized cluster that `make demo` left goes to Kafka 4 and its level to the newest, under a workload. ROUND_TRIP=yes: up, back, up again first.
+demo-upgrade: ready
+	$(BIN)/python -m lab.demo_upgrade --approve "$(APPROVE)" $(if $(ROUND_TRIP),--round-trip)
 
 demo-down: $(VENV)
 	$(BIN)/python -m lab.demo down
