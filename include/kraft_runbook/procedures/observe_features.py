@@ -10,7 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from kraft_runbook.cluster.feature_levels import FeatureObservation, NodeFeatures, NodeHost
+from kraft_runbook.cluster.feature_levels import (
+    FeatureObservation,
+    LevelsInLog,
+    NodeFeatures,
+    NodeHost,
+    TopicMargins,
+)
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
@@ -19,6 +25,7 @@ from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import node_features, read_levels
 from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.metadata.log.topic_margins import MarginRecords
 
 
 def has_levels(spec: ClusterSpec) -> bool:
@@ -39,7 +46,8 @@ def observe_features(
         ThreadPoolExecutor(len(spec.node_ids) + 2, thread_name_prefix="features") as pool,
     ):
         hosts = pool.submit(read_feature_state, spec, state_dir=state_dir) if with_hosts else None
-        log = pool.submit(read_levels, spec, secrets=secrets)
+        margins = MarginRecords() if with_hosts else None
+        log = pool.submit(read_levels, spec, secrets=secrets, margins=margins)
         nodes = {i: pool.submit(_look, spec, i, metrics, secrets) for i in spec.node_ids}
         found = _answer(log)
         leader, levels = found if not isinstance(found, Unread) else (found, found)
@@ -50,7 +58,15 @@ def observe_features(
             leader,
             levels,
             _hosts(spec, hosts),
+            _margins(levels, margins),
         )
+
+
+def _margins(levels: LevelsInLog | Unread, margins: MarginRecords | None) -> TopicMargins | Unread:
+    """Every partition's record is decoded for it: a quick look leaves that out."""
+    if margins is None:
+        return Unread("not asked for: a quick look")
+    return levels if isinstance(levels, Unread) else margins.seen()
 
 
 def _look(spec: ClusterSpec, node_id: int, metrics: MetricsClient, secrets: Secrets) -> NodeFeatures | Unread:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kraft_runbook.cluster.feature_levels import FeatureObservation, NodeHost, SoftwareLevels
+from kraft_runbook.cluster.feature_levels import FeatureObservation, NodeHost, SoftwareLevels, TopicMargins
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -156,6 +156,69 @@ def both_versions_are_installed_on_every_host(seen: ClusterObservation, spec: Cl
             continue
         wrong += [f"{who}: {text}" for text in _not_installed(host, spec)]
     return settle(wrong, unread, "they are")
+
+
+@check(
+    "KRB-UPG-010",
+    severity=BLOCKING,
+    needs=Needs.HOSTS,
+    fix="give these topics another replica, or lower their min.insync.replicas while the nodes are rolled",
+)
+def every_topic_has_more_replicas_than_must_be_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every topic with several replicas has min.insync.replicas below their number.
+
+    Each restart takes one replica out of the ISR; with as many required as there are, producers with acks=all stop.
+    """
+    features = seen.features
+    if isinstance(features, Unread):
+        return unknown(features)
+    if isinstance(features.margins, Unread):
+        return unknown(features.margins)
+    default, unread = _default_min_isr(features, features.margins)
+    wrong = [
+        f"{group.count} topics with {group.replicas} replicas and min.insync.replicas {least}, such as"
+        f" {', '.join(group.topics)}"
+        for group in features.margins.groups
+        if group.replicas > 1 and (least := default if group.own is None else group.own) >= group.replicas
+    ]
+    return settle(wrong, unread, "all have")
+
+
+def _default_min_isr(features: FeatureObservation, margins: TopicMargins) -> tuple[int, tuple[str, ...]]:
+    """What a topic without a setting of its own has: any broker may lead, so the highest of them counts."""
+    found, unread = [1], []
+    for broker_id in features.brokers:
+        set_for = margins.of_brokers.get(str(broker_id), margins.of_brokers.get(""))
+        host = features.hosts[broker_id]
+        config = host if isinstance(host, Unread) else host.config
+        if set_for is not None:
+            found.append(set_for)
+        elif isinstance(config, Unread) or config is None:
+            unread.append(f"broker {broker_id}'s file was not read")
+        else:
+            found.append(int(config.get("min.insync.replicas", "1")))
+    return max(found), tuple(unread)
+
+
+@check(
+    "KRB-UPG-011",
+    severity=BLOCKING,
+    needs=Needs.HOSTS,
+    fix="let it end, or cancel it (kafka-reassign-partitions --cancel), and start then",
+)
+def no_partition_is_being_moved(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No reassignment is under way.
+
+    A broker that restarts takes replicas away that are being copied, and the copy begins anew.
+    """
+    features = seen.features
+    if isinstance(features, Unread):
+        return unknown(features)
+    margins = features.margins
+    if isinstance(margins, Unread):
+        return unknown(margins)
+    wrong = [f"{margins.moving} partitions, such as {', '.join(margins.moving_names)}"] if margins.moving else []
+    return settle(wrong, (), "none is")
 
 
 def _not_installed(host: NodeHost, spec: ClusterSpec) -> Iterator[str]:
