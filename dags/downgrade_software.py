@@ -5,8 +5,8 @@ restarted: a level that the version before does not know keeps it away, also one
 """
 
 from kraft_runbook.upgrade.stages import Gate
-from kraft_runbook_airflow.runbook import runbook_dag
-from kraft_runbook_airflow.software import (
+from kraft_runbook_airflow.base.words import runbook_dag
+from kraft_runbook_airflow.upgrade.words import (
     approve,
     closing_report,
     clusters_with_a_target,

@@ -4,7 +4,8 @@ The plan names the levels on the way and those that can't be undone, and shows w
 validate-only. What is signed is that plan. No process is restarted.
 """
 
-from kraft_runbook_airflow.levels import (
+from kraft_runbook_airflow.base.words import runbook_dag
+from kraft_runbook_airflow.features.words import (
     FORM,
     approve,
     await_level,
@@ -14,7 +15,6 @@ from kraft_runbook_airflow.levels import (
     plan_level,
     preflight,
 )
-from kraft_runbook_airflow.runbook import runbook_dag
 
 for cluster in clusters_with_levels():
     with runbook_dag("upgrade_features", cluster, doc=__doc__, params=FORM):

@@ -6,8 +6,8 @@ cluster first and goes on from what is true.
 """
 
 from kraft_runbook.upgrade.stages import Gate
-from kraft_runbook_airflow.runbook import runbook_dag
-from kraft_runbook_airflow.software import (
+from kraft_runbook_airflow.base.words import runbook_dag
+from kraft_runbook_airflow.upgrade.words import (
     approve,
     closing_report,
     clusters_with_a_target,

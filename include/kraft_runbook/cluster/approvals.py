@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from kraft_runbook.cluster.spec_parts import Model, Seconds
 
-GateName = Literal["start", "dual_write", "finalize", "rollback"]
+GateName = Literal["start", "dual_write", "finalize", "rollback", "software_up", "software_back", "level"]
 Signatures = Annotated[int, Field(ge=1, le=2)]
 
 

@@ -19,14 +19,14 @@ from kraft_runbook.upgrade import conditions
 from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook.upgrade.plays import switch_software, target_of
 from kraft_runbook.upgrade.stages import Step
-from kraft_runbook_airflow.environment import airflow_secrets
-from kraft_runbook_airflow.gates import Examined
-from kraft_runbook_airflow.guards import require_other_brokers_in_sync, require_other_brokers_up
-from kraft_runbook_airflow.journal import record
-from kraft_runbook_airflow.node_steps import Look, NodeStep, take_step
-from kraft_runbook_airflow.operators import ClusterOperator
-from kraft_runbook_airflow.second_look import look_and_judge
-from kraft_runbook_airflow.waiting import wait_for
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.gates import Examined
+from kraft_runbook_airflow.base.guards import require_other_brokers_in_sync, require_other_brokers_up
+from kraft_runbook_airflow.base.journal import record
+from kraft_runbook_airflow.base.node_steps import Look, NodeStep, take_step
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.second_look import look_and_judge
+from kraft_runbook_airflow.base.waiting import wait_for
 
 Chooses = Callable[[ClusterSpec], Software]
 

@@ -17,21 +17,21 @@ from kraft_runbook.features.change import Direction, LevelChange
 from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.features.preview import Preview
 from kraft_runbook.features.stages import Gate, Step
+from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.gates.signatures import standing
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.migration.gates import Exhibit
-from kraft_runbook.migration.signatures import standing
 from kraft_runbook.procedures.change_level import await_level, change_level
 from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.digests import sha256_of
-from kraft_runbook_airflow.approvals import begins, load_proof, require_confirmation
-from kraft_runbook_airflow.claims import take_claim
-from kraft_runbook_airflow.environment import airflow_secrets, state_directory
-from kraft_runbook_airflow.gates import Examined, Shown
-from kraft_runbook_airflow.journal import record, records_of
-from kraft_runbook_airflow.operators import ClusterOperator
-from kraft_runbook_airflow.second_look import look_and_judge
+from kraft_runbook_airflow.base.approvals import begins, load_proof, require_confirmation
+from kraft_runbook_airflow.base.claims import take_claim
+from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
+from kraft_runbook_airflow.base.gates import Examined, Shown
+from kraft_runbook_airflow.base.journal import record, records_of
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.second_look import look_and_judge
 
 PLAN = "plan"
 SEEN_BY_ALL = "level_shown_by_every_node"

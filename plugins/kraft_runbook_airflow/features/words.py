@@ -10,8 +10,8 @@ from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.features.stages import Gate, Levels
-from kraft_runbook_airflow import runbook
-from kraft_runbook_airflow.level_steps import PLAN, AwaitLevel, ChangeLevel, PlanLevel, examine, shows_plan
+from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.features.level_steps import PLAN, AwaitLevel, ChangeLevel, PlanLevel, examine, shows_plan
 
 FORM = {
     "feature": Param(
@@ -36,12 +36,12 @@ FORM = {
 
 def clusters_with_levels() -> Iterator[ClusterSpec]:
     """Those whose file says that ZooKeeper is behind."""
-    return runbook.clusters_served_by(FEATURES)
+    return words.clusters_served_by(FEATURES)
 
 
 def preflight(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster for this run, then every check of a level's change."""
-    return runbook.preflight(cluster, FEATURES)
+    return words.preflight(cluster, FEATURES)
 
 
 def plan_level(cluster: ClusterSpec) -> BaseOperator:
@@ -51,7 +51,7 @@ def plan_level(cluster: ClusterSpec) -> BaseOperator:
 
 def approve(cluster: ClusterSpec) -> TaskGroup:
     """Prove, ask with the plan, confirm."""
-    return runbook.ask(cluster, FEATURES, Gate.LEVEL, examine, shows=shows_plan)
+    return words.ask(cluster, FEATURES, Gate.LEVEL, examine, shows=shows_plan)
 
 
 def change_level(cluster: ClusterSpec) -> BaseOperator:
@@ -66,4 +66,4 @@ def await_level(cluster: ClusterSpec) -> BaseOperator:
 
 def closing_report(cluster: ClusterSpec) -> BaseOperator:
     """Say what was done, or where the run stopped and why. Always runs."""
-    return runbook.closing_report(cluster, goal=Levels.READY, operation=FEATURES)
+    return words.closing_report(cluster, FEATURES, Levels.READY)
