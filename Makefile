@@ -10,6 +10,7 @@ UV := build/uv/bin/uv
 BIN := .venv/bin
 VENV := .venv/.installed-from-lock
 JARS := build/jars/.complete
+JARS4 := build/jars4/.complete
 LANES ?= 2
 ARCHIVE := .venv/share/kraft-runbook/spark.jsa
 LAB_ARCHIVE := build/kafka.jsa
@@ -18,7 +19,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, as in many images of Python, every process compiles what it imports anew: Airflow's take more than twice the time to start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: venv jars ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-down
+.PHONY: venv jars jars4 ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-upgrade demo-down
 
 venv: $(VENV)
 
@@ -42,6 +43,13 @@ jars: $(JARS)
 
 $(JARS): lab/pom.xml
 	mvn -q -B -f lab/pom.xml dependency:copy-dependencies
+	touch $@
+
+# The Kafka 4 that the lab's nodes can go on to.
+jars4: $(JARS4)
+
+$(JARS4): lab/kafka4/pom.xml
+	mvn -q -B -f lab/kafka4/pom.xml dependency:copy-dependencies
 	touch $@
 
 # The same for Kafka's classes: a process of the lab takes two thirds of the time to start.
@@ -86,7 +94,7 @@ check-playbooks: $(VENV)
 	$(BIN)/ansible-lint --profile production playbooks
 
 # The class archives, with which JVMs start sooner; making one uses one core, so both are made at once.
-ready: $(VENV) $(JARS)
+ready: $(VENV) $(JARS) $(JARS4)
 	$(MAKE) --jobs 2 $(ARCHIVE) $(LAB_ARCHIVE)
 
 # Two files of tests at once, each with clusters of its own; LANES=0: one after the other, in this process.
@@ -98,11 +106,15 @@ faults: $(VENV) $(JARS) $(ARCHIVE) $(LAB_ARCHIVE)
 	KRB_FAULTS_TABLE=docs/reliability.md $(BIN)/pytest tests/faults -m faults -k "$(CASES)"
 
 # What takes too long for every day: the rollback from each further state, a hundred comparisons under churn.
-test-long: $(VENV) $(JARS) $(ARCHIVE) $(LAB_ARCHIVE)
+test-long: $(VENV) $(JARS) $(JARS4) $(ARCHIVE) $(LAB_ARCHIVE)
 	$(BIN)/pytest tests/integration -m long
 
 demo: ready
 	$(BIN)/python -m lab.demo run --approve "$(APPROVE)"
+
+# The finalized cluster that `make demo` left goes to Kafka 4 and its level to the newest, under a workload. ROUND_TRIP=yes: up, back, up again first.
+demo-upgrade: ready
+	$(BIN)/python -m lab.demo_upgrade --approve "$(APPROVE)" $(if $(ROUND_TRIP),--round-trip)
 
 demo-down: $(VENV)
 	$(BIN)/python -m lab.demo down

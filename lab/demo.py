@@ -165,7 +165,13 @@ def stop_workload(process: subprocess.Popen[bytes], *, say: Callable[[str], None
 
 
 def follow(
-    client: AirflowClient, run_id: str, *, approve_automatically: bool, say: Callable[[str], None], began: float
+    client: AirflowClient,
+    run_id: str,
+    *,
+    approve_automatically: bool,
+    say: Callable[[str], None],
+    began: float,
+    dag_id: str = DAG,
 ) -> str:
     """Print each task as it goes, who is waited for, and each gate; returns the run's final state."""
     known: dict[str, str | None] = {}
@@ -176,31 +182,36 @@ def follow(
         say(f"{time.time() - began:6.1f} s  {text}")
 
     while True:
-        state = client.run_state(DAG, run_id)
-        for task in sorted(client.tasks(DAG, run_id), key=lambda t: t["start_date"] or "~"):
+        state = client.run_state(dag_id, run_id)
+        for task in sorted(client.tasks(dag_id, run_id), key=lambda t: t["start_date"] or "~"):
             name, now = task["task_id"], task["state"]
             if known.get(name) != now:
                 known[name] = now
                 if now not in (None, "scheduled", "queued", "deferred"):
                     tell(f"{name:<55} {now}")
             if now == "deferred":
-                _say_who_is_waited_for(client, run_id, task, waited, tell)
+                _say_who_is_waited_for(client, dag_id, run_id, task, waited, tell)
             if now == "awaiting_input" and name not in asked:
                 asked.add(name)
-                shown = client.gate(DAG, run_id, name)
+                shown = client.gate(dag_id, run_id, name)
                 tell(f"GATE  {shown['subject']}")
                 if approve_automatically:
-                    client.answer(DAG, run_id, name, "Approve")
+                    client.answer(dag_id, run_id, name, "Approve")
         if state in ENDED:
             return state
         time.sleep(1)  # each look costs the API server 0.07 cpu-seconds, of two cores that the migration has
 
 
 def _say_who_is_waited_for(
-    client: AirflowClient, run_id: str, task: Mapping[str, Any], waited: dict[str, str], tell: Callable[[str], None]
+    client: AirflowClient,
+    dag_id: str,
+    run_id: str,
+    task: Mapping[str, Any],
+    waited: dict[str, str],
+    tell: Callable[[str], None],
 ) -> None:
     lines = [
-        line for line in client.log_lines(DAG, run_id, task["task_id"], task["try_number"]) if "waiting for" in line
+        line for line in client.log_lines(dag_id, run_id, task["task_id"], task["try_number"]) if "waiting for" in line
     ]
     if lines and waited.get(task["task_id"]) != lines[-1]:
         waited[task["task_id"]] = lines[-1]

@@ -12,10 +12,13 @@ import subprocess
 from pathlib import Path
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import RunbookError
 from lab.layout import ROOT
 
 JARS = ROOT / "build" / "jars"
+JARS4 = ROOT / "build" / "jars4"
+"""The jars of the Kafka 4 that the lab's nodes can go on to (``lab/kafka4/pom.xml``)."""
 TEMPLATES = ROOT / "lab" / "templates"
 COMPLETE = ".complete"
 """Written after the last jar: a copy that was interrupted has none. `make jars` writes it too."""
@@ -24,7 +27,8 @@ CLASS_ARCHIVE = JARS.with_name("kafka.jsa")
 it.
 """
 MINIMUM_JAVA = 17
-_FETCH = "mvn -q -B -f lab/pom.xml dependency:copy-dependencies"
+_FETCH = "mvn -q -B -f {pom} dependency:copy-dependencies"
+_POMS = {JARS: "lab/pom.xml", JARS4: "lab/kafka4/pom.xml"}
 
 
 def java() -> Path:
@@ -59,6 +63,7 @@ def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
 
     Raises RunbookError when they are missing and Maven is too, when Maven fails, or when they are of another version.
     """
+    fetch = _FETCH.format(pom=_POMS.get(jars, _POMS[JARS]))
     if not _complete(jars):
         maven = shutil.which("mvn")
         if not maven:
@@ -67,7 +72,7 @@ def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
                 way_out="install Maven, then: make jars",
             )
         done = subprocess.run(
-            [maven, *shlex.split(_FETCH)[1:], f"-DoutputDirectory={jars}"],
+            [maven, *shlex.split(fetch)[1:], f"-DoutputDirectory={jars}"],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -77,7 +82,7 @@ def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
         if done.returncode != 0:
             said = "\n".join([line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line][:5])
             raise RunbookError(
-                f"Maven could not bring Kafka's jars:\n{said}", way_out=f"run it by hand to see all of it: {_FETCH}"
+                f"Maven could not bring Kafka's jars:\n{said}", way_out=f"run it by hand to see all of it: {fetch}"
             )
         (jars / COMPLETE).touch()
     if not (jars / f"kafka_2.13-{version}.jar").exists():
@@ -95,11 +100,34 @@ def _complete(jars: Path) -> bool:
     return (jars / COMPLETE).exists() and any(jars.glob("kafka_2.13-*.jar"))
 
 
+def kafka4_version() -> str:
+    """The version that ``lab/kafka4/pom.xml`` brings."""
+    found = re.search(r"<kafka\.version>([\d.]+)</kafka\.version>", (ROOT / _POMS[JARS4]).read_text())
+    if found is None:
+        raise RunbookError(f"{_POMS[JARS4]} names no kafka.version", way_out="git checkout lab/kafka4/pom.xml")
+    return found[1]
+
+
 def install(spec: ClusterSpec, *, jars: Path, java_command: Path, class_archive: Path = CLASS_ARCHIVE) -> None:
-    """Lay out ``spec.kafka.home``: ``libs`` (links), ``agent`` (the metrics exporter), ``config`` and ``bin``. Safe to
-    repeat.
+    """Lay out ``spec.kafka.home`` and, where the cluster file names it, ``kafka.upgrade_to``. A node's ``home_link``
+    that leads nowhere leads to ``spec.kafka.home`` then. Safe to repeat.
     """
-    home = Path(spec.kafka.home)
+    lay_out(Path(spec.kafka.home), jars=jars, java_command=java_command, class_archive=class_archive)
+    if spec.kafka.upgrade_to:
+        target = spec.kafka.upgrade_to
+        newer = fetch_jars(target.version, jars=JARS4)
+        # The archive is of the other version's classes.
+        lay_out(Path(target.home), jars=newer, java_command=java_command, class_archive=newer / "no-archive")
+    nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
+    for node in nodes:
+        if node.home_link and not Path(node.home_link).exists():
+            Path(node.home_link).parent.mkdir(parents=True, exist_ok=True)
+            Path(node.home_link).unlink(missing_ok=True)
+            Path(node.home_link).symlink_to(spec.kafka.home)
+
+
+def lay_out(home: Path, *, jars: Path, java_command: Path, class_archive: Path) -> None:
+    """One installation: ``libs`` (links), ``agent`` (the metrics exporter), ``config`` and ``bin``. Safe to repeat."""
     for name in ("libs", "agent", "config", "bin"):
         (home / name).mkdir(parents=True, exist_ok=True)
     for jar in jars.glob("*.jar"):
@@ -108,7 +136,7 @@ def install(spec: ClusterSpec, *, jars: Path, java_command: Path, class_archive:
         if not link.is_symlink() or link.readlink() != jar:
             link.unlink(missing_ok=True)
             link.symlink_to(jar)
-    for name in ("log4j.properties", "tools-log4j.properties", "jmx-exporter.yaml"):
+    for name in ("log4j.properties", "tools-log4j.properties", "log4j2.properties", "jmx-exporter.yaml"):
         shutil.copyfile(TEMPLATES / name, home / "config" / name)
     for name in ("kafka-run-class.sh", "kafka-storage.sh", "run-service.sh"):
         script = home / "bin" / name

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import signal
 import time
@@ -271,7 +272,7 @@ def _is_ours(here: Layout, pid: int) -> bool:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
     except OSError:
         return False
-    return f"{here.kafka_home}/" in command
+    return re.search(rf"{re.escape(str(here.kafka_home))}(-[\d.]+)?/", command) is not None
 
 
 def _purge(here: Layout) -> None:

@@ -54,17 +54,17 @@ def render_configuration(spec: ClusterSpec) -> str:
         f"[supervisorctl]\nserverurl={spec.service_manager.socket}",
     ]
     for server in zookeeper_servers(spec):
-        sections.append(_program(spec, server.service, "none", ZOOKEEPER_MAIN, server.config))
+        sections.append(_program(spec, server.service, "none", ZOOKEEPER_MAIN, server.config, here.kafka_home))
     for node in nodes(spec):
-        sections.append(
-            _program(spec, node.service, f"{node.host}:{node.metrics_port}", "kafka.Kafka", Path(node.config_file))
-        )
+        home = Path(node.home_link) if node.home_link else here.kafka_home
+        metrics = f"{node.host}:{node.metrics_port}"
+        sections.append(_program(spec, node.service, metrics, "kafka.Kafka", Path(node.config_file), home))
     return "\n\n".join(sections) + "\n"
 
 
-def _program(spec: ClusterSpec, service: str, metrics: str, class_name: str, config: Path) -> str:
+def _program(spec: ClusterSpec, service: str, metrics: str, class_name: str, config: Path, home: Path) -> str:
     here = layout(spec)
-    command = shlex.join([str(here.kafka_home / "bin" / "run-service.sh"), service, metrics, class_name, str(config)])
+    command = shlex.join([str(home / "bin" / "run-service.sh"), service, metrics, class_name, str(config)])
     settings = {
         "command": _literal(command),
         "directory": _literal(here.directory),

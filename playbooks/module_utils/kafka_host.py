@@ -87,8 +87,10 @@ def changed_since(began_ns: int, files: list[str]) -> list[str]:
 
 
 def _changed_at_ns(path: str) -> int:
+    """A link to a directory counts by itself: what lies in an installation changes without a change of the link."""
     try:
-        return os.stat(path).st_mtime_ns
+        itself = os.lstat(path)
+        return itself.st_mtime_ns if os.path.islink(path) and os.path.isdir(path) else os.stat(path).st_mtime_ns
     except FileNotFoundError:
         return 0
 

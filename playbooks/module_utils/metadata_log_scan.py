@@ -1,5 +1,5 @@
-"""What a metadata log on disk says of the migration: its segments and snapshots are read record by record, and of each
-only its kind.
+"""What a metadata log on disk says of the migration, and of feature levels: its segments and snapshots are read record
+by record, and of each only its kind.
 
 The layout is that of Kafka's record batches, magic 2, as in ``kraft_runbook.metadata.log.frames``; a test compares the
 two.
@@ -15,11 +15,13 @@ from collections.abc import Iterator
 
 from ansible.module_utils.kafka_host import HostError
 
+FEATURE_LEVEL = 12
 ZK_MIGRATION_STATE, BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 21, 23, 24, 25
 _BATCH = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_LENGTH = 12
 _SEGMENT = re.compile(r"\d{20}\.log")
 _SNAPSHOT = re.compile(r"\d{20}-\d{10}\.checkpoint")
+BOOTSTRAP = "bootstrap.checkpoint"
 DUMP = "look at it with kafka-dump-log.sh --cluster-metadata-decoder"
 
 
@@ -34,7 +36,7 @@ class Scan:
         self.open_since: int | None = None
         self._held: set[int] = set()
 
-    def see(self, offset: int, kind: int, state: int | None) -> None:
+    def see(self, offset: int, kind: int, state: object) -> None:
         self.end = offset + 1
         if kind == BEGIN_TRANSACTION:
             self.open_since, self._held = offset, set()
@@ -66,9 +68,54 @@ def scan(directory: str) -> Scan:
     return found
 
 
-def records(path: str, *, may_be_torn: bool) -> Iterator[tuple[int, int, int | None]]:
-    """Offset, kind, and a migration state's value, of each data record. ``may_be_torn``: a batch that was being written
-    may be cut short at the end.
+def read_at_start(directory: str) -> dict:
+    """Which feature levels a node meets when it starts on this ``__cluster_metadata-0``: those in its newest snapshot,
+    and every FeatureLevelRecord after it, whatever was written later. The node may run meanwhile.
+
+    ``snapshot``: its end offset, when it was taken (seconds since the epoch) and its levels; None where there is none.
+    ``bootstrap``: the levels in bootstrap.checkpoint beside it, which is read at each start too. ``end``: where the
+    log ends.
+    """
+    while True:
+        try:
+            return _read_at_start(directory)
+        except FileNotFoundError:  # a segment or a snapshot was deleted since the directory was listed
+            if not os.path.isdir(directory):
+                raise
+
+
+def _read_at_start(directory: str) -> dict:
+    names = sorted(os.listdir(directory))
+    newest = max((name for name in names if _SNAPSHOT.fullmatch(name)), default=None)
+    begin = int(newest.partition("-")[0]) if newest else 0
+    segments = [name for name in names if _SEGMENT.fullmatch(name)]
+    holding = max((at for at, name in enumerate(segments) if int(name[:20]) <= begin), default=0)
+    found, end = [], begin
+    for name in segments[holding:]:
+        for offset, kind, value in records(os.path.join(directory, name), may_be_torn=True):
+            end = max(end, offset + 1)
+            if kind == FEATURE_LEVEL and offset >= begin:
+                found.append({"feature": value[0], "level": value[1], "offset": offset})
+    bootstrap = os.path.join(os.path.dirname(directory), BOOTSTRAP)
+    return {
+        "snapshot": _snapshot(os.path.join(directory, newest), begin) if newest else None,
+        "bootstrap": _levels(bootstrap) if os.path.exists(bootstrap) else {},
+        "after": found,
+        "end": end,
+    }
+
+
+def _snapshot(path: str, end: int) -> dict:
+    return {"end": end, "taken": os.path.getmtime(path), "levels": _levels(path)}
+
+
+def _levels(path: str) -> dict:
+    return dict(value for _, kind, value in records(path, may_be_torn=False) if kind == FEATURE_LEVEL)
+
+
+def records(path: str, *, may_be_torn: bool) -> Iterator[tuple[int, int, object]]:
+    """Offset and kind of each data record, and what is in it: a migration state's value, or a feature level's name and
+    level; else None. ``may_be_torn``: a batch that was being written may be cut short at the end.
     """
     if os.path.getsize(path) == 0:
         return
@@ -92,9 +139,7 @@ def records(path: str, *, may_be_torn: bool) -> Iterator[tuple[int, int, int | N
             raise HostError(f"{path} ends in the middle of a batch at byte {at}", DUMP)
 
 
-def _batch(
-    data: mmap.mmap, path: str, base: int, at: int, end: int, count: int
-) -> Iterator[tuple[int, int, int | None]]:
+def _batch(data: mmap.mmap, path: str, base: int, at: int, end: int, count: int) -> Iterator[tuple[int, int, object]]:
     for _ in range(count):
         length, at = _varint(data, at)
         following = at + length
@@ -107,8 +152,18 @@ def _batch(
         _, at = _uvarint(data, at)  # frame version
         kind, at = _uvarint(data, at)
         _, at = _uvarint(data, at)
-        yield base + delta, kind, struct.unpack_from(">b", data, at)[0] if kind == ZK_MIGRATION_STATE else None
+        yield base + delta, kind, _content(data, kind, at)
         at = following
+
+
+def _content(data: mmap.mmap, kind: int, at: int) -> object:
+    if kind == ZK_MIGRATION_STATE:
+        return struct.unpack_from(">b", data, at)[0]
+    if kind == FEATURE_LEVEL:
+        size, at = _uvarint(data, at)
+        end = at + size - 1
+        return data[at:end].decode(), struct.unpack_from(">h", data, end)[0]
+    return None
 
 
 def _uvarint(data: mmap.mmap, at: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -470,3 +471,24 @@ def test_a_login_line_without_a_secret_is_taken(line: str) -> None:
         parse(TEXT.replace("default.replication.factor: 3", f"{key}: {json.dumps(line)}")).broker_properties[key]
         == line
     )
+
+
+# -- two versions of Kafka ---------------------------------------------------------------------------------------------
+
+
+def with_target(text: str, *, links: bool = True, home: str = "/opt/kafka-4.1.1") -> str:
+    target = f"  home: /opt/kafka\n  upgrade_to: {{version: 4.1.1, home: {home}}}\n"
+    text = re.sub(r"  home: .*\n", target, text, count=1)
+    return re.sub(r"( +)service: (.*)\n", r"\1service: \2\n\1home_link: /srv/\2/kafka\n", text) if links else text
+
+
+def test_a_target_needs_a_link_of_its_own_at_every_node() -> None:
+    spec = parse(with_target(TEXT))
+    assert spec.kafka.upgrade_to is not None and spec.kafka.upgrade_to.version == "4.1.1"
+    assert spec.controller(101).home_link == "/srv/controller-101/kafka"
+    assert "controllers.2.home_link: needed with kafka.upgrade_to" in "\n".join(
+        problems(with_target(TEXT, links=False))
+    )
+    shared = problems(with_target(TEXT).replace("/srv/broker-2/", "/srv/broker-1/"))
+    assert "/srv/broker-1/kafka is also that of broker-1; each node needs its own" in "\n".join(shared)
+    assert "kafka.upgrade_to.home: it is also kafka.home" in "\n".join(problems(with_target(TEXT, home="/opt/kafka")))

@@ -1,8 +1,9 @@
 """``kraft-runbook``: the same core without Airflow. Nothing here changes a cluster.
 
 Exit codes: 0 fine (parity: MATCH, preflight: passed) · 1 no (parity: MISMATCH, preflight: a blocking check failed,
-evidence: a chain is broken) ·
-2 can't tell (parity: INCONCLUSIVE, preflight: a blocking check is UNKNOWN, observe and explain: the phase is UNKNOWN) ·
+features: the level that was asked for can't be had, evidence: a chain is broken) ·
+2 can't tell (parity: INCONCLUSIVE, preflight: a blocking check is UNKNOWN, observe and explain: the phase is UNKNOWN,
+features: a node's software is not known) ·
 3 error, with what to do about it · 4 wrong usage.
 """
 
@@ -20,8 +21,10 @@ from typing import Annotated
 import typer
 
 from kraft_runbook.cli.evidence_command import show_evidence
+from kraft_runbook.cli.features_command import exit_code, show_features
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
 from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.observation import ClusterObservation, unread_parts, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -185,6 +188,27 @@ def explain_command(
     raise typer.Exit(CANT_TELL if explanation.phase is Phase.UNKNOWN else FINE)
 
 
+@app.command("features")
+def features_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    as_json: AsJson = False,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", help="Also preview a change to this level: its number, its name (4.0-IV3), a release (4.1)."
+        ),
+    ] = None,
+    feature: Annotated[str, typer.Option("--feature", help="The feature that --to is of.")] = METADATA_VERSION,
+) -> None:
+    """Show every node's feature levels and software, every level that the log gave, and what a change would do."""
+    output, text = show_features(
+        _load(cluster, clusters_dir), feature=feature, wanted=to, secrets=environment_secrets()
+    )
+    typer.echo(to_json("features", output) if as_json else text)
+    raise typer.Exit(exit_code(output, fine=FINE, no=NO, cant_tell=CANT_TELL))
+
+
 @app.command("evidence")
 def evidence_command(
     run: Annotated[
@@ -230,7 +254,9 @@ def checks_command(
 
 @app.command("schema")
 def schema_command(
-    command: Annotated[str, typer.Argument(help="observe, preflight, parity, plan, explain, checks or evidence.")],
+    command: Annotated[
+        str, typer.Argument(help="observe, preflight, parity, plan, explain, features, checks or evidence.")
+    ],
 ) -> None:
     """Print the JSON schema of a command's --json output."""
     if command not in OUTPUTS:

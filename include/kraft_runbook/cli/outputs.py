@@ -10,15 +10,19 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from kraft_runbook.cluster.feature_levels import FeatureObservation, SoftwareLevels
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, PhaseReading
 from kraft_runbook.evidence.run_report import RunReport
+from kraft_runbook.features.preview import Preview
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.plan import Plan
 from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.parity.parity_report import ParityReport
 from kraft_runbook.runbook.checklist import Check
 from kraft_runbook.runbook.explanation import Explanation
+from kraft_runbook.upgrade.file_keys import FileFinding
+from kraft_runbook.upgrade.way_back import SoftwareWay
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,40 @@ class EvidenceOutput:
     report: RunReport | None
 
 
+@dataclass(frozen=True, slots=True)
+class OtherSoftware:
+    """Another version of Kafka that the cluster file names: whether every node can start on it, and what its file holds
+    that this version refuses or reads over, by node.
+    """
+
+    version: str
+    home: str
+    open: bool
+    way: SoftwareWay
+    files: Mapping[int, tuple[FileFinding, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class FeaturesOutput:
+    """``features``: one look. ``software``: the levels of the version that every node runs; a reason where that is not
+    known. ``change``: the preview of the level that was asked for.
+    """
+
+    cluster: str
+    observation: FeatureObservation
+    software: SoftwareLevels | str
+    findings: tuple[str, ...]
+    others: tuple[OtherSoftware, ...]
+    change: Preview | None = None
+
+
 OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "observe": TypeAdapter(ObserveOutput),
     "preflight": TypeAdapter(PreflightOutput),
     "parity": TypeAdapter(ParityReport),
     "plan": TypeAdapter(Plan),
     "explain": TypeAdapter(Explanation),
+    "features": TypeAdapter(FeaturesOutput),
     "checks": TypeAdapter(ChecksOutput),
     "evidence": TypeAdapter(EvidenceOutput),
 }

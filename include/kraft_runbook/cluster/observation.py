@@ -8,33 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
-from typing_extensions import TypeIs
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """A part that could not be read, or was not asked for. Never equal to anything that was read.
-
-    ``out_of_time``: the look ended before it was read, which says nothing of the cluster; another look may read it.
-    ``timed_out``: whoever was asked took all the time it was given, and neither refused nor answered.
-    """
-
-    reason: str
-    out_of_time: bool = False
-    timed_out: bool = False
-
+from kraft_runbook.cluster.feature_levels import FeatureObservation
+from kraft_runbook.cluster.unread import Unread as Unread
+from kraft_runbook.cluster.unread import was_read as was_read
 
 NO_ZOOKEEPER = Unread("the cluster file names no ZooKeeper")
 """In the place of ZooKeeper's state where there is none to read. Not a failure: ``unread_parts`` leaves it out."""
-
-T = TypeVar("T")
-
-
-def was_read(part: T | Unread) -> TypeIs[T]:
-    """Whether the part holds a value."""
-    return not isinstance(part, Unread)
 
 
 class ZkMigrationState(IntEnum):
@@ -264,6 +245,8 @@ class ControllerState:
     metrics: ControllerMetrics | Unread
     silent: bool = False
     """As of a broker."""
+    software_version: str | Unread = Unread("not asked for")
+    """Read from its metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,6 +439,8 @@ class ClusterObservation:
     topics: TopicsState | Unread
     topics_apart: TopicsApart | Unread = Unread("not asked for")
     hosts: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
+    features: FeatureObservation | Unread = Unread("not asked for: feature levels were not read")
+    """Feature levels, software and snapshots: of a look with hosts, where the cluster uses ZooKeeper no more."""
     undeclared_brokers: frozenset[int] = field(default_factory=frozenset)
     """Ids that are live in ZooKeeper, the quorum or Metadata and not in the cluster file."""
     undeclared_controllers: frozenset[int] = field(default_factory=frozenset)

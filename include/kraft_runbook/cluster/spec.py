@@ -191,6 +191,7 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
             f"kafka.version: {spec.kafka.version} has no ZooKeeper mode; the migration runs on 3.9 and Kafka 4 comes"
             " after it. Where the migration is final, take 'zookeeper' out of the file"
         )
+    yield from _home_links(spec)
     yield from _unwritable(spec)
     for where, properties in _property_maps(spec):
         for key, value in properties.items():
@@ -257,6 +258,28 @@ def _log4j_files(spec: ClusterSpec) -> Iterator[str]:
         if place in taken:
             yield f"controllers.{at}.log4j_file: {path} is also {taken[place]}; each controller needs a file of its own"
         taken.setdefault(place, f"the log4j_file of controller {controller.id}")
+
+
+def _home_links(spec: ClusterSpec) -> Iterator[str]:
+    """A node's software is switched by its own link, so no other node may be started through it."""
+    target = spec.kafka.upgrade_to
+    if target is not None and target.home == spec.kafka.home:
+        yield "kafka.upgrade_to.home: it is also kafka.home; install the other version beside the one that runs"
+    taken: dict[tuple[str, str], str] = {}
+    nodes: list[tuple[str, Broker | Controller]] = [(f"brokers.{at}", each) for at, each in enumerate(spec.brokers)]
+    nodes += [(f"controllers.{at}", each) for at, each in enumerate(spec.controllers)]
+    for where, node in nodes:
+        if node.home_link is None:
+            if target is not None:
+                yield (
+                    f"{where}.home_link: needed with kafka.upgrade_to: the link through which {node.service} finds"
+                    " Kafka"
+                )
+            continue
+        place = ("" if spec.reach.kind == "local" else node.host, node.home_link)
+        if place in taken:
+            yield f"{where}.home_link: {node.home_link} is also that of {taken[place]}; each node needs its own"
+        taken.setdefault(place, node.service)
 
 
 def _duplicates(where: str, values: list[Any], what: str) -> Iterator[str]:

@@ -131,7 +131,9 @@ class Listener(Model):
 
 
 class Broker(Model):
-    """One broker. ``properties`` are further Kafka properties of this broker alone."""
+    """One broker. ``properties`` are further Kafka properties of this broker alone. ``home_link``: the symbolic link on
+    its host through which its service finds Kafka; this node's alone.
+    """
 
     id: NodeId
     host: Host
@@ -141,6 +143,7 @@ class Broker(Model):
     config_file: str
     service: str
     metrics_port: Port
+    home_link: str | None = None
     properties: Mapping[str, str] = Field(default_factory=dict)
 
     def listener(self, name: str) -> Listener:
@@ -165,6 +168,7 @@ class Controller(Model):
     """One dedicated KRaft controller (combined mode cannot be a migration's target, KIP-866).
 
     ``log4j_file``: the log4j.properties that its service reads, rendered whole from ``controller_log4j``.
+    ``home_link``: as a broker's.
     """
 
     id: NodeId
@@ -176,6 +180,7 @@ class Controller(Model):
     metrics_port: Port
     rack: str | None = None
     log4j_file: str | None = None
+    home_link: str | None = None
     properties: Mapping[str, str] = Field(default_factory=dict)
 
     @property
@@ -230,11 +235,17 @@ class ZooKeeper(Model):
         return self
 
 
-class Kafka(Model):
-    """The software: its version and where it lies on each host."""
+class Software(Model):
+    """A version of Kafka, and where it lies on each host."""
 
     version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
     home: str
+
+
+class Kafka(Software):
+    """The software that runs. ``upgrade_to``: what ``upgrade_software`` brings the nodes to, installed beside it."""
+
+    upgrade_to: Software | None = None
     inter_broker_protocol_version: str | None = Field(default=None, pattern=r"^\d+\.\d+(-IV\d+)?$")
     inter_broker_listener: ListenerName = "PLAINTEXT"
 

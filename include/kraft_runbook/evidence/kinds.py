@@ -215,7 +215,9 @@ class Compared(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned(Kind):
-    """A rollback's plan. ``gone``: controllers whose hosts are gone for good, on the operator's word."""
+    """A plan: of a rollback, or of a level's change. ``gone``: controllers whose hosts are gone for good, on the
+    operator's word. ``digest``: of the plan's file, where a person signs it with a gate's proof.
+    """
 
     outcome = Outcome.PLANNED
     phase: str
@@ -223,6 +225,7 @@ class Planned(Kind):
     steps: tuple[str, ...]
     risks: tuple[str, ...]
     gone: tuple[int, ...]
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TypeVar
 
 from kraft_runbook.cluster.addresses import address, split_address
+from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.observation import (
     NO_ZOOKEEPER,
     BrokerMode,
@@ -51,6 +52,7 @@ from kraft_runbook.io.zookeeper.read_state import read_zookeeper
 from kraft_runbook.io.zookeeper.read_tree import read_tree
 from kraft_runbook.migration.leaving import counted_as_down
 from kraft_runbook.parity.decoding import decoding_of, password_secrets
+from kraft_runbook.procedures.observe_features import has_levels, observe_features
 
 SOURCE_SECONDS = 4.0
 """What one source may take."""
@@ -100,7 +102,7 @@ def observe(
     )
     so_far: dict[int, _Look] = {}
     pool = ThreadPoolExecutor(
-        max_workers=min(32, 2 * (len(spec.brokers) + len(spec.controllers)) + 3), thread_name_prefix="observe"
+        max_workers=min(32, 2 * (len(spec.brokers) + len(spec.controllers)) + 4), thread_name_prefix="observe"
     )
     try:
         with MetricsClient(spec.metrics, secrets=secrets, timeout=SOURCE_SECONDS) as metrics:
@@ -117,6 +119,7 @@ def observe(
             ]
             gauges = {node_id: pool.submit(metrics.read, host, port) for node_id, host, port in endpoints}
             hosts = pool.submit(_read_hosts, spec) if with_hosts else None
+            levels = pool.submit(observe_features, spec, secrets=secrets) if with_hosts and has_levels(spec) else None
 
             looks: dict[int, _Look | Unread] = {}
             seen_controllers: dict[int, ControllerState | Unread] = {}
@@ -137,6 +140,9 @@ def observe(
             host_states: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
             if hosts:
                 host_states = _get(hosts, _Deadline(began, HOSTS_SECONDS), "the hosts")
+            features: FeatureObservation | Unread = Unread("not asked for: feature levels were not read")
+            if levels:
+                features = _get(levels, _Deadline(began, HOSTS_SECONDS), "the feature levels")
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     topics = _topics(looks)
@@ -158,6 +164,7 @@ def observe(
         undeclared_brokers=undeclared_brokers,
         undeclared_controllers=undeclared_controllers,
         hosts=host_states,
+        features=features,
     )
 
 
@@ -287,14 +294,16 @@ def _broker_state(
     if not was_read(mode) and was_read(quorum) and broker_id in quorum.registrations:
         mode = BrokerMode.HYBRID if quorum.registrations[broker_id].is_migrating_zk_broker else BrokerMode.KRAFT
     metrics = _try(partial(broker_metrics, gauges)) if was_read(gauges) else gauges
-    version: str | Unread = Unread("its metrics do not name it")
-    if not was_read(gauges):
-        version = gauges
-    elif gauges.software_version:
-        version = gauges.software_version
+    version = _version(gauges)
     cluster_id = look.view.state.cluster_id if was_read(look.view) else look.view
     silent = _is_silent(look.running, look.mode, gauges) and not was_read(look.view)
     return BrokerState(broker_id, look.running, mode, metrics, version, cluster_id, silent)
+
+
+def _version(gauges: NodeMetrics | Unread) -> str | Unread:
+    if not was_read(gauges):
+        return gauges
+    return gauges.software_version or Unread("its metrics do not name it")
 
 
 def _controller_state(
@@ -305,7 +314,8 @@ def _controller_state(
     metrics = _try(partial(controller_metrics, gauges)) if was_read(gauges) else gauges
     if look.running is False and not was_read(metrics):
         metrics = Unread(f"controller {controller_id} does not run")
-    return ControllerState(controller_id, look.running, look.mode, metrics, _is_silent(look.running, look.mode, gauges))
+    silent = _is_silent(look.running, look.mode, gauges)
+    return ControllerState(controller_id, look.running, look.mode, metrics, silent, _version(gauges))
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, An
             node.config_file,
             *([spec.secrets_file] if spec.secrets and spec.secrets_file else []),
             *([log4j_file] if log4j_file else []),
+            *([node.home_link] if node.home_link else []),
         ],
         "file_header": file_header(node, spec),
         "secrets_file": spec.secrets_file or "",

@@ -1,0 +1,68 @@
+"""``kraft-runbook features``: where the feature levels stand, what a change of one would do, and whether the nodes can
+start on another version of Kafka. Changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft_runbook.cli.outputs import FeaturesOutput, OtherSoftware
+from kraft_runbook.cluster.feature_levels import FeatureObservation, SoftwareLevels
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.features.overview import overview
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.procedures.observe_features import observe_features
+from kraft_runbook.procedures.preview_levels import preview_change
+from kraft_runbook.upgrade.file_keys import file_findings
+from kraft_runbook.upgrade.way_back import way_to
+
+
+def show_features(
+    spec: ClusterSpec, *, feature: str, wanted: str | None, secrets: Secrets
+) -> tuple[FeaturesOutput, str]:
+    """What ``features`` prints: as a value, and as text. Raises Refused for a level that can't be planned."""
+    seen = observe_features(spec, secrets=secrets)
+    summed = overview(seen)
+    others = tuple(_others(spec, seen, summed.software))
+    change = preview_change(spec, seen, feature, wanted, secrets=secrets) if wanted is not None else None
+    output = FeaturesOutput(spec.name, seen, summed.software, summed.findings, others, change)
+    parts = [summed.render_text(), *(_text(seen, each) for each in others)]
+    return output, "\n\n".join([*parts, *([change.render_text()] if change else [])])
+
+
+def _others(spec: ClusterSpec, seen: FeatureObservation, now: SoftwareLevels | str) -> Iterator[OtherSoftware]:
+    """Each installation that the cluster file names and not every node runs."""
+    for home in (spec.kafka.home, *([spec.kafka.upgrade_to.home] if spec.kafka.upgrade_to else [])):
+        hosts = [host for host in seen.hosts.values() if not isinstance(host, Unread)]
+        known = [each for host in hosts if isinstance(each := host.software[home], SoftwareLevels)]
+        if not known or (isinstance(now, SoftwareLevels) and known[0].version == now.version):
+            continue
+        way = way_to(seen, known[0], now if isinstance(now, SoftwareLevels) else known[0])
+        files = {
+            host.node_id: found
+            for host in hosts
+            if host.config is not None
+            and not isinstance(host.config, Unread)
+            and (found := file_findings(host.config, known[0].version))
+        }
+        yield OtherSoftware(known[0].version, home, way.open, way, files)
+
+
+def _text(seen: FeatureObservation, other: OtherSoftware) -> str:
+    lines = [f"Kafka {other.version} in {other.home}: {other.way.render_text()}"]
+    for node_id, found in other.files.items():
+        refused = [str(each) for each in found if each.refused]
+        ignored = [each.key for each in found if not each.refused]
+        lines += [f"  the file of {seen.who(node_id)}: {each}" for each in refused]
+        if ignored:
+            lines.append(f"  the file of {seen.who(node_id)} holds keys that it reads over: {', '.join(ignored)}")
+    return "\n".join(lines)
+
+
+def exit_code(output: FeaturesOutput, *, fine: int, no: int, cant_tell: int) -> int:
+    """No: the level that was asked for can't be had. Can't tell: something was not read."""
+    if output.change is not None:
+        unknown = any(each.unknown for each in output.change.obstacles)
+        return fine if output.change.may_go else cant_tell if unknown else no
+    return fine if isinstance(output.software, SoftwareLevels) else cant_tell

@@ -1,0 +1,118 @@
+"""What the hosts say of feature levels: which ones each installation of Kafka knows, and which ones each node's own
+metadata log holds for its next start.
+
+A node's newest snapshot can be learned on its host alone: FetchSnapshot and Fetch are answered by the quorum's leader,
+for its own snapshots (measured on 3.9.2 and 4.1.1). Each node, broker or controller, takes its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kraft_runbook.cluster.feature_levels import (
+    FeatureTable,
+    Level,
+    NodeHost,
+    NodeOnDisk,
+    Range,
+    Snapshot,
+    SoftwareLevels,
+    WrittenLevel,
+)
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.io.hosts.ansible_runs import HostReport, Tell, run_ansible
+from kraft_runbook.io.hosts.inventory import host_name, label, node_of, node_variables
+from kraft_runbook.io.hosts.playbooks import playbook_directory
+
+_SECONDS = 120.0
+
+
+def read_feature_state(
+    spec: ClusterSpec,
+    node_ids: Sequence[int] | None = None,
+    *,
+    state_dir: Path | None = None,
+    tell: Tell | None = None,
+) -> dict[int, NodeHost | Unread]:
+    """These nodes' hosts (default: all), read in one run. Changes nothing; a host or a part that can't be read is
+    Unread with its reason, never an exception.
+    """
+    nodes = [node_of(spec, each) for each in (spec.node_ids if node_ids is None else node_ids)]
+    homes = [spec.kafka.home, *([spec.kafka.upgrade_to.home] if spec.kafka.upgrade_to else [])]
+    report = run_ansible(
+        playbook_directory() / "read_feature_state.yml",
+        {
+            host_name(each): {
+                **node_variables(spec, each),
+                "homes": homes,
+                **({"home_link": each.home_link} if each.home_link else {}),
+            }
+            for each in nodes
+        },
+        check=False,
+        timeout=_SECONDS,
+        secret_text=None,
+        secret_values=[],
+        tell=tell or (lambda _: None),
+        labels={host_name(each): label(each) for each in nodes},
+        directory=state_dir,
+    )
+    return {each.id: _host(each.id, report.hosts[host_name(each)], report.output) for each in nodes}
+
+
+def _host(node_id: int, host: HostReport, output: str) -> NodeHost | Unread:
+    if host.failure or not host.facts:
+        last = output.rpartition("\n")[2]
+        return Unread(host.failure[1] if host.failure else f"ansible said: {last or 'nothing'}")
+    facts = host.facts
+    return NodeHost(
+        node_id,
+        {home: _software(part) for home, part in facts["homes"].items()},
+        _value(facts["home"]),
+        _disk(node_id, facts["disk"]),
+        _value(facts["config"]),
+    )
+
+
+def _value(part: Mapping[str, Any]) -> Any:
+    return Unread(part["unread"]) if "unread" in part else part["value"]
+
+
+def _software(part: Mapping[str, Any]) -> SoftwareLevels | Unread:
+    told = _value(part)
+    if isinstance(told, Unread):
+        return told
+    return software_of(told)
+
+
+def software_of(told: Mapping[str, Any]) -> SoftwareLevels:
+    """What ``levels_of`` in ``module_utils`` read out of a jar, as a value."""
+    return SoftwareLevels(
+        told["version"],
+        {
+            name: FeatureTable(
+                Range(each["lowest"], each["highest"]), tuple(Level(**level) for level in each["levels"])
+            )
+            for name, each in told["features"].items()
+        },
+    )
+
+
+def _disk(node_id: int, part: Mapping[str, Any]) -> NodeOnDisk | Unread:
+    told = _value(part)
+    return told if isinstance(told, Unread) else on_disk_of(node_id, told)
+
+
+def on_disk_of(node_id: int, told: Mapping[str, Any]) -> NodeOnDisk:
+    """What ``read_at_start`` in ``module_utils`` read of a node's directory, as a value."""
+    snapshot = told["snapshot"]
+    return NodeOnDisk(
+        node_id,
+        Snapshot(snapshot["end"], snapshot["taken"], snapshot["levels"]) if snapshot else None,
+        tuple(WrittenLevel(each["feature"], each["level"], each["offset"]) for each in told["after"]),
+        told["bootstrap"],
+        told["end"],
+    )

@@ -1,0 +1,112 @@
+"""Feature levels asked of the nodes, and changed at the quorum's leader (KIP-584, KIP-778).
+
+The client library's own calls do not do: its description asks one node alone, and a refusal of Kafka 3.9 comes back as
+text in a result, not as an error (kafka-python 3.0.12). So both requests are sent as they are, and both levels of error
+are read.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from kafka.protocol.admin import UpdateFeaturesRequest
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from kraft_runbook.cluster.feature_levels import Answer, LevelsInLog, NodeFeatures, Range
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.metadata.log.feature_records import FeatureRecords
+from kraft_runbook.metadata.log.topic_margins import MarginRecords
+
+API_VERSIONS = 4
+"""Version 3 leaves out every feature whose lowest level is 0, or shows another lowest level (KAFKA-17011)."""
+UPDATE_FEATURES = 1
+"""The highest of 3.9. 4.x answers it too: every feature with the one error that it has for all."""
+
+
+class UpgradeType(IntEnum):
+    """``UpgradeType`` of UpdateFeatures. There is a third, UNSAFE_DOWNGRADE. It is not here, because every server from
+    3.9 to 4.4 refuses it wherever SAFE_DOWNGRADE is refused, and it is never better (measured).
+    """
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+
+
+def node_features(
+    spec: ClusterSpec, node: Broker | Controller, *, secrets: Secrets, timeout: float = 5.0
+) -> NodeFeatures:
+    """What one running node supports and shows as finalized. Raises Unreachable."""
+    with _connection(spec, node, secrets, timeout) as connection:
+        answer = connection.send(
+            ApiVersionsRequest(version=API_VERSIONS, client_software_name="kraft-runbook", client_software_version="1")
+        )
+        if answer.error_code:
+            raise connection.unreachable(f"ApiVersions failed with error {answer.error_code}")
+        return NodeFeatures(
+            node.id,
+            {each.name: Range(each.min_version, each.max_version) for each in answer.supported_features},
+            {each.name: each.max_version_level for each in answer.finalized_features if each.max_version_level > 0},
+            int(answer.finalized_features_epoch),
+            Unread("its metrics were not read"),
+        )
+
+
+def update_feature(
+    spec: ClusterSpec,
+    leader_id: int,
+    feature: str,
+    level: int,
+    kind: UpgradeType,
+    *,
+    validate_only: bool,
+    secrets: Secrets,
+    timeout: float = 30.0,
+) -> Answer:
+    """Ask the quorum's leader for one feature's level. ``validate_only``: it answers as if it would, and changes
+    nothing. One feature a request, because 3.9 would apply the good ones of several and refuse the others.
+
+    Raises Unreachable where no answer came. Whether it was applied is then unknown: observe, do not repeat blindly.
+    """
+    update = UpdateFeaturesRequest.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=int(kind))
+    request = UpdateFeaturesRequest(
+        version=UPDATE_FEATURES,
+        timeout_ms=int(timeout * 1000),
+        feature_updates=[update],
+        validate_only=validate_only,
+    )
+    with _connection(spec, spec.controller(leader_id), secrets, timeout) as connection:
+        answer = connection.send(request)
+    results = {each.feature: (int(each.error_code), each.error_message or "") for each in answer.results}
+    return Answer(int(answer.error_code), answer.error_message or "", results, validate_only)
+
+
+def read_levels(
+    spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0, margins: MarginRecords | None = None
+) -> tuple[int, LevelsInLog]:
+    """The leader's id, and what the committed metadata log says of features. ``margins`` follows the same read. Raises
+    Unreachable.
+    """
+    quorum = describe_quorum(spec, secrets=secrets, timeout=min(timeout, 5.0))
+    state = FeatureRecords()
+    end = quorum.high_watermark - 1
+    with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets, timeout=timeout) as reader:
+        for chunk in reader.chunks(end=end):
+            state.apply(chunk)
+            if margins is not None:
+                margins.apply(chunk)
+    return quorum.leader_id, state.seen(end)
+
+
+def _connection(spec: ClusterSpec, node: Broker | Controller, secrets: Secrets, timeout: float) -> KafkaConnection:
+    if isinstance(node, Broker):
+        address, security = spec.broker_address(node), spec.broker_security
+        return KafkaConnection(address, f"broker {node.id}", security, secrets=secrets, timeout=timeout)
+    return KafkaConnection(
+        node.address, f"controller {node.id}", spec.controller_security, secrets=secrets, timeout=timeout
+    )

@@ -1,0 +1,104 @@
+"""What the metadata log says of how many replicas of each topic may be down, and which partitions are being moved: what
+a roll must know before it takes one replica after the other away.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from kraft_runbook.cluster.feature_levels import MinIsrOfTopics, TopicMargins
+from kraft_runbook.metadata.log.log_chunks import Chunk
+from kraft_runbook.metadata.log.record_index import index_records
+from kraft_runbook.metadata.log.record_schemas import RecordType, decode
+from kraft_runbook.metadata.log.transactions import Transactions
+
+MIN_ISR = "min.insync.replicas"
+TOPIC, BROKER = 2, 4
+"""``ConfigResource.Type``."""
+SAMPLE = 5
+_WANTED = (
+    RecordType.TOPIC,
+    RecordType.REMOVE_TOPIC,
+    RecordType.PARTITION,
+    RecordType.PARTITION_CHANGE,
+    RecordType.CONFIG,
+    RecordType.BEGIN_TRANSACTION,
+    RecordType.END_TRANSACTION,
+    RecordType.ABORT_TRANSACTION,
+)
+
+
+@dataclass(slots=True)
+class MarginRecords:
+    """The state after the records applied so far. ``replicas`` and ``moving``: by topic id and partition."""
+
+    names: dict[UUID, str] = field(default_factory=dict)
+    replicas: dict[UUID, dict[int, int]] = field(default_factory=dict)
+    moving: set[tuple[UUID, int]] = field(default_factory=set)
+    of_topics: dict[str, int] = field(default_factory=dict)
+    of_brokers: dict[str, int] = field(default_factory=dict)
+    """By broker id, and the default of all under the empty name: as ``kafka-configs`` sets them."""
+    _transactions: Transactions = field(default_factory=Transactions)
+
+    def apply(self, chunk: Chunk) -> None:
+        """Read a chunk. A snapshot is a whole state: it replaces this one."""
+        if chunk.snapshot is not None and chunk.begins:
+            empty = MarginRecords()
+            for name in self.__slots__:
+                setattr(self, name, getattr(empty, name))
+        records = index_records(chunk)
+        wanted = records.take(np.isin(records.api_key, _WANTED)).records()
+        for _, record in self._transactions.effective(wanted):
+            self._apply(record.api_key, decode(record))
+
+    def _apply(self, kind: int, values: Mapping[str, Any]) -> None:
+        if kind == RecordType.TOPIC:
+            self.names[values["topic_id"]] = values["name"]
+        elif kind == RecordType.REMOVE_TOPIC:
+            gone = values["topic_id"]
+            self.names.pop(gone, None)
+            self.moving -= {(gone, number) for number in self.replicas.pop(gone, {})}
+        elif kind == RecordType.CONFIG:
+            self._config(values)
+        else:
+            self._partition(values)
+
+    def _config(self, values: Mapping[str, Any]) -> None:
+        held = {TOPIC: self.of_topics, BROKER: self.of_brokers}.get(values["resource_type"])
+        if held is None or values["name"] != MIN_ISR:
+            return
+        if values["value"] is None:
+            held.pop(values["resource_name"], None)
+        else:
+            held[values["resource_name"]] = int(values["value"])
+
+    def _partition(self, values: Mapping[str, Any]) -> None:
+        key = (values["topic_id"], values["partition_id"])
+        adding, removing = values["adding_replicas"], values["removing_replicas"]
+        if adding is not None or removing is not None:
+            (self.moving.add if adding or removing else self.moving.discard)(key)
+        if values["replicas"] is not None:
+            self.replicas.setdefault(key[0], {})[key[1]] = len(values["replicas"])
+
+    def seen(self) -> TopicMargins:
+        """What is known, as a value: topics grouped by their fewest replicas and their own min.insync.replicas."""
+        count: Counter[tuple[int, int | None]] = Counter()
+        samples: dict[tuple[int, int | None], list[str]] = {}
+        for topic_id, partitions in self.replicas.items():
+            name = self.names.get(topic_id, str(topic_id))
+            group = (min(partitions.values()), self.of_topics.get(name))
+            count[group] += 1
+            if len(samples.setdefault(group, [])) < SAMPLE:
+                samples[group].append(name)
+        groups = tuple(
+            MinIsrOfTopics(replicas, own, number, tuple(samples[replicas, own]))
+            for (replicas, own), number in sorted(count.items(), key=str)
+        )
+        moving = sorted(f"{self.names.get(topic_id, str(topic_id))}-{number}" for topic_id, number in self.moving)
+        return TopicMargins(groups, dict(self.of_brokers), len(moving), tuple(moving[:SAMPLE]))

@@ -1,0 +1,121 @@
+"""Change one feature's level at the quorum's leader: asked once more with validate-only, applied once, seen on every
+node. A request whose answer never came is not sent again before the levels were looked at.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from kraft_runbook.cluster.feature_levels import NodeFeatures
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
+from kraft_runbook.features.answers import NOT_THE_LEADER, refused
+from kraft_runbook.features.change import Direction, LevelChange
+from kraft_runbook.io.hosts.inventory import node_of
+from kraft_runbook.io.kafka.feature_calls import node_features, read_levels, update_feature
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.procedures.preview_levels import kind_of
+
+Tell = Callable[[str], object]
+TRIES = 3
+"""How often the leader is looked for anew. The level is read before each, so that none is applied twice."""
+LOOKS = 2
+"""How many looks in a row must show the level on every node."""
+SEEN_WITHIN = 60.0
+SETTLES = 3.0
+"""Seconds after an answer that never came: what the leader had taken is committed by then, or lost with it."""
+APART = 0.5
+
+
+def change_level(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets, tell: Tell) -> bool:
+    """Bring the feature to the change's target. Whether this call changed it: False where it was there already.
+
+    Raises Refused, with a way out, where the level is neither that of the plan nor its target, or the leader refuses;
+    nothing was changed then. Raises StepFailed where no leader could be asked.
+    """
+    for _ in range(TRIES):
+        leader, log = read_levels(spec, secrets=secrets)
+        now = log.levels.get(change.feature, 0)
+        if now == change.target:
+            return False
+        if now != change.now or change.direction is Direction.NONE:
+            raise Refused(
+                f"{change.feature} is at {now}, and this change was planned from {change.now} to {change.target}",
+                way_out="plan it anew, and let that be signed",
+            )
+        if _ask(spec, leader, change, secrets=secrets, tell=tell):
+            return True
+    raise StepFailed(
+        f"no leader of the quorum took {change.feature} {change.target} in {TRIES} tries",
+        way_out="let the quorum settle (kraft-runbook observe), then run this step again: it looks at the level first",
+    )
+
+
+def _ask(spec: ClusterSpec, leader: int, change: LevelChange, *, secrets: Secrets, tell: Tell) -> bool:
+    """Whether the leader applied it; False where another leads by now, or no answer came."""
+    for validate_only in (True, False):
+        try:
+            answer = update_feature(
+                spec,
+                leader,
+                change.feature,
+                change.target,
+                kind_of(change),
+                validate_only=validate_only,
+                secrets=secrets,
+            )
+        except Unreachable as error:
+            tell(f"{error.problem}; whether it was applied is not known: looking at the level")
+            time.sleep(SETTLES)
+            return False
+        if not answer.accepted:
+            codes = [answer.code, *(code for code, _ in answer.features.values())]
+            if NOT_THE_LEADER in codes:
+                tell(f"controller {leader} does not lead any more")
+                time.sleep(APART)
+                return False
+            raise refused(change.feature, change.target, next(code for code in codes if code), answer.refusal)
+    tell(f"controller {leader} applied {change.feature} {change.target}")
+    return True
+
+
+def await_level(spec: ClusterSpec, feature: str, level: int, *, secrets: Secrets, tell: Tell) -> float:
+    """Wait until every node shows the level, two looks in a row. The seconds that it took.
+
+    Raises StepFailed after a minute, naming who does not show it. Levels are compared, not epochs: a broker's epoch
+    moves on with the log.
+    """
+    began, shown, told = time.monotonic(), 0, ""
+    while True:
+        missing = list(_missing(spec, feature, level, secrets))
+        shown = 0 if missing else shown + 1
+        took = time.monotonic() - began
+        if shown == LOOKS:
+            return took
+        if missing and took > SEEN_WITHIN:
+            raise StepFailed(
+                f"{feature} {level} is not shown by every node after {took:.0f} s: {'; '.join(missing)}",
+                way_out="look at what is named: a node that has not applied it may not serve. The level itself is set",
+            )
+        if missing and missing[0] != told:
+            told = missing[0]
+            tell(f"waiting: {'; '.join(missing)}")
+        time.sleep(APART)
+
+
+def _missing(spec: ClusterSpec, feature: str, level: int, secrets: Secrets) -> Iterator[str]:
+    def ask(node_id: int) -> NodeFeatures | Unread:
+        try:
+            return node_features(spec, node_of(spec, node_id), secrets=secrets)
+        except RunbookError as error:
+            return Unread(error.problem)
+
+    with ThreadPoolExecutor(len(spec.node_ids)) as pool:
+        for node_id, seen in zip(spec.node_ids, pool.map(ask, spec.node_ids), strict=True):
+            if isinstance(seen, Unread):
+                yield f"node {node_id}: {seen.reason}"
+            elif seen.finalized.get(feature, 0) != level:
+                yield f"node {node_id} shows {seen.finalized.get(feature, 0)}"

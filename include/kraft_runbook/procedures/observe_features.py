@@ -1,0 +1,98 @@
+"""One look at a cluster's feature levels: every node, the metadata log and the hosts at once. What can't be read is
+Unread, never left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from kraft_runbook.cluster.feature_levels import (
+    FeatureObservation,
+    LevelsInLog,
+    NodeFeatures,
+    NodeHost,
+    TopicMargins,
+)
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.hosts.feature_state import read_feature_state
+from kraft_runbook.io.hosts.inventory import node_of
+from kraft_runbook.io.kafka.feature_calls import node_features, read_levels
+from kraft_runbook.io.metrics import MetricsClient
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.metadata.log.topic_margins import MarginRecords
+
+
+def has_levels(spec: ClusterSpec) -> bool:
+    """Whether a look at the hosts reads them too: where the cluster file says that ZooKeeper is behind."""
+    return spec.zookeeper is None or spec.kafka.upgrade_to is not None
+
+
+NOT_ASKED = Unread("not asked for: hosts were not examined")
+T = TypeVar("T")
+
+
+def observe_features(
+    spec: ClusterSpec, *, secrets: Secrets, with_hosts: bool = True, state_dir: Path | None = None
+) -> FeatureObservation:
+    """Ask every declared node, the quorum and (``with_hosts``) every host. Raises nothing for what does not answer."""
+    with (
+        MetricsClient(spec.metrics, secrets=secrets) as metrics,
+        ThreadPoolExecutor(len(spec.node_ids) + 2, thread_name_prefix="features") as pool,
+    ):
+        hosts = pool.submit(read_feature_state, spec, state_dir=state_dir) if with_hosts else None
+        margins = MarginRecords() if with_hosts else None
+        log = pool.submit(read_levels, spec, secrets=secrets, margins=margins)
+        nodes = {i: pool.submit(_look, spec, i, metrics, secrets) for i in spec.node_ids}
+        found = _answer(log)
+        leader, levels = found if not isinstance(found, Unread) else (found, found)
+        return FeatureObservation(
+            spec.name,
+            {i: nodes[i].result() for i in spec.broker_ids},
+            {i: nodes[i].result() for i in spec.controller_ids},
+            leader,
+            levels,
+            _hosts(spec, hosts),
+            _margins(levels, margins),
+        )
+
+
+def _margins(levels: LevelsInLog | Unread, margins: MarginRecords | None) -> TopicMargins | Unread:
+    """Every partition's record is decoded for it: a quick look leaves that out."""
+    if margins is None:
+        return Unread("not asked for: a quick look")
+    return levels if isinstance(levels, Unread) else margins.seen()
+
+
+def _look(spec: ClusterSpec, node_id: int, metrics: MetricsClient, secrets: Secrets) -> NodeFeatures | Unread:
+    node = node_of(spec, node_id)
+    found = _try(lambda: node_features(spec, node, secrets=secrets))
+    if isinstance(found, Unread):
+        return found
+    page = _try(lambda: metrics.read(node.host, node.metrics_port))
+    if isinstance(page, Unread):
+        return replace(found, software_version=page)
+    return replace(found, software_version=page.software_version or Unread("its metrics do not name it"))
+
+
+def _hosts(spec: ClusterSpec, asked: Future[dict[int, NodeHost | Unread]] | None) -> Mapping[int, NodeHost | Unread]:
+    if asked is None:
+        return dict.fromkeys(spec.node_ids, NOT_ASKED)
+    found = _answer(asked)
+    return dict.fromkeys(spec.node_ids, found) if isinstance(found, Unread) else found
+
+
+def _answer(asked: Future[T]) -> T | Unread:
+    return _try(lambda: asked.result())
+
+
+def _try(read: Callable[[], T]) -> T | Unread:
+    try:
+        return read()
+    except RunbookError as error:
+        return Unread(error.problem)

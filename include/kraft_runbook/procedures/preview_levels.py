@@ -1,0 +1,65 @@
+"""What a change of a level would do, asked of the real cluster: the plan, what stands in its way, what would be lost,
+and the server's own validate-only answer. Changes nothing.
+"""
+
+from __future__ import annotations
+
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, FeatureObservation, LevelsInLog
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.features.change import Direction, LevelChange, plan_change
+from kraft_runbook.features.losses import Held, Loss
+from kraft_runbook.features.obstacles import Obstacle, obstacles, running_software
+from kraft_runbook.features.preview import Preview
+from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
+from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.secrets import Secrets
+
+
+def preview_change(
+    spec: ClusterSpec, seen: FeatureObservation, feature: str, wanted: str, *, secrets: Secrets
+) -> Preview:
+    """The preview of bringing ``feature`` to ``wanted`` (a level, its name, or a release).
+
+    Raises Refused where what is needed to plan it could not be read, or the software has no such level; Unreachable.
+    """
+    software = running_software(seen)
+    if isinstance(software, Obstacle):
+        raise Refused(software.problem, way_out=software.way_out)
+    if not isinstance(seen.log, LevelsInLog) or isinstance(seen.leader_id, Unread):
+        why = seen.log.reason if isinstance(seen.log, Unread) else "no leader"
+        raise Refused(f"the metadata log could not be read: {why}", way_out="let the quorum elect a leader")
+    change = plan_change(software, feature, seen.log.levels.get(feature, 0), wanted)
+    losses = _losses(spec, change, secrets=secrets)
+    answer = None
+    if change.direction is not Direction.NONE:
+        answer = validate(spec, seen.leader_id, change, secrets=secrets)
+    return Preview(change, obstacles(seen, change, software, losses), losses, answer)
+
+
+def validate(spec: ClusterSpec, leader_id: int, change: LevelChange, *, secrets: Secrets) -> Answer:
+    """The leader's answer to the change, validate-only."""
+    return update_feature(
+        spec, leader_id, change.feature, change.target, kind_of(change), validate_only=True, secrets=secrets
+    )
+
+
+def kind_of(change: LevelChange) -> UpgradeType:
+    """How the server is asked. Never unsafe."""
+    return UpgradeType.SAFE_DOWNGRADE if change.direction is Direction.DOWN else UpgradeType.UPGRADE
+
+
+def _losses(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets) -> tuple[Loss, ...]:
+    """Counted in the real log, where a step down crosses a level that changed metadata; else nothing is lost, and
+    nothing is read.
+    """
+    if change.feature != METADATA_VERSION or change.direction is not Direction.DOWN or not change.starred:
+        return ()
+    quorum = describe_quorum(spec, secrets=secrets)
+    held = Held()
+    with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets) as reader:
+        for chunk in reader.chunks(end=quorum.high_watermark - 1):
+            held.apply(chunk)
+    return held.below(change.now, change.target)

@@ -1,0 +1,59 @@
+"""The gate of both directions, right before a node is restarted: its own disk, read now, must be readable to the
+software that it is to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kraft_runbook.cluster.feature_levels import NodeHost, SoftwareLevels
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.errors import Refused
+from kraft_runbook.io.hosts.feature_state import read_feature_state
+from kraft_runbook.io.hosts.inventory import label, node_of
+from kraft_runbook.upgrade.file_keys import file_findings
+from kraft_runbook.upgrade.readable import unreadable
+from kraft_runbook.upgrade.way_back import interval_in
+
+
+def require_readable(spec: ClusterSpec, node_id: int, software: Software, *, tell: Callable[[str], object]) -> None:
+    """Raise Refused where the node could not start on that software: what its disk holds, what its file holds, or what
+    of both could not be read. Nothing was changed then.
+    """
+    who = label(node_of(spec, node_id))
+    host = read_feature_state(spec, [node_id])[node_id]
+    if isinstance(host, Unread):
+        raise Refused(
+            f"whether {who} can start on Kafka {software.version} is not known: {host.reason}",
+            way_out="make its host reachable to Ansible, then clear this task",
+        )
+    levels = _levels(who, host, software)
+    config = None if isinstance(host.config, Unread) else host.config
+    obstacles = unreadable(who, host.disk, levels, interval_ms=interval_in(config))
+    problems = [(each.problem, each.way_out) for each in obstacles]
+    refused = file_findings(config, software.version) if config else ()
+    problems += [(f"{who}: {each.problem}", each.way_out) for each in refused if each.refused]
+    if problems:
+        ways = "; ".join(dict.fromkeys(way for _, way in problems))
+        raise Refused(
+            "; ".join(problem for problem, _ in problems),
+            way_out=f"{ways}. {who} was not touched; then clear this task",
+        )
+    tell(f"{who} can start on Kafka {software.version}: its snapshot and every level after it are known there")
+
+
+def _levels(who: str, host: NodeHost, software: Software) -> SoftwareLevels:
+    found = host.software.get(software.home, Unread("it was not looked at"))
+    if isinstance(found, Unread):
+        raise Refused(
+            f"the levels of Kafka {software.version} could not be read on the host of {who}: {found.reason}",
+            way_out="install it in the home that the cluster file names, then clear this task",
+        )
+    if found.version != software.version:
+        raise Refused(
+            f"{software.home} on the host of {who} holds Kafka {found.version}, not {software.version}",
+            way_out="install the right version there, or correct the cluster file; then clear this task",
+        )
+    return found

@@ -1,0 +1,102 @@
+"""What a node's configuration file may not hold for a version of Kafka: keys that make it exit, and keys that it reads
+over in silence, so that what they asked for is off without a word.
+
+The list is the difference of the two ``KafkaConfig``; a test asks the classes of both versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+SMALLEST_SEGMENT = 1024 * 1024
+"""``log.segment.bytes`` of 4.x is at least 1 MiB."""
+
+INSTEAD: Mapping[str, str] = {
+    "delegation.token.master.key": "delegation.token.secret.key; without it tokens are off",
+    "log.message.timestamp.difference.max.ms": (
+        "log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms"
+    ),
+    "inter.broker.protocol.version": "metadata.version, a feature level (upgrade_features)",
+    "control.plane.listener.name": "nothing: brokers hear of metadata from the controllers' log",
+    "group.coordinator.new.enable": "group.version, a feature level (upgrade_features)",
+    "eligible.leader.replicas.enable": "eligible.leader.replicas.version, a feature level (upgrade_features)",
+}
+"""What takes the place of a key that is gone."""
+
+GONE_IN_4 = frozenset(
+    {
+        *INSTEAD,
+        "alter.config.policy.kraft.compatibility.enable",
+        "auto.include.jmx.reporter",
+        "broker.id.generation.enable",
+        "controlled.shutdown.max.retries",
+        "controlled.shutdown.retry.backoff.ms",
+        "group.share.max.groups",
+        "leader.imbalance.per.broker.percentage",
+        "log.message.downconversion.enable",
+        "log.message.format.version",
+        "metadata.log.segment.min.bytes",
+        "offsets.commit.required.acks",
+        "reserved.broker.max.id",
+    }
+)
+GONE_FAMILIES = ("zookeeper.", "password.encoder.")
+"""Every key that begins so is gone too."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFinding:
+    """One key of a node's file. ``refused``: the process exits; else it starts, and the key means nothing."""
+
+    key: str
+    problem: str
+    way_out: str
+    refused: bool
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.way_out[0].upper()}{self.way_out[1:]}."
+
+
+def file_findings(properties: Mapping[str, str], version: str) -> tuple[FileFinding, ...]:
+    """What Kafka of that version refuses in a node's file, and what it ignores. Before 4.0: nothing is asked."""
+    if int(version.split(".")[0]) < 4:
+        return ()
+    return (*_refused(properties, version), *_ignored(properties, version))
+
+
+def _refused(properties: Mapping[str, str], version: str) -> Iterator[FileFinding]:
+    if not properties.get("process.roles"):
+        yield FileFinding(
+            "process.roles",
+            f"without process.roles it is a broker of ZooKeeper, which {version} does not know",
+            "end the migration from ZooKeeper first",
+            True,
+        )
+    if properties.get("authorizer.class.name") == ACL_AUTHORIZER:
+        yield FileFinding(
+            "authorizer.class.name",
+            f"{ACL_AUTHORIZER} is not in {version} any more (ClassNotFoundException)",
+            "use org.apache.kafka.metadata.authorizer.StandardAuthorizer, as the migration's end writes it",
+            True,
+        )
+    segment = properties.get("log.segment.bytes", "")
+    if segment.isdigit() and int(segment) < SMALLEST_SEGMENT:
+        yield FileFinding(
+            "log.segment.bytes",
+            f"log.segment.bytes={segment} is below the smallest that {version} takes ({SMALLEST_SEGMENT})",
+            "raise it, or leave it out",
+            True,
+        )
+
+
+def _ignored(properties: Mapping[str, str], version: str) -> Iterator[FileFinding]:
+    for key in sorted(properties):
+        if key in GONE_IN_4 or key.startswith(GONE_FAMILIES):
+            yield FileFinding(
+                key,
+                f"{version} reads over {key} in silence",
+                f"its place is taken by {INSTEAD[key]}" if key in INSTEAD else "take it out of the cluster file",
+                False,
+            )

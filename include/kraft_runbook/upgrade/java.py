@@ -1,0 +1,10 @@
+"""Which Java a version of Kafka needs, by the class files of its own jars: 3.9.2 runs on 8, the servers of 4.x on 17
+(its clients on 11).
+"""
+
+from __future__ import annotations
+
+
+def needed_java(version: str) -> int:
+    """The oldest Java that brokers and controllers of that Kafka start on."""
+    return 17 if int(version.split(".")[0]) >= 4 else 8

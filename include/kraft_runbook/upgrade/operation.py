@@ -1,0 +1,29 @@
+"""The rolling software upgrade and its way back, as a value."""
+
+from __future__ import annotations
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.upgrade.ahead import changes, is_behind, reading_of, way_back, what_happens_next
+from kraft_runbook.upgrade.checks import CHECKS
+from kraft_runbook.upgrade.conditions import CONDITIONS
+from kraft_runbook.upgrade.stages import TABLE
+
+
+def _names_a_target(spec: ClusterSpec) -> bool:
+    return spec.kafka.upgrade_to is not None
+
+
+UPGRADE = Operation(
+    name="upgrade",
+    table=TABLE,
+    checks=CHECKS,
+    conditions=CONDITIONS,
+    read=reading_of,
+    way_back=way_back,
+    changes=changes,
+    ahead=what_happens_next,
+    is_behind=is_behind,
+    serves=_names_a_target,
+    back="downgrade_software",
+)

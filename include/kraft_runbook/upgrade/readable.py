@@ -1,0 +1,112 @@
+"""Readable(node, software): whether a node can start on a version of Kafka, by what its own disk holds.
+
+A node that starts loads its newest snapshot and replays every record after it. A controller ends on each
+FeatureLevelRecord there whose level its software does not know, whatever was written later; a broker stays alive and
+never serves. A level that was raised and lowered again, or raised long ago, still counts, until the node has taken a
+snapshot past it (measured on 3.9.2 and 4.1.1; KIP-778 says that a snapshot is taken when a level changes: no release
+does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeOnDisk, SoftwareLevels
+from kraft_runbook.cluster.observation import Unread
+
+SNAPSHOT_INTERVAL_MS = 3_600_000
+"""``metadata.log.max.snapshot.interval.ms``, where the configuration does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Why a node can't start on a version. ``lower_first``: the level that holds now is one that it does not know.
+    ``unknown``: its disk could not be read.
+    """
+
+    problem: str
+    way_out: str
+    lower_first: bool = False
+    unknown: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.way_out[0].upper()}{self.way_out[1:]}."
+
+
+def unreadable(
+    who: str, disk: NodeOnDisk | Unread, software: SoftwareLevels, *, interval_ms: int = SNAPSHOT_INTERVAL_MS
+) -> tuple[Unreadable, ...]:
+    """What keeps a node (``who``: "controller 103") from starting on that software; nothing: it can read its log.
+
+    ``interval_ms``: how often it takes a snapshot.
+    """
+    if isinstance(disk, Unread):
+        return (
+            Unreadable(
+                f"whether {who} can run {software.version} is not known: {disk.reason}",
+                "let this tool read its metadata log's directory",
+                unknown=True,
+            ),
+        )
+    return (*_too_new(who, disk, software, interval_ms), *_bootstrap(who, disk, software))
+
+
+def _too_new(who: str, disk: NodeOnDisk, software: SoftwareLevels, interval_ms: int) -> Iterator[Unreadable]:
+    held = dict(disk.snapshot.levels) if disk.snapshot else {}
+    last = {**held, **{each.feature: each.level for each in disk.after}}
+    features = sorted(
+        {*held, *(each.feature for each in disk.after)}, key=lambda name: (name != METADATA_VERSION, name)
+    )
+    for feature in features:
+        records = [
+            each for each in disk.after if each.feature == feature and not software.supports(feature, each.level)
+        ]
+        in_snapshot = feature in held and not software.supports(feature, held[feature])
+        if not records and not in_snapshot:
+            continue
+        lower = not software.supports(feature, last[feature])
+        shown = [f"{feature} {each.level} at offset {each.offset}" for each in records]
+        what = f"its log holds {', '.join(shown)}" if shown else f"its newest snapshot holds {feature} {held[feature]}"
+        past = max((each.offset for each in records), default=disk.snapshot.end if disk.snapshot else 0)
+        ends = f"its newest snapshot ends at {disk.snapshot.end}" if disk.snapshot else "it has no snapshot"
+        yield Unreadable(
+            f"{who} cannot run {software.version} yet: {what}, {ends}, and {software.version} supports"
+            f" {software.ranges(feature)}",
+            _way_out(feature, last[feature], past, software, interval_ms, lower=lower),
+            lower_first=lower,
+        )
+
+
+def _way_out(feature: str, now: int, past: int, software: SoftwareLevels, interval_ms: int, *, lower: bool) -> str:
+    wait = (
+        f"wait for a snapshot past {past}: it takes one within {_span(interval_ms)} of its last one or its start"
+        " (metadata.log.max.snapshot.interval.ms, read at the start)"
+    )
+    if not lower:
+        return wait
+    table = software.features.get(feature)
+    below = table is not None and now < table.supported.lowest
+    change = f"raise {feature} to {table.supported.lowest} or higher" if below and table else f"lower {feature}"
+    return f"{change} first (upgrade_features), if Kafka still allows that; then {wait}"
+
+
+def _bootstrap(who: str, disk: NodeOnDisk, software: SoftwareLevels) -> Iterator[Unreadable]:
+    """bootstrap.checkpoint is read at each start, and never written again. A level below the software's lowest does no
+    harm there (4.1.1, ``BootstrapMetadata.fromRecords``).
+    """
+    level, table = disk.bootstrap.get(METADATA_VERSION, 0), software.features.get(METADATA_VERSION)
+    if table is not None and level > table.supported.highest:
+        yield Unreadable(
+            f"{who} cannot run {software.version}: its directory was formatted at {METADATA_VERSION} {level}"
+            f" (bootstrap.checkpoint), and {software.version} supports {software.ranges(METADATA_VERSION)}",
+            "set its data aside and format its directory with the older software: a controller that is one of three"
+            " copies the log from the others",
+        )
+
+
+def _span(milliseconds: int) -> str:
+    seconds = milliseconds / 1000
+    if seconds >= 3600 and seconds % 3600 == 0:
+        return f"{seconds / 3600:g} h"
+    return f"{seconds / 60:g} min" if seconds >= 60 and seconds % 60 == 0 else f"{seconds:g} s"

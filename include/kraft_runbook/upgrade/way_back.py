@@ -1,0 +1,85 @@
+"""Whether the software can still go back, and what it takes: known before the way forward is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, SoftwareLevels
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.upgrade.readable import SNAPSHOT_INTERVAL_MS, Unreadable, unreadable
+
+INTERVAL = "metadata.log.max.snapshot.interval.ms"
+
+
+@dataclass(frozen=True, slots=True)
+class SoftwareWay:
+    """Whether every node can start on a version now. ``closed``: no, and not by waiting or lowering either.
+    ``in_the_way``: what stands there, node by node.
+    """
+
+    version: str
+    in_the_way: Mapping[int, tuple[Unreadable, ...]]
+    closed: tuple[str, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        return not self.closed and not any(self.in_the_way.values())
+
+    def render_text(self) -> str:
+        """The answer for a person: open, not yet (and until when), or closed (and by what)."""
+        if self.open:
+            return f"every node can start on {self.version} now"
+        if self.closed:
+            return f"closed: {'; '.join(self.closed)}"
+        lines = [str(each) for found in self.in_the_way.values() for each in found]
+        return f"not yet: {len(lines)} things keep nodes from starting on {self.version}\n" + "\n".join(
+            f"  {line}" for line in lines
+        )
+
+
+def way_to(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLevels) -> SoftwareWay:
+    """Whether each node can start on ``software``, which is read out of its own jar. ``now``: the levels of the version
+    that runs, by which a level may be lowered again.
+    """
+    in_the_way = {}
+    for node_id in seen.nodes:
+        host = seen.hosts[node_id]
+        disk = host if isinstance(host, Unread) else host.disk
+        found = unreadable(seen.who(node_id), disk, software, interval_ms=snapshot_interval(seen, node_id))
+        if found:
+            in_the_way[node_id] = found
+    return SoftwareWay(software.version, in_the_way, tuple(_closed(seen, software, now)))
+
+
+def snapshot_interval(seen: FeatureObservation, node_id: int) -> int:
+    """How often the node takes a snapshot, in milliseconds, by its own file."""
+    host = seen.hosts[node_id]
+    config = None if isinstance(host, Unread) else host.config
+    return interval_in(None if isinstance(config, Unread) else config)
+
+
+def interval_in(config: Mapping[str, str] | None) -> int:
+    """The same of one file; Kafka's default where it does not say, or was not read."""
+    given = (config or {}).get(INTERVAL, "")
+    return int(given) if given.isdigit() and int(given) > 0 else SNAPSHOT_INTERVAL_MS
+
+
+def _closed(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLevels) -> list[str]:
+    """What no waiting opens: metadata.version above the software's range, with a level between that changed
+    metadata.
+    """
+    table, running = software.features.get(METADATA_VERSION), now.features.get(METADATA_VERSION)
+    if isinstance(seen.log, Unread) or table is None or running is None:
+        return []
+    level = seen.log.levels.get(METADATA_VERSION, 0)
+    starred = [
+        each for each in running.levels if table.supported.highest < each.number <= level and each.changes_metadata
+    ]
+    if not starred:
+        return []
+    named = ", ".join(f"{each.number} ({each.name})" for each in starred)
+    return [
+        f"metadata.version is {level}, {software.version} supports {table.supported}, and {named} between changed"
+        " metadata: no server lowers across that"
+    ]

@@ -1,0 +1,1 @@
+"""A feature level's change under Airflow."""

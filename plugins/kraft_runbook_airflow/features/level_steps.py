@@ -1,0 +1,257 @@
+"""A feature level's change under Airflow: planned, signed with its preview, applied once, seen on every node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation, Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import AlreadyDone, Planned, Played, Reached, of_kind
+from kraft_runbook.features.change import Direction, LevelChange
+from kraft_runbook.features.operation import FEATURES
+from kraft_runbook.features.preview import Preview
+from kraft_runbook.features.stages import Gate, Step
+from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.gates.signatures import standing
+from kraft_runbook.io.private_file import write_private
+from kraft_runbook.procedures.change_level import await_level, change_level
+from kraft_runbook.procedures.preview_levels import preview_change
+from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.check_results import CheckResult
+from kraft_runbook.runbook.digests import sha256_of
+from kraft_runbook_airflow.base.approvals import begins, load_proof, require_confirmation
+from kraft_runbook_airflow.base.claims import take_claim
+from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
+from kraft_runbook_airflow.base.gates import Examined, Shown
+from kraft_runbook_airflow.base.journal import record, records_of
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.second_look import look_and_judge
+
+PLAN = "plan"
+SEEN_BY_ALL = "level_shown_by_every_node"
+
+
+def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
+    """Observe with every host, and run the checks."""
+
+    def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
+        return FEATURES.checks.run(seen, spec, FEATURES.read(seen, spec).stage, gate=gate, earlier=earlier).results
+
+    seen, checks = look_and_judge(
+        spec, judge, FEATURES.checks, tell=tell, apart=spec.deadlines.poll, gone=gone, with_hosts=True
+    )
+    return Examined(seen, checks, FEATURES.way_back(seen, spec))
+
+
+# -- the plan, as a file that the gate's proof names -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPlan:
+    """What a person signs: the change, and its preview with the server's answer as it was rendered."""
+
+    feature: str
+    now: int
+    target: int
+    software: str
+    rendered: str
+
+    @property
+    def digest(self) -> str:
+        return sha256_of(asdict(self))
+
+    def fits(self, change: LevelChange) -> bool:
+        """Whether a change that was planned anew is the one that was signed."""
+        return (self.feature, self.now, self.target, self.software) == (
+            change.feature,
+            change.now,
+            change.target,
+            change.software,
+        )
+
+
+def _file(digest: str) -> Path:
+    return state_directory() / "plans" / f"{digest}.json"
+
+
+def _store(plan: LevelPlan) -> None:
+    write_private(_file(plan.digest), json.dumps(asdict(plan), indent=1))
+
+
+def plan_of(context: Any) -> LevelPlan:
+    """The run's latest plan. Raises Refused where none is on record, or its file is not the one that was recorded."""
+    planned = [each for _, each in of_kind(records_of(context), Planned) if each.digest]
+    if not planned or planned[-1].digest is None:
+        raise Refused("no plan of a level is on record in this run", way_out=f"clear {PLAN} with its downstream tasks")
+    digest = planned[-1].digest
+    file = _file(digest)
+    plan = LevelPlan(**json.loads(file.read_text())) if file.is_file() else None
+    if plan is None or plan.digest != digest:
+        raise Refused(
+            f"the plan {digest[:12]} is not in the state directory as it was recorded",
+            way_out=f"clear {PLAN} with its downstream tasks; all workers must share KRAFT_RUNBOOK_STATE",
+        )
+    return plan
+
+
+def shows_plan(context: Any) -> Shown:
+    """What the level gate's proof holds: the run's plan."""
+    plan = plan_of(context)
+    text = f"### The plan\n\n```text\n{plan.rendered}\n```"
+    return Shown(exhibits=(Exhibit(PLAN, plan.digest, text),), by=PLAN)
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
+
+
+class PlanLevel(ClusterOperator):
+    """Plan the change that the run's form asks for, with its preview and the leader's validate-only answer. Refuses
+    what can't be had, saying why and what helps.
+    """
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        params = context["params"]
+        seen = _look(spec, self.log.info)
+        preview = _preview(spec, seen, str(params["feature"]), str(params["level"]).strip())
+        text = preview.render_text()
+        self.log.info("%s", text)
+        change = preview.change
+        if change.direction is Direction.DOWN and not params.get("down"):
+            raise Refused(
+                f"{change.feature} is at {change.now}, and {change.target} lies below it",
+                way_out="trigger the run anew, with 'Lower it' ticked, where that is what you want",
+            )
+        if not preview.may_go:
+            raise _refused(preview)
+        plan = LevelPlan(change.feature, change.now, change.target, change.software, text)
+        _store(plan)
+        planned = Planned(
+            phase=FEATURES.read(seen, spec).stage,
+            goal=f"{change.feature} {change.now} -> {change.target}",
+            steps=tuple(map(str, change.steps)),
+            risks=tuple(map(str, change.starred)),
+            gone=(),
+            digest=plan.digest,
+        )
+        record(context, self.cluster, planned)
+        return {"digest": plan.digest, "target": change.target}
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        """The same: planning changes nothing, and asks the leader with validate-only."""
+        return self.act(context, spec)
+
+
+class ChangeLevel(ClusterOperator):
+    """Plan once more; where it is what was signed, have the leader validate it and then change the level."""
+
+    ui_color = "#fde8c8"
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        take_claim(context, spec)
+        plan, seen = plan_of(context), _look(spec, self.log.info)
+        reading = FEATURES.read(seen, spec)
+        preview = _preview(spec, seen, plan.feature, str(plan.target))
+        if preview.change.direction is Direction.NONE:
+            why = f"{plan.feature} is at {plan.target}"
+            self.log.info("already done: %s", why)
+            record(context, self.cluster, AlreadyDone(phase=reading.stage, step=Step.CHANGE, why=why))
+            return {"changed": False}
+        FEATURES.table.require(Step.CHANGE, reading)
+        require_confirmation(context, spec, FEATURES, Gate.LEVEL, seen)
+        _require_signed(context, plan)
+        if not plan.fits(preview.change):
+            raise Refused(
+                f"what was signed is {plan.feature} {plan.now} -> {plan.target} on Kafka {plan.software}; now it would"
+                f" be {preview.change.now} -> {preview.change.target} on Kafka {preview.change.software}",
+                way_out=f"clear {PLAN} with its downstream tasks, and let the new plan be signed",
+            )
+        if not preview.may_go:
+            raise _refused(preview)
+        begins(context, self.cluster, Gate.LEVEL)
+        began = datetime.now(UTC)
+        changed = change_level(spec, preview.change, secrets=airflow_secrets(), tell=self.log.info)
+        ended = datetime.now(UTC)
+        what = f"{plan.feature} {plan.now} -> {plan.target}"
+        played = Played(
+            phase=reading.stage,
+            step=Step.CHANGE,
+            node_id=None,
+            changed=(what,) if changed else (),
+            seconds=round((ended - began).total_seconds(), 1),
+            began_at=began,
+            ended_at=ended,
+            restarted=False,
+        )
+        record(context, self.cluster, played)
+        return {"changed": changed}
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        self.log.info("Dry run: the leader's validate-only answer stands in the log of %s", PLAN)
+        return {"dry_run": True}
+
+
+class AwaitLevel(ClusterOperator):
+    """Until every node shows the planned level, two looks in a row. It takes less than a second on a healthy cluster,
+    so this waits in the task itself, a minute at most.
+    """
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        plan, began = plan_of(context), datetime.now(UTC)
+        seconds = await_level(spec, plan.feature, plan.target, secrets=airflow_secrets(), tell=self.log.info)
+        self.log.info("every node shows %s %d", plan.feature, plan.target)
+        values = {"feature": plan.feature, "level": plan.target}
+        reached = Reached(
+            values=values,
+            condition=SEEN_BY_ALL,
+            node_id=None,
+            began_at=began,
+            seconds=round(seconds, 1),
+            error="",
+        )
+        record(context, self.cluster, reached)
+        return {"seconds": round(seconds, 1)}
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        self.log.info("Dry run: every node would be asked until it shows the level")
+        return {"dry_run": True}
+
+
+def _look(spec: ClusterSpec, tell: Callable[[str], object]) -> ClusterObservation:
+    return observe_settled(spec, secrets=airflow_secrets(), tell=tell, with_hosts=True)
+
+
+def _preview(spec: ClusterSpec, seen: ClusterObservation, feature: str, wanted: str) -> Preview:
+    if isinstance(seen.features, Unread):
+        raise Refused(
+            f"the feature levels could not be read: {seen.features.reason}",
+            way_out="make readable what is named, then clear this task",
+        )
+    return preview_change(spec, seen.features, feature, wanted, secrets=airflow_secrets())
+
+
+def _refused(preview: Preview) -> Refused:
+    change = preview.change
+    said = [each.problem for each in preview.obstacles]
+    if preview.answer is not None and not preview.answer.accepted:
+        said.append(f"the quorum's leader refuses it: {preview.answer.refusal}")
+    ways = [each.way_out for each in preview.obstacles] or ["correct what the leader names"]
+    return Refused(
+        f"{change.feature} {change.now} -> {change.target} can't be had: {'; '.join(said)}",
+        way_out=f"{'; '.join(dict.fromkeys(ways))}; then clear this task",
+    )
+
+
+def _require_signed(context: Any, plan: LevelPlan) -> None:
+    """Raise Refused where the proof that was signed holds another plan than the run's latest."""
+    proof = load_proof(standing(records_of(context), Gate.LEVEL).digest)
+    if plan.digest not in {each.digest for each in proof.exhibits}:
+        raise Refused(
+            "the plan was made anew after the gate was proven, so that nobody has signed it",
+            way_out=f"clear gate_{Gate.LEVEL}.prove with its downstream tasks",
+        )

@@ -1,0 +1,1 @@
+"""The rolling software upgrade and its way back under Airflow."""

@@ -1,0 +1,170 @@
+"""The software roll's steps on a node, and what is looked at before its gates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import AlreadyDone
+from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.procedures.require_readable import require_readable
+from kraft_runbook.runbook.check_results import CheckResult
+from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.health import quorum_whole
+from kraft_runbook.upgrade import conditions
+from kraft_runbook.upgrade.operation import UPGRADE
+from kraft_runbook.upgrade.plays import switch_software, target_of
+from kraft_runbook.upgrade.stages import Step
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.gates import Examined
+from kraft_runbook_airflow.base.guards import require_other_brokers_in_sync, require_other_brokers_up
+from kraft_runbook_airflow.base.journal import record
+from kraft_runbook_airflow.base.node_steps import Look, NodeStep, take_step
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.second_look import look_and_judge
+from kraft_runbook_airflow.base.waiting import wait_for
+
+Chooses = Callable[[ClusterSpec], Software]
+
+
+def _former(spec: ClusterSpec) -> Software:
+    return spec.kafka
+
+
+def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
+    """Observe with every host, run the gate's checks, and find the way back."""
+
+    def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
+        stage = UPGRADE.read(seen, spec).stage
+        return UPGRADE.checks.run(seen, spec, stage, gate=gate, earlier=earlier).results
+
+    seen, checks = look_and_judge(
+        spec,
+        judge,
+        UPGRADE.checks,
+        tell=tell,
+        apart=spec.deadlines.poll,
+        gone=gone,
+        scope=Scope.LIVE,
+        with_hosts=True,
+    )
+    return Examined(seen, checks, UPGRADE.way_back(seen, spec, gone=gone))
+
+
+# -- one node ----------------------------------------------------------------------------------------------------------
+
+
+def _runs(look: Look, version: str) -> str | None:
+    """Why nothing is left to do on the node. A process that runs on its software and serves nobody is waited for, not
+    restarted again.
+    """
+    states = look.seen.controllers if look.node in look.seen.controllers else look.seen.brokers
+    state = states[look.node]
+    return (
+        f"node {look.node} runs Kafka {version}"
+        if state.running is True and state.software_version == version
+        else None
+    )
+
+
+def _is_active(seen: ClusterObservation, node: int) -> bool:
+    return seen.active_controller is not None and seen.active_controller.id == node
+
+
+def remaining(seen: ClusterObservation, version: str) -> list[int]:
+    """The controllers that do not show the version."""
+    return [c.id for c in seen.controllers.values() if c.software_version != version]
+
+
+def _controller(step: Step, software: Chooses) -> NodeStep:
+    def done(look: Look) -> str | None:
+        version = software(look.spec).version
+        if why := _runs(look, version):
+            return why
+        if len(remaining(look.seen, version)) > 1 and _is_active(look.seen, look.node):
+            return f"left for last: controller {look.node} is the active one"
+        return None
+
+    def guard(look: Look) -> None:
+        down = [c.id for c in look.seen.controllers.values() if c.id != look.node and c.running is not True]
+        if down or not was_read(look.seen.quorum):
+            raise Refused(
+                f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer",
+                way_out=f"bring it back, then clear this task; controller {look.node} was not touched",
+            )
+        if look.seen.controllers[look.node].running is True:
+            progress = quorum_whole(look.seen, look.spec)
+            if not progress.done:
+                raise Refused(
+                    f"the quorum is not whole: {progress.waiting_for}",
+                    way_out=f"wait for it, then clear this task; controller {look.node} was not touched",
+                )
+        require_readable(look.spec, look.node, software(look.spec), tell=look.tell)
+
+    return NodeStep(
+        UPGRADE,
+        step,
+        play=lambda look: switch_software(look.spec, look.node, software(look.spec)),
+        done=done,
+        guard=guard,
+    )
+
+
+def _broker(step: Step, software: Chooses) -> NodeStep:
+    def guard(look: Look) -> None:
+        if look.seen.brokers[look.node].running is not False:
+            require_other_brokers_up(look)
+            require_other_brokers_in_sync(look)
+        require_readable(look.spec, look.node, software(look.spec), tell=look.tell)
+
+    return NodeStep(
+        UPGRADE,
+        step,
+        play=lambda look: switch_software(look.spec, look.node, software(look.spec)),
+        done=lambda look: _runs(look, software(look.spec).version),
+        guard=guard,
+    )
+
+
+CONTROLLER_UP = _controller(Step.CONTROLLERS_UP, target_of)
+BROKER_UP = _broker(Step.BROKERS_UP, target_of)
+BROKER_BACK = _broker(Step.BROKERS_BACK, _former)
+CONTROLLER_BACK = _controller(Step.CONTROLLERS_BACK, _former)
+
+
+class RollActiveController(ClusterOperator):
+    """Restart what the first pass left: the active controller, and any that led in the meantime, the active one last.
+
+    ``back``: on the version before.
+    """
+
+    ui_color = "#fde8c8"
+
+    def __init__(self, *, back: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.step = CONTROLLER_BACK if back else CONTROLLER_UP
+        self.condition: Condition = conditions.CONTROLLER_ON_FORMER if back else conditions.CONTROLLER_ON_TARGET
+        self.software: Chooses = _former if back else target_of
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        done = []
+        version = self.software(spec).version
+        while left := remaining(observe(spec, secrets=airflow_secrets()), version):
+            seen = observe(spec, secrets=airflow_secrets())
+            node = min(left, key=lambda each: (_is_active(seen, each), each))
+            done.append(take_step(context, spec, self.step, node, self.log.info))
+            wait_for(spec, self.condition, node_id=node, deadline=spec.deadlines.quorum, say=self.log.info)
+        if not done:  # another one was elected in the meantime, so that none was left for last
+            why = f"every controller runs Kafka {version}"
+            self.log.info("already done: %s", why)
+            stage = UPGRADE.read(observe(spec, secrets=airflow_secrets()), spec).stage
+            record(context, self.cluster, AlreadyDone(phase=stage, step=self.step.step, why=why))
+        return {"restarted": done}
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        self.log.info("Dry run: the controller that is active then would be restarted last, in the same way")
+        return {"dry_run": True}

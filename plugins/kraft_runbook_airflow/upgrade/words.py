@@ -1,0 +1,91 @@
+"""The words in which the DAGs of the software roll are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from airflow.sdk import BaseOperator, TaskGroup, chain
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.upgrade import conditions
+from kraft_runbook.upgrade.operation import UPGRADE
+from kraft_runbook.upgrade.roll import Rolled
+from kraft_runbook.upgrade.stages import Gate
+from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.node_steps import TakeStep
+from kraft_runbook_airflow.upgrade.node_steps import (
+    BROKER_BACK,
+    BROKER_UP,
+    CONTROLLER_BACK,
+    CONTROLLER_UP,
+    RollActiveController,
+    examine,
+)
+
+
+def clusters_with_a_target() -> Iterator[ClusterSpec]:
+    """Those whose file names another Kafka to go on to."""
+    return words.clusters_served_by(UPGRADE)
+
+
+def preflight(cluster: ClusterSpec) -> TaskGroup:
+    """Claim the cluster for this run, then every check of the roll."""
+    return words.preflight(cluster, UPGRADE)
+
+
+def approve(cluster: ClusterSpec, gate: Gate) -> TaskGroup:
+    """Prove, ask, confirm."""
+    return words.ask(cluster, UPGRADE, gate, examine)
+
+
+def roll_controllers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
+    """Restart each controller on the other software, one by one, the active one last; each once the one before is
+    caught up.
+    """
+    step, running = (
+        (CONTROLLER_BACK, conditions.CONTROLLER_ON_FORMER) if back else (CONTROLLER_UP, conditions.CONTROLLER_ON_TARGET)
+    )
+    within = cluster.deadlines.quorum
+    with TaskGroup(step.step) as group:
+        steps: list[BaseOperator] = []
+        for controller in cluster.controllers:
+            with TaskGroup(f"controller_{controller.id}"):
+                steps += [
+                    TakeStep(task_id="restart", cluster=cluster.name, step=step, node=controller.id),
+                    # On whichever software: the active one may have been left for last.
+                    words.wait(
+                        cluster, UPGRADE, "caught_up", conditions.CONTROLLER_CAUGHT_UP, within, node=controller.id
+                    ),
+                ]
+        with TaskGroup("active_controller_last"):
+            steps.append(RollActiveController(task_id="restart", cluster=cluster.name, back=back))
+        chain(
+            *steps,
+            *(
+                words.wait(cluster, UPGRADE, f"controller_{each.id}_runs", running, within, node=each.id)
+                for each in cluster.controllers
+            ),
+        )
+    return group
+
+
+def roll_brokers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
+    """Restart each broker on the other software, one by one; each once the one before is registered on it and in every
+    ISR.
+    """
+    step, running = (BROKER_BACK, conditions.BROKER_ON_FORMER) if back else (BROKER_UP, conditions.BROKER_ON_TARGET)
+    with TaskGroup(step.step) as group:
+        steps: list[BaseOperator] = []
+        for broker in cluster.brokers:
+            with TaskGroup(f"broker_{broker.id}"):
+                steps += [
+                    TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id),
+                    words.wait_for_broker(cluster, UPGRADE, broker.id, running, conditions.BROKER_IN_SYNC),
+                ]
+        chain(*steps)
+    return group
+
+
+def closing_report(cluster: ClusterSpec, *, back: bool = False) -> BaseOperator:
+    """Say what was done and what comes next, or where the run stopped and why. Always runs."""
+    return words.closing_report(cluster, UPGRADE, Rolled.OLD if back else Rolled.NEW)

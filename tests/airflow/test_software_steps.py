@@ -1,0 +1,177 @@
+"""What each step of the software roll takes for done, refuses and plays. The host is a fake that records who asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from feature_looks import on_disk
+from observations import WHY, Spoil, a_controller, broker, topics
+from test_upgrade_checks import ALL, NEW_HOME, OLD_HOME, PLAIN, cluster
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.errors import Refused
+from kraft_runbook.io.hosts import feature_state
+from kraft_runbook.procedures import require_readable as readable
+from kraft_runbook.upgrade.operation import UPGRADE
+from kraft_runbook_airflow.base.node_steps import Look, NodeStep
+from kraft_runbook_airflow.upgrade import node_steps
+from kraft_runbook_airflow.upgrade.node_steps import BROKER_BACK, BROKER_UP, CONTROLLER_BACK, CONTROLLER_UP
+
+SPEC = PLAIN.model_copy(
+    update={
+        "brokers": tuple(each.model_copy(update={"home_link": f"/srv/{each.service}"}) for each in PLAIN.brokers),
+        "controllers": tuple(
+            each.model_copy(update={"home_link": f"/srv/{each.service}"}) for each in PLAIN.controllers
+        ),
+    }
+)
+UP = (CONTROLLER_UP, BROKER_UP)
+
+
+def look(node: int, seen: ClusterObservation) -> Look:
+    return Look(SPEC, node, seen, UPGRADE.read(seen, SPEC), frozenset(), lambda _: None)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    """Which nodes' disks were asked for, and for which software. Every one of them is readable."""
+    found: list[tuple[int, str]] = []
+
+    def ask(_: ClusterSpec, node_id: int, software: Software, **__: Any) -> None:
+        found.append((node_id, software.version))
+
+    monkeypatch.setattr(node_steps, "require_readable", ask)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("step", "node", "on_new", "done"),
+    [
+        (CONTROLLER_UP, 102, (), None),
+        (CONTROLLER_UP, 102, (102,), "node 102 runs Kafka 4.1.1"),
+        (CONTROLLER_UP, 101, (), "left for last: controller 101 is the active one"),
+        (CONTROLLER_UP, 101, (102, 103), None),
+        (CONTROLLER_BACK, 101, ALL, "left for last: controller 101 is the active one"),
+        (CONTROLLER_BACK, 103, ALL, None),
+        (CONTROLLER_BACK, 103, (), "node 103 runs Kafka 3.9.2"),
+        (BROKER_UP, 1, (101, 102, 103), None),
+        (BROKER_UP, 1, ALL, "node 1 runs Kafka 4.1.1"),
+        (BROKER_BACK, 1, ALL, None),
+        (BROKER_BACK, 1, (101, 102, 103), "node 1 runs Kafka 3.9.2"),
+    ],
+)
+def test_what_is_done_is_left_alone_and_the_active_controller_is_left_for_last(
+    step: NodeStep, node: int, on_new: tuple[int, ...], done: str | None
+) -> None:
+    seen = cluster(on_new)
+    assert seen.active_controller.id == 101
+    assert step.done(look(node, seen)) == done
+
+
+def test_a_node_that_is_down_is_never_done_and_its_step_may_run() -> None:
+    for step, node, spoil in (
+        (CONTROLLER_UP, 103, a_controller(103, running=False)),
+        (BROKER_UP, 3, broker(3, running=False)),
+    ):
+        seen = spoil(cluster((101, 102, 103)))
+        assert step.why_done(look(node, seen)) is None
+        step.require_stage(look(node, seen))
+
+
+@pytest.mark.parametrize(
+    ("step", "node", "spoil", "words"),
+    [
+        (
+            CONTROLLER_UP,
+            102,
+            a_controller(103, running=False),
+            "controller 103 does not answer",
+        ),
+        (CONTROLLER_BACK, 102, a_controller(103, running=False), "the quorum is not whole"),
+        (BROKER_UP, 1, broker(2, running=False), "broker 2 does not answer; stopping broker 1 too"),
+        (BROKER_UP, 1, topics(out_of_sync_by_broker={2: 4}), "replicas on other brokers are out of sync"),
+        (BROKER_BACK, 1, topics(out_of_sync_by_broker={2: 4}), "replicas on other brokers are out of sync"),
+    ],
+)
+def test_a_restart_that_could_take_a_majority_or_a_partition_away_is_refused(
+    step: NodeStep, node: int, spoil: Spoil, words: str, asked: list[tuple[int, str]]
+) -> None:
+    with pytest.raises(Refused, match=words):
+        step.guard(look(node, spoil(cluster((101, 102, 103)))))
+    assert asked == []
+
+
+def test_each_restart_asks_the_nodes_own_disk_for_the_software_that_it_is_to_run(asked: list[tuple[int, str]]) -> None:
+    for step, node in ((CONTROLLER_UP, 102), (BROKER_UP, 1), (BROKER_BACK, 2), (CONTROLLER_BACK, 103)):
+        step.guard(look(node, cluster()))
+    assert asked == [(102, "4.1.1"), (1, "4.1.1"), (2, "3.9.2"), (103, "3.9.2")]
+
+
+def test_what_is_played_leads_the_link_to_the_right_home() -> None:
+    homes = {}
+    for step, node in ((CONTROLLER_UP, 102), (BROKER_UP, 1), (BROKER_BACK, 1), (CONTROLLER_BACK, 102)):
+        play = step.play(look(node, cluster()))
+        assert (play.playbook, play.node_id) == ("switch_software", node)
+        homes[step.step] = (play.variables["home_link"], play.variables["home"], play.variables["version"])
+    assert homes == {
+        "roll_controllers_up": ("/srv/controller-102", NEW_HOME, "4.1.1"),
+        "roll_brokers_up": ("/srv/broker-1", NEW_HOME, "4.1.1"),
+        "roll_brokers_back": ("/srv/broker-1", OLD_HOME, "3.9.2"),
+        "roll_controllers_back": ("/srv/controller-102", OLD_HOME, "3.9.2"),
+    }
+
+
+# -- the disk, right before the restart --------------------------------------------------------------------------------
+
+
+def host_says(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+    host = cluster(ALL).features.hosts[101]
+    monkeypatch.setattr(readable, "read_feature_state", lambda *_: {101: replace(host, **changes)})
+
+
+def back(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> str:
+    """What refuses controller 101 the way back to 3.9.2; empty: nothing."""
+    host_says(monkeypatch, **changes)
+    try:
+        readable.require_readable(SPEC, 101, SPEC.kafka, tell=print)
+    except Refused as refused:
+        return str(refused)
+    return ""
+
+
+def test_the_trap_is_refused_before_the_controller_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert back(monkeypatch) == ""
+    said = back(monkeypatch, disk=on_disk(101, snapshot=98, after={130: 22, 140: 21}))
+    assert "controller 101 cannot run 3.9.2 yet: its log holds metadata.version 22 at offset 130" in said
+    assert "controller 101 was not touched; then clear this task" in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"disk": WHY}, "is not known"),
+        ({"software": {}}, "could not be read on the host of controller 101: it was not looked at"),
+        ({"software": {OLD_HOME: WHY}}, WHY.reason),
+    ],
+)
+def test_what_was_not_read_refuses(monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], words: str) -> None:
+    assert words in back(monkeypatch, **changes)
+    monkeypatch.setattr(readable, "read_feature_state", lambda *_: {101: WHY})
+    with pytest.raises(Refused, match="is not known"):
+        readable.require_readable(SPEC, 101, SPEC.kafka, tell=print)
+
+
+def test_a_file_that_the_target_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    host_says(monkeypatch, config={"process.roles": "controller", "log.segment.bytes": "1024"})
+    with pytest.raises(Refused, match=r"controller 101: log\.segment\.bytes=1024 is below"):
+        readable.require_readable(SPEC, 101, SPEC.kafka.upgrade_to, tell=print)
+
+
+def test_a_host_s_answer_is_read_as_a_value() -> None:
+    told = {"snapshot": {"end": 9, "taken": 1.5, "levels": {"a": 1}}, "after": [], "bootstrap": {}, "end": 12}
+    disk = feature_state.on_disk_of(7, told)
+    assert disk.snapshot is not None and (disk.node_id, disk.snapshot.end, disk.end) == (7, 9, 12)

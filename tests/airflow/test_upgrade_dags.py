@@ -1,0 +1,97 @@
+"""The DAGs of a level's change and of the software roll, for a finalized cluster whose file names another Kafka."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DAG
+from test_dags import ROOT, dags_of, upstream
+
+from kraft_runbook.features.operation import FEATURES
+from kraft_runbook.operations import OPERATIONS
+from kraft_runbook.upgrade import conditions
+from kraft_runbook.upgrade.operation import UPGRADE
+from lab.software import write_cluster_file
+
+UP, BACK, LEVELS = "upgrade_software", "downgrade_software", "upgrade_features"
+
+
+@pytest.fixture
+def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
+    write_cluster_file(tmp_path)
+    return {name: dags_of(f"{name}.py", tmp_path, monkeypatch)[f"{name}__lab"] for name in (UP, BACK, LEVELS)}
+
+
+def order(dag: DAG) -> list[str]:
+    """The tasks of a chain, first to last."""
+    return sorted((t.task_id for t in dag.tasks), key=lambda each: len(upstream(dag, each)))
+
+
+def test_up_the_controllers_come_first_the_active_one_last_of_them_and_then_the_brokers(dags: dict[str, DAG]) -> None:
+    restarts = [each for each in order(dags[UP]) if each.endswith(".restart")]
+    assert restarts == [
+        *(f"roll_controllers_up.controller_{i}.restart" for i in (101, 102, 103)),
+        "roll_controllers_up.active_controller_last.restart",
+        *(f"roll_brokers_up.broker_{i}.restart" for i in (1, 2, 3)),
+    ]
+
+
+def test_back_the_brokers_come_first(dags: dict[str, DAG]) -> None:
+    restarts = [each for each in order(dags[BACK]) if each.endswith(".restart")]
+    assert restarts == [
+        *(f"roll_brokers_back.broker_{i}.restart" for i in (1, 2, 3)),
+        *(f"roll_controllers_back.controller_{i}.restart" for i in (101, 102, 103)),
+        "roll_controllers_back.active_controller_last.restart",
+    ]
+
+
+def test_each_restart_waits_for_the_node_before_on_its_software(dags: dict[str, DAG]) -> None:
+    for name, roll, running in (
+        (UP, "roll_brokers_up", conditions.BROKER_ON_TARGET),
+        (BACK, "roll_brokers_back", conditions.BROKER_ON_FORMER),
+    ):
+        for broker in (1, 2, 3):
+            waits = dags[name].get_task(f"{roll}.broker_{broker}.in_sync").start_trigger_args.trigger_kwargs
+            assert (waits["operation"], waits["condition"]) == ("upgrade", "broker_in_sync")
+            assert (waits["first"][0], waits["node_id"]) == (running.name, broker)
+        for before, after in ((1, 2), (2, 3)):
+            assert dags[name].get_task(f"{roll}.broker_{after}.restart").upstream_task_ids == {
+                f"{roll}.broker_{before}.in_sync"
+            }
+
+
+def test_every_change_lies_behind_its_gate_and_its_preflight(dags: dict[str, DAG]) -> None:
+    for name, gate in ((UP, "software_up"), (BACK, "software_back"), (LEVELS, "level")):
+        for task in dags[name].tasks:
+            if task.task_id.endswith(".restart") or task.task_id == "change_level":
+                before = upstream(dags[name], task.task_id)
+                assert {"preflight.claim_cluster", "preflight.checks", f"gate_{gate}.confirm"} <= before
+
+
+def test_a_level_is_planned_before_it_is_signed_and_seen_after_it_was_changed(dags: dict[str, DAG]) -> None:
+    assert order(dags[LEVELS]) == [
+        "preflight.claim_cluster",
+        "preflight.checks",
+        "plan",
+        "gate_level.prove",
+        "gate_level.approve",
+        "gate_level.approve_second",
+        "gate_level.confirm",
+        "change_level",
+        "shown_by_every_node",
+        "closing_report",
+    ]
+    assert set(dags[LEVELS].params) == {"dry_run", "feature", "level", "down", "approvals_needed"}
+
+
+def test_a_cluster_that_still_uses_zookeeper_has_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (UP, BACK, LEVELS):
+        assert dags_of(f"{name}.py", ROOT / "include" / "clusters", monkeypatch) == {}
+
+
+def test_a_wait_finds_its_operation_by_name_and_every_condition_of_its_table() -> None:
+    assert OPERATIONS[UPGRADE.name] is UPGRADE and OPERATIONS[FEATURES.name] is FEATURES
+    for edge in UPGRADE.table.edges:
+        for condition in edge.waits:
+            assert UPGRADE.conditions[condition.name] is condition

@@ -1,0 +1,132 @@
+"""A finalized lab with Kafka 4 installed beside 3.9, and its nodes switched by hand from one to the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import by_hand
+import kept_states
+from labs import Lab, describe_new_lab
+
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, NodeFeatures, SoftwareLevels
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.io.hosts.inventory import node_of
+from kraft_runbook.io.kafka.feature_calls import UpgradeType, node_features, read_levels, update_feature
+from kraft_runbook.procedures.observe_features import observe_features
+from lab import lifecycle, supervision
+from lab.layout import layout
+from lab.software import with_kafka4
+
+
+@contextmanager
+def finalized_lab(
+    *, controllers: Mapping[str, str] | None = None, brokers: Mapping[str, str] | None = None
+) -> Iterator[Lab]:
+    """A lab in FINALIZED, every node on 3.9 through a link of its own; ended and removed afterwards. Its cluster file
+    still names ZooKeeper, which nobody uses and which is not started.
+
+    ``controllers``, ``brokers``: further properties of each.
+    """
+    plain = describe_new_lab()
+    spec = with_kafka4(plain.spec)
+    spec = spec.model_copy(
+        update={
+            "controller_properties": {**spec.controller_properties, **(controllers or {})},
+            "broker_properties": {**spec.broker_properties, **(brokers or {})},
+        }
+    )
+    lab = replace(plain, spec=spec)
+    try:
+        kept_states.put(Phase.FINALIZED, spec)
+        kept_states.start(Phase.FINALIZED, lab)
+        yield lab
+    finally:
+        lifecycle.down(spec, purge=True)
+
+
+def look(lab: Lab) -> FeatureObservation:
+    return observe_features(lab.spec, secrets=lab.secrets)
+
+
+def software(seen: FeatureObservation, home: str) -> SoftwareLevels:
+    """What the jar in ``home`` knows, as the first host read it."""
+    host = next(iter(seen.hosts.values()))
+    assert not isinstance(host, Unread), host
+    found = host.software[home]
+    assert isinstance(found, SoftwareLevels), found
+    return found
+
+
+def leader(lab: Lab) -> int:
+    return read_levels(lab.spec, secrets=lab.secrets)[0]
+
+
+def set_level(lab: Lab, level: int, *, feature: str = METADATA_VERSION, down: bool = False) -> None:
+    """Change a level for real, and wait until every node shows it. What the server refuses fails the test."""
+    kind = UpgradeType.SAFE_DOWNGRADE if down else UpgradeType.UPGRADE
+    answer = update_feature(lab.spec, leader(lab), feature, level, kind, validate_only=False, secrets=lab.secrets)
+    assert answer.accepted, answer.refusal
+    shown_everywhere(lab, level, feature=feature)
+
+
+def shown_everywhere(lab: Lab, level: int, *, feature: str = METADATA_VERSION) -> None:
+    def shown() -> bool:
+        nodes = [node_of(lab.spec, each) for each in lab.spec.node_ids]
+        return all(
+            node_features(lab.spec, node, secrets=lab.secrets).finalized.get(feature, 0) == level for node in nodes
+        )
+
+    by_hand.wait_until(f"every node shows {feature} {level}", shown, within=30)
+
+
+def switch(lab: Lab, node_id: int, home: str, *, properties: Mapping[str, str] | None = None) -> None:
+    """Stop a node, lead its link to ``home``, and start it. Does not wait for more than its process.
+
+    ``properties``: the whole of its configuration from now on.
+    """
+    node, here = node_of(lab.spec, node_id), layout(lab.spec)
+    assert node.home_link is not None
+    if supervision.processes(here)[node.service].runs:
+        supervision.begin_stop(here, node.service)
+        ended(lab, node, within=330)
+    Path(node.home_link).unlink()
+    Path(node.home_link).symlink_to(home)
+    if properties is not None:
+        by_hand.write(node, dict(properties))
+    supervision.begin_start(here, node.service)
+
+
+def ended(lab: Lab, node: Broker | Controller, *, within: float = 60) -> None:
+    here = layout(lab.spec)
+    by_hand.wait_until(
+        f"{node.service} ends", lambda: not supervision.processes(here)[node.service].runs, within=within
+    )
+
+
+def answers(lab: Lab, node_id: int, version_knows: Callable[[NodeFeatures], bool], *, within: float = 60) -> None:
+    """Wait until the node answers with what that says of it."""
+    node = node_of(lab.spec, node_id)
+    by_hand.wait_until(
+        f"{node.service} answers as wanted",
+        lambda: version_knows(node_features(lab.spec, node, secrets=lab.secrets)),
+        within=within,
+    )
+
+
+def log_of(lab: Lab, node_id: int, *, lines: int = 200) -> str:
+    return supervision.log_tail(layout(lab.spec), node_of(lab.spec, node_id).service, lines=lines)
+
+
+def wait_for_log(lab: Lab, node_id: int, words: str, *, within: float = 60) -> str:
+    """The end of the node's log once those words are in it."""
+    deadline = time.monotonic() + within
+    while words not in (said := log_of(lab, node_id)):
+        assert time.monotonic() < deadline, f"{words!r} is not in the log:\n{said}"
+        time.sleep(0.3)
+    return said

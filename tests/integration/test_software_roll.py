@@ -1,0 +1,207 @@
+"""A real finalized cluster goes from 3.9 to 4.x, back, and up again: with the trap of a level that was raised and
+lowered, which is known before any controller dies of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import by_hand
+import on_kafka4
+import pytest
+from labs import Lab
+
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, NodeFeatures, SoftwareLevels
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.features.obstacles import Obstacle, running_software
+from kraft_runbook.io.hosts.inventory import node_of
+from kraft_runbook.io.kafka.feature_calls import UpgradeType, read_levels, update_feature
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.procedures.preview_levels import preview_change
+from kraft_runbook.upgrade.roll import Rolled, order, read_roll
+from kraft_runbook.upgrade.way_back import way_to
+from lab import supervision
+from lab.health import what_is_missing
+from lab.layout import layout
+
+pytestmark = pytest.mark.timeout(900)
+OLD_DIES = "but this controller only supports versions 1-21"
+
+
+@pytest.fixture(scope="module")
+def rolled() -> Iterator[Lab]:
+    """Kept at its long interval of snapshots on purpose: what a level leaves in the log stays behind the last one."""
+    with on_kafka4.finalized_lab() as lab:
+        yield lab
+
+
+def homes(lab: Lab) -> tuple[str, str]:
+    assert lab.spec.kafka.upgrade_to is not None
+    return lab.spec.kafka.home, lab.spec.kafka.upgrade_to.home
+
+
+def both(lab: Lab) -> tuple[SoftwareLevels, SoftwareLevels]:
+    """What 3.9 and 4.x know, read on the host."""
+    seen = on_kafka4.look(lab)
+    old, new = homes(lab)
+    return on_kafka4.software(seen, old), on_kafka4.software(seen, new)
+
+
+def roll(lab: Lab, *, back: bool = False, only: tuple[int, ...] = ()) -> list[int]:
+    """Switch every node (or ``only`` these) that is not there yet, in order, each once the one before serves."""
+    old, new = homes(lab)
+    target = both(lab)[0 if back else 1]
+    quorum = describe_quorum(lab.spec, secrets=lab.secrets)
+    brokers, controllers = (dict.fromkeys(ids) for ids in (lab.spec.broker_ids, lab.spec.controller_ids))
+    done = []
+    for node_id in order(brokers, controllers, quorum.leader_id, back=back):
+        if only and node_id not in only:
+            continue
+        on_kafka4.switch(lab, node_id, old if back else new)
+        on_kafka4.answers(lab, node_id, lambda seen: seen.supported[METADATA_VERSION] == _range(target), within=120)
+        by_hand.wait_until("all is in sync", lambda: _whole(lab), within=120)
+        done.append(node_id)
+    return done
+
+
+def shown(seen: FeatureObservation) -> dict[str, tuple[int, str | Unread]]:
+    return {
+        seen.who(i): (i, each if isinstance(each, Unread) else each.software_version) for i, each in seen.nodes.items()
+    }
+
+
+def _range(software: SoftwareLevels) -> object:
+    return software.features[METADATA_VERSION].supported
+
+
+def _whole(lab: Lab) -> bool:
+    quorum = describe_quorum(lab.spec, secrets=lab.secrets)
+    behind = [voter for voter in quorum.voters if quorum.high_watermark - voter.log_end_offset > 20]
+    return not behind and not what_is_missing(lab.spec)
+
+
+def test_up_a_mixed_cluster_serves_and_the_next_level_is_refused_by_name_until_nobody_is_old(rolled: Lab) -> None:
+    old, new = both(rolled)
+    assert way_to(on_kafka4.look(rolled), new, old).open
+    done = roll(rolled, only=rolled.spec.controller_ids)
+    assert len(done) == 3
+    seen = on_kafka4.look(rolled)
+    reading = read_roll(shown(seen), old.version, new.version)
+    assert (reading.stage, set(reading.on_new)) == (Rolled.MIXED, set(rolled.spec.controller_ids))
+    mixed = running_software(seen)
+    assert isinstance(mixed, Obstacle) and "the nodes run several versions of Kafka" in mixed.problem
+    answer = update_feature(
+        rolled.spec,
+        on_kafka4.leader(rolled),
+        METADATA_VERSION,
+        22,
+        UpgradeType.UPGRADE,
+        validate_only=True,
+        secrets=rolled.secrets,
+    )
+    assert not answer.accepted and "only supports versions 1-21" in answer.refusal, answer
+    roll(rolled, only=rolled.spec.broker_ids)
+    seen = on_kafka4.look(rolled)
+    assert read_roll(shown(seen), old.version, new.version).stage is Rolled.NEW
+    assert way_to(seen, old, new).open, "no level was raised: the way back is open"
+
+
+def test_a_registered_broker_that_was_stopped_on_old_software_blocks_the_raise(rolled: Lab) -> None:
+    """One broker goes back to 3.9 and is stopped there: its registration stays, and the server goes by it."""
+    old_home, new_home = homes(rolled)
+    on_kafka4.switch(rolled, 3, old_home)
+    on_kafka4.answers(rolled, 3, lambda seen: seen.supported[METADATA_VERSION].highest == 21)
+    by_hand.wait_until("all is in sync", lambda: _whole(rolled))
+    broker = rolled.spec.broker(3)
+    supervision.begin_stop(layout(rolled.spec), broker.service)
+    on_kafka4.ended(rolled, broker, within=330)
+    registered = read_levels(rolled.spec, secrets=rolled.secrets)[1].brokers[3]
+    assert registered.supported[METADATA_VERSION].highest == 21
+    answer = update_feature(
+        rolled.spec,
+        on_kafka4.leader(rolled),
+        METADATA_VERSION,
+        22,
+        UpgradeType.UPGRADE,
+        validate_only=True,
+        secrets=rolled.secrets,
+    )
+    assert "Broker 3 only supports versions 1-21" in answer.refusal
+    on_kafka4.switch(rolled, 3, new_home)
+    on_kafka4.answers(rolled, 3, lambda seen: seen.supported[METADATA_VERSION].highest == 27)
+    by_hand.wait_until("all is in sync", lambda: _whole(rolled))
+    preview = preview_change(rolled.spec, on_kafka4.look(rolled), METADATA_VERSION, "22", secrets=rolled.secrets)
+    assert preview.may_go, preview.render_text()
+
+
+@pytest.mark.long
+def test_the_trap_is_known_before_a_controller_dies_of_it_and_opens_with_its_snapshot(rolled: Lab) -> None:
+    old, new = both(rolled)
+    on_kafka4.set_level(rolled, 22)
+    on_kafka4.set_level(rolled, 21, down=True)
+    seen = on_kafka4.look(rolled)
+    way = way_to(seen, old, new)
+    assert not way.open and not way.closed
+    assert set(way.in_the_way) == set(rolled.spec.node_ids)
+    victim = next(i for i in rolled.spec.controller_ids if i != seen.leader_id)
+    (said,) = way.in_the_way[victim]
+    assert "its log holds metadata.version 22 at offset" in said.problem and not said.lower_first
+
+    old_home, new_home = homes(rolled)
+    on_kafka4.switch(rolled, victim, old_home)  # what the gate would have refused
+    on_kafka4.ended(rolled, node_of(rolled.spec, victim))
+    assert OLD_DIES in on_kafka4.wait_for_log(rolled, victim, OLD_DIES)
+
+    for node_id in (victim, *(i for i in rolled.spec.node_ids if i != victim)):
+        on_kafka4.switch(rolled, node_id, new_home, properties=with_short_interval(rolled, node_id))
+        on_kafka4.answers(rolled, node_id, lambda node: isinstance(node, NodeFeatures), within=120)
+        by_hand.wait_until("all is in sync", lambda: _whole(rolled), within=120)
+    by_hand.wait_until("every node's snapshot is past the record", lambda: _open(rolled, old, new), within=120)
+    assert (
+        roll(rolled, back=True)
+        and read_roll(shown(on_kafka4.look(rolled)), old.version, new.version).stage is Rolled.OLD
+    )
+
+
+def _open(lab: Lab, old: SoftwareLevels, new: SoftwareLevels) -> bool:
+    return way_to(on_kafka4.look(lab), old, new).open
+
+
+def with_short_interval(lab: Lab, node_id: int) -> dict[str, str]:
+    """The node's own file with a snapshot every ten seconds: the key is read at the start alone."""
+    from kraft_runbook.cluster.properties_text import parse_properties
+
+    with open(node_of(lab.spec, node_id).config_file, encoding="latin-1") as stream:
+        return {**parse_properties(stream.read()), "metadata.log.max.snapshot.interval.ms": "10000"}
+
+
+@pytest.mark.long
+def test_up_again_to_the_newest_level_and_then_the_way_back_is_closed(rolled: Lab) -> None:
+    old, new = both(rolled)
+    roll(rolled)
+    preview = preview_change(rolled.spec, on_kafka4.look(rolled), METADATA_VERSION, "4.1", secrets=rolled.secrets)
+    assert preview.may_go and [step.level for step in preview.change.starred] == [23], preview.render_text()
+    on_kafka4.set_level(rolled, 27)
+    on_kafka4.set_level(rolled, 1, feature="eligible.leader.replicas.version")
+    way = way_to(on_kafka4.look(rolled), old, new)
+    assert way.closed and "23 (4.0-IV1) between changed metadata" in way.render_text()
+    down = preview_change(rolled.spec, on_kafka4.look(rolled), METADATA_VERSION, "22", secrets=rolled.secrets)
+    assert not down.may_go and down.answer is not None and not down.answer.accepted
+
+
+@pytest.mark.long
+def test_a_broker_on_software_that_is_too_old_stays_alive_and_never_serves(rolled: Lab) -> None:
+    """After level 27; what a live process proves. It is not registered anew, and the look says it could not be asked
+    or is of another version: nothing goes on.
+    """
+    old_home, new_home = homes(rolled)
+    before = read_levels(rolled.spec, secrets=rolled.secrets)[1].brokers[3].incarnation_id
+    on_kafka4.switch(rolled, 3, old_home)
+    said = on_kafka4.wait_for_log(rolled, 3, "UNSUPPORTED_VERSION", within=120)
+    assert "Unable to register broker 3" in said
+    assert supervision.processes(layout(rolled.spec))["broker-3"].runs
+    log = read_levels(rolled.spec, secrets=rolled.secrets)[1]
+    assert log.brokers[3].incarnation_id == before
+    assert on_kafka4.look(rolled).brokers[3] is not None
+    on_kafka4.switch(rolled, 3, new_home)
+    by_hand.wait_until("all is in sync", lambda: _whole(rolled), within=120)

@@ -1,0 +1,111 @@
+"""A real finalized cluster goes from 3.9 to 4.x and its level to the newest, under a real Airflow and a workload. The
+tests build on one another, in this order.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import on_kafka4
+import pytest
+from labs import Lab
+from stage import ENDED, Stage, kill_worker_of_playbook, open_stage, start_workload
+
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog, NodeFeatures
+from lab.layout import starts
+from lab.software import write_cluster_file
+
+UP, BACK, LEVELS = "upgrade_software__lab", "downgrade_software__lab", "upgrade_features__lab"
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with on_kafka4.finalized_lab() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    clusters = write_cluster_file(tmp_path_factory.mktemp("files") / "clusters").parent
+    opened = open_stage(lab, tmp_path_factory.mktemp("airflow"), further={"KRAFT_RUNBOOK_CLUSTERS": str(clusters)})
+    yield opened
+    opened.airflow.stop()
+
+
+def versions(lab: Lab) -> set[str]:
+    nodes = on_kafka4.look(lab).nodes.values()
+    return {str(node.software_version) if isinstance(node, NodeFeatures) else node.reason for node in nodes}
+
+
+def test_software_and_level_go_up_and_no_acknowledged_record_is_lost(stage: Stage, lab: Lab, tmp_path: Path) -> None:
+    began = starts(lab.spec)
+    workload = start_workload(lab, tmp_path / "account.json")
+    try:
+        run_id = stage.start(UP)
+        stage.wait(UP, run_id, "gate_software_up.approve", {"awaiting_input"})
+        stage.client.answer(UP, run_id, "gate_software_up.approve", "Approve")
+        a_killed_worker_costs_no_needless_restart(stage, run_id)
+        assert stage.run_to_its_end(UP, run_id) == "success", stage.failures(UP, run_id)
+        assert versions(lab) == {"4.1.1"}
+        raised = stage.start(LEVELS, feature=METADATA_VERSION, level="4.1")
+        assert stage.run_to_its_end(LEVELS, raised) == "success", stage.failures(LEVELS, raised)
+        workload.send_signal(signal.SIGTERM)
+        assert workload.wait(timeout=180) in (0, 1)
+    finally:
+        if workload.poll() is None:
+            workload.kill()
+            workload.wait()
+    ended = starts(lab.spec)
+    nodes = (*lab.spec.brokers, *lab.spec.controllers)
+    assert {n.service: ended[n.service] - began[n.service] for n in nodes} == dict.fromkeys(
+        (n.service for n in nodes), 1
+    )
+    seen = on_kafka4.look(lab)
+    assert isinstance(seen.log, LevelsInLog) and seen.log.levels[METADATA_VERSION] == 27
+    account = json.loads((tmp_path / "account.json").read_text())
+    assert account["acknowledged"] > 0 and account["lost"] == 0, account
+    print(f"the workload: {account}")
+
+
+def a_killed_worker_costs_no_needless_restart(stage: Stage, run_id: str) -> None:
+    restart = "roll_brokers_up.broker_2.restart"
+    stage.wait(UP, run_id, restart, {"running"})
+    kill_worker_of_playbook(stage, "switch_software")
+    assert stage.wait(UP, run_id, restart, ENDED) == "failed"
+    stage.resume(UP, run_id, restart)
+
+
+def test_what_was_signed_shows_the_plan_and_the_servers_answer(stage: Stage) -> None:
+    run_id = stage.start(LEVELS, feature="group.version", level="1")
+    stage.wait(LEVELS, run_id, "gate_level.approve", {"awaiting_input"})
+    body = stage.client.gate(LEVELS, run_id, "gate_level.approve")["body"]
+    assert "group.version 0 -> 1 (GV_1), by the table of Kafka 4.1.1" in body
+    assert "the quorum's leader accepts it (validate-only, nothing was changed)" in body
+    stage.client.answer(LEVELS, run_id, "gate_level.approve", "Reject")
+    assert stage.wait(LEVELS, run_id, "closing_report", ENDED) == "failed"
+
+
+def test_what_can_t_be_had_is_refused_at_its_plan(stage: Stage) -> None:
+    for level, down, words in (
+        ("22", False, "trigger the run anew, with 'Lower it' ticked"),
+        ("22", True, "crosses what changed metadata: 23 (4.0-IV1"),
+        ("28", False, "Kafka 4.1.1 supports metadata.version 7-27; 28 is beyond that"),
+    ):
+        run_id = stage.start(LEVELS, feature=METADATA_VERSION, level=level, down=down)
+        assert stage.wait(LEVELS, run_id, "plan", ENDED) == "failed"
+        assert words in stage.log(LEVELS, run_id, "plan"), stage.log(LEVELS, run_id, "plan")
+        assert stage.wait(LEVELS, run_id, "closing_report", ENDED) == "failed"
+
+
+def test_the_way_back_is_closed_and_nobody_is_asked(stage: Stage, lab: Lab) -> None:
+    began = starts(lab.spec)
+    run_id = stage.start(BACK)
+    assert stage.wait(BACK, run_id, "gate_software_back.prove", ENDED) == "failed"
+    said = stage.log(BACK, run_id, "gate_software_back.prove")
+    assert "KRB-UPG-005" in said and "23 (4.0-IV1) between changed metadata" in said
+    assert stage.wait(BACK, run_id, "closing_report", ENDED) == "failed"
+    assert starts(lab.spec) == began

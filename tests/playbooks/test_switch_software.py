@@ -1,0 +1,96 @@
+"""A node is brought to another Kafka: its link, its files, one restart; and nothing where it is there already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.hosts.playbooks import PlaybookResult, play
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.upgrade.plays import switch_software, target_of
+from tests.playbooks.conftest import Node
+
+
+@pytest.fixture
+def newer(node: Node) -> Software:
+    """Kafka 4 installed beside, as far as the playbook looks."""
+    home = node.directory / "kafka-4"
+    (home / "libs").mkdir(parents=True)
+    (home / "libs" / "kafka_2.13-4.1.1.jar").touch()
+    return Software(version="4.1.1", home=str(home))
+
+
+def linked(node: Node, newer: Software) -> ClusterSpec:
+    broker = node.spec.broker(1).model_copy(update={"home_link": str(node.directory / "link")})
+    kafka = node.spec.kafka.model_copy(update={"upgrade_to": newer})
+    return node.spec.model_copy(update={"kafka": kafka, "brokers": (broker,)})
+
+
+def switch(spec: ClusterSpec, to: Software, *, check: bool = False) -> PlaybookResult:
+    return play(spec, switch_software(spec, 1, to), secrets=environment_secrets(), check=check)
+
+
+def test_up_again_and_back_each_restarts_the_process_once(node: Node, newer: Software) -> None:
+    link = node.directory / "link"
+    link.symlink_to(node.spec.kafka.home)
+    spec = linked(node, newer)
+    node.run_broker(BrokerMode.KRAFT)
+    first = node.pid()
+
+    rehearsed = switch(spec, newer, check=True)
+    assert (str(link.readlink()), node.pid()) == (spec.kafka.home, first)
+    assert any("link" in each.path for each in rehearsed.diffs)
+
+    up = switch(spec, newer)
+    assert (str(link.readlink()), up.restarted) == (newer.home, True)
+    second = node.pid()
+    assert second != first and len(node.starts()) == 2
+
+    again = switch(spec, newer)
+    assert (again.changed, node.pid(), len(node.starts())) == ((), second, 2)
+
+    back = switch(spec, spec.kafka)
+    assert (str(link.readlink()), back.restarted, len(node.starts())) == (spec.kafka.home, True, 3)
+
+
+def test_killed_between_link_and_restart_the_next_run_restarts_once(node: Node, newer: Software) -> None:
+    link = node.directory / "link"
+    link.symlink_to(node.spec.kafka.home)
+    node.run_broker(BrokerMode.KRAFT)
+    link.unlink()
+    link.symlink_to(newer.home)  # what a run did that was killed right after
+    assert switch(linked(node, newer), newer).restarted
+    assert len(node.starts()) == 2
+
+
+def test_software_that_is_not_installed_there_is_refused_before_anything_is_touched(
+    node: Node, newer: Software
+) -> None:
+    link = node.directory / "link"
+    link.symlink_to(node.spec.kafka.home)
+    Path(newer.home, "libs", "kafka_2.13-4.1.1.jar").unlink()
+    node.run_broker(BrokerMode.KRAFT)
+    pid, files = node.pid(), node.files()
+    with pytest.raises(StepFailed, match=r"Kafka 4\.1\.1 is not installed in"):
+        switch(linked(node, newer), newer)
+    assert (node.pid(), node.files(), str(link.readlink())) == (pid, files, node.spec.kafka.home)
+
+
+def test_a_home_that_is_no_link_is_named_and_left(node: Node, newer: Software) -> None:
+    for name in ("link", "broker-1"):
+        (node.directory / name).mkdir()
+    with pytest.raises(StepFailed, match=r"link is no symbolic link") as failed:
+        switch(linked(node, newer), newer)
+    assert "start Kafka through a link of its own" in failed.value.way_out
+
+
+def test_a_cluster_file_without_a_target_or_a_link_is_refused(node: Node, newer: Software) -> None:
+    with pytest.raises(Refused, match="names no other Kafka to go on to"):
+        target_of(node.spec)
+    with pytest.raises(Refused, match="node 1 has no home_link"):
+        switch_software(node.spec, 1, newer)

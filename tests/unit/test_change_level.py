@@ -1,0 +1,171 @@
+"""A level is changed once, at whoever leads, and only from where it was planned. The leader is a fake that records what
+it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from feature_looks import kafka3, look
+from observations import SPEC
+
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, LevelsInLog, NodeFeatures, WrittenLevel
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.features.change import LevelChange, plan_change
+from kraft_runbook.io.kafka.feature_calls import UpgradeType
+from kraft_runbook.procedures import change_level as changing
+
+OK, NOT_LEADER = (0, ""), (41, "")
+SAID = "Invalid metadata.version 20. Refusing the requested downgrade because it might delete metadata information."
+REFUSES = (95, SAID)
+
+
+def nobody(*_: object, **__: object) -> str:
+    raise AssertionError("no secret is asked for")
+
+
+@dataclass
+class Quorum:
+    """``answers``: to each request in turn, code and text, or what happens instead. An accepted one that is not
+    validate-only changes the level.
+    """
+
+    answers: list[tuple[int, str] | Callable[[Quorum], tuple[int, str]]]
+    level: int = 21
+    leader: int = 101
+    asked: list[tuple[int, int, bool]] = field(default_factory=list)
+
+    def update(
+        self,
+        _: ClusterSpec,
+        leader: int,
+        feature: str,
+        level: int,
+        kind: UpgradeType,
+        *,
+        validate_only: bool,
+        **__: object,
+    ) -> Answer:
+        assert kind is (UpgradeType.SAFE_DOWNGRADE if level < self.level else UpgradeType.UPGRADE)
+        self.asked.append((leader, level, validate_only))
+        given = self.answers.pop(0)
+        code, text = given(self) if callable(given) else given
+        if not code and not validate_only:
+            self.level = level
+        return Answer(0, "", {feature: (code, text)}, validate_only)
+
+    def read(self, _: ClusterSpec, **__: object) -> tuple[int, LevelsInLog]:
+        return self.leader, LevelsInLog((WrittenLevel(METADATA_VERSION, self.level, 5),), {}, {}, 3, 9)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Quorum], bool]:
+    monkeypatch.setattr(changing, "SETTLES", 0)
+    monkeypatch.setattr(changing, "APART", 0)
+
+    def call(quorum: Quorum) -> bool:
+        monkeypatch.setattr(changing, "update_feature", quorum.update)
+        monkeypatch.setattr(changing, "read_levels", quorum.read)
+        return changing.change_level(SPEC, to_20(), secrets=nobody, tell=print)  # type: ignore[arg-type]
+
+    return call
+
+
+def to_20() -> LevelChange:
+    return plan_change(kafka3(), METADATA_VERSION, 21, "20")
+
+
+def lost_after_it_was_applied(quorum: Quorum) -> tuple[int, str]:
+    quorum.level = 20
+    raise Unreachable("controller 101 did not answer", way_out="")
+
+
+def lost_with_the_leader(quorum: Quorum) -> tuple[int, str]:
+    quorum.leader = 102
+    raise Unreachable("controller 101 did not answer", way_out="")
+
+
+def test_it_is_validated_and_then_applied_once(run: Callable[[Quorum], bool]) -> None:
+    quorum = Quorum([OK, OK])
+    assert run(quorum)
+    assert quorum.asked == [(101, 20, True), (101, 20, False)]
+
+
+def test_where_it_is_already_there_nothing_is_sent(run: Callable[[Quorum], bool]) -> None:
+    quorum = Quorum([], level=20)
+    assert not run(quorum) and quorum.asked == []
+
+
+def test_from_another_level_than_planned_nothing_is_sent(run: Callable[[Quorum], bool]) -> None:
+    quorum = Quorum([], level=19)
+    with pytest.raises(Refused, match=r"metadata\.version is at 19, and this change was planned from 21 to 20"):
+        run(quorum)
+    assert quorum.asked == []
+
+
+def test_what_validate_only_refuses_is_never_applied(run: Callable[[Quorum], bool]) -> None:
+    quorum = Quorum([REFUSES])
+    with pytest.raises(
+        Refused, match=r"the server refuses metadata\.version 20: Invalid metadata\.version 20"
+    ) as error:
+        run(quorum)
+    assert quorum.asked == [(101, 20, True)] and "would be lost" in error.value.way_out
+
+
+def test_an_answer_that_never_came_is_not_asked_for_again_once_the_level_is_there(
+    run: Callable[[Quorum], bool],
+) -> None:
+    quorum = Quorum([OK, lost_after_it_was_applied])
+    assert not run(quorum)
+    assert [validate_only for _, _, validate_only in quorum.asked] == [True, False]
+
+
+def test_an_answer_that_was_lost_with_the_leader_is_asked_of_the_next_one(run: Callable[[Quorum], bool]) -> None:
+    quorum = Quorum([OK, lost_with_the_leader, OK, OK])
+    assert run(quorum)
+    assert quorum.asked == [(101, 20, True), (101, 20, False), (102, 20, True), (102, 20, False)]
+
+
+def test_who_does_not_lead_is_not_asked_for_ever(run: Callable[[Quorum], bool]) -> None:
+    quorum = Quorum([NOT_LEADER] * 9)
+    with pytest.raises(StepFailed, match=r"no leader of the quorum took metadata\.version 20 in 3 tries"):
+        run(quorum)
+    assert len(quorum.asked) == changing.TRIES
+
+
+def test_a_level_counts_when_every_node_shows_it_twice_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changing, "APART", 0)
+    asked: list[int] = []
+
+    def shows(_: ClusterSpec, node: object, **__: object) -> NodeFeatures:
+        node_id = node.id  # type: ignore[attr-defined]
+        asked.append(node_id)
+        late = node_id == 3 and asked.count(3) in (1, 3)  # not yet, then, not (a restart), then
+        return NodeFeatures(node_id, {}, {METADATA_VERSION: 21 if late else 20}, 7, "3.9.2")
+
+    monkeypatch.setattr(changing, "node_features", shows)
+    changing.await_level(SPEC, METADATA_VERSION, 20, secrets=nobody, tell=print)  # type: ignore[arg-type]
+    assert asked.count(3) == 5
+
+
+def test_who_never_shows_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changing, "APART", 0)
+    monkeypatch.setattr(changing, "SEEN_WITHIN", 0.01)
+    seen = look(kafka3(), 20)
+
+    def shows(_: ClusterSpec, node: object, **__: object) -> NodeFeatures:
+        node_id = node.id  # type: ignore[attr-defined]
+        if node_id == 102:
+            raise Unreachable("controller 102 did not answer", way_out="")
+        found = seen.nodes[node_id]
+        assert isinstance(found, NodeFeatures)
+        return found
+
+    monkeypatch.setattr(changing, "node_features", shows)
+    with pytest.raises(
+        StepFailed, match=r"is not shown by every node after .* node 102: controller 102 did not answer"
+    ):
+        changing.await_level(SPEC, METADATA_VERSION, 20, secrets=nobody, tell=print)  # type: ignore[arg-type]

@@ -1,0 +1,200 @@
+"""Readable(node, software): whether a node can start on a version of Kafka, by what its own disk holds."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from feature_looks import CONTROLLERS, host_module, in_log, kafka3, kafka4, look, on_disk
+from hypothesis import given
+from hypothesis import strategies as st
+from metadata_encoding import ABORT, BEGIN, END, NO_OP, batch
+from test_feature_records import level
+
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeHost, NodeOnDisk, SoftwareLevels, WrittenLevel
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.io.hosts.feature_state import on_disk_of
+from kraft_runbook.upgrade.readable import unreadable
+from kraft_runbook.upgrade.way_back import way_to
+
+host_module("kafka_host")
+scan = host_module("metadata_log_scan")
+
+
+def said(disk: NodeOnDisk | Unread, software: SoftwareLevels, **changes: int) -> list[str]:
+    return [str(each) for each in unreadable("controller 103", disk, software, **changes)]
+
+
+# -- the judgement -----------------------------------------------------------------------------------------------------
+
+
+def test_the_trap_back_a_level_that_was_raised_and_lowered_again_still_keeps_the_older_software_away() -> None:
+    """Measured: 4.1.1 raised 21 to 22 and lowered it; 3.9.2 then ended on the record of 22."""
+    (text,) = said(on_disk(103, snapshot=98, held=21, after={130: 22, 140: 21}), kafka3())
+    assert text == (
+        "controller 103 cannot run 3.9.2 yet: its log holds metadata.version 22 at offset 130, its newest snapshot ends"
+        " at 98, and 3.9.2 supports metadata.version 1-21. Wait for a snapshot past 130: it takes one within 1 h of its"
+        " last one or its start (metadata.log.max.snapshot.interval.ms, read at the start)."
+    )
+    assert said(on_disk(103, snapshot=141, held=21), kafka3()) == []
+
+
+def test_the_trap_forward_a_level_of_long_ago_keeps_the_newer_software_away() -> None:
+    """Measured: formatted at 5, raised to 21 on 3.9.2 without a snapshot since, 4.1.1 exits."""
+    (text,) = said(on_disk(103, snapshot=None, after={0: 5, 60: 21}), kafka4(), interval_ms=10_000)
+    assert "its log holds metadata.version 5 at offset 0, it has no snapshot, and 4.1.1 supports" in text
+    assert "Wait for a snapshot past 0: it takes one within 10 s of" in text
+    assert said(on_disk(103, snapshot=61, held=21), kafka4()) == []
+
+
+def test_a_level_that_holds_now_has_to_be_lowered_first() -> None:
+    (found,) = unreadable("controller 103", on_disk(103, snapshot=98, held=27), kafka3())
+    assert found.lower_first and "its newest snapshot holds metadata.version 27" in found.problem
+    assert found.way_out.startswith(
+        "lower metadata.version first (upgrade_features), if Kafka still allows that; then wait"
+    )
+    (found,) = unreadable("controller 103", on_disk(103, snapshot=98, held=5), kafka4())
+    assert found.way_out.startswith("raise metadata.version to 7 or higher first")
+
+
+def test_another_feature_that_was_on_counts_as_much() -> None:
+    """Measured: group.version 1 and then 0, at level 21."""
+    disk = replace(on_disk(103, snapshot=98), after=(WrittenLevel("group.version", 1, 130),))
+    assert "its log holds group.version 1 at offset 130" in said(disk, kafka3())[0]
+    assert said(disk, kafka4()) == []
+    off = replace(disk, after=(*disk.after, WrittenLevel("group.version", 0, 140)))
+    (found,) = unreadable("controller 103", off, kafka3())
+    assert not found.lower_first and found.way_out.startswith("wait for a snapshot past 130")
+    assert said(replace(disk, after=(WrittenLevel("unheard.of", 0, 140),)), kafka3()) == []
+
+
+def test_a_directory_that_was_formatted_by_newer_software_is_read_at_each_start() -> None:
+    new = replace(on_disk(103), bootstrap={METADATA_VERSION: 27})
+    assert "its directory was formatted at metadata.version 27 (bootstrap.checkpoint)" in said(new, kafka3())[0]
+    assert said(new, kafka4()) == []
+    assert said(replace(on_disk(103), bootstrap={METADATA_VERSION: 5}), kafka4()) == []
+
+
+def test_a_disk_that_was_not_read_is_unknown_and_no_yes() -> None:
+    (found,) = unreadable("broker 2", Unread("Permission denied"), kafka4())
+    assert found.unknown and "whether broker 2 can run 4.1.1 is not known: Permission denied" in found.problem
+
+
+# -- what is read of a disk --------------------------------------------------------------------------------------------
+
+
+def written(directory: Path, records: list[bytes], *, snapshot: tuple[int, int] | None, cut: int) -> NodeOnDisk:
+    """A node's log in two segments, cut at ``cut``, and its snapshot (end offset, level)."""
+    log = directory / "__cluster_metadata-0"
+    log.mkdir()
+    for begin, some in ((0, records[:cut]), (cut, records[cut:])):
+        if some or not begin:
+            data = b"".join(batch(begin + at, each) for at, each in enumerate(some))
+            (log / f"{begin:020d}.log").write_bytes(data)
+    if snapshot is not None:
+        (log / f"{snapshot[0]:020d}-0000000001.checkpoint").write_bytes(batch(0, NO_OP, level(snapshot[1])))
+    return on_disk_of(103, scan.read_at_start(str(log)))
+
+
+@given(
+    levels=st.lists(st.one_of(st.none(), st.integers(4, 30)), min_size=1, max_size=12),
+    snapshot=st.one_of(st.none(), st.integers(1, 12)),
+    cut=st.integers(0, 12),
+)
+def test_a_node_can_start_exactly_where_its_snapshot_and_each_later_record_lie_in_the_range(
+    levels: list[int | None], snapshot: int | None, cut: int
+) -> None:
+    """Generated logs, as bytes on disk; None is another record than a level's."""
+    ends = None if snapshot is None else min(snapshot, len(levels))
+    held = next((each for each in reversed(levels[:ends]) if each is not None), 21)
+    with tempfile.TemporaryDirectory() as directory:
+        records = [NO_OP if each is None else level(each) for each in levels]
+        disk = written(
+            Path(directory), records, snapshot=None if ends is None else (ends, held), cut=min(cut, len(levels))
+        )
+    assert disk.end == len(levels)
+    for software in (kafka3(), kafka4()):
+        met = [each for each in levels[ends or 0 :] if each is not None] + ([] if ends is None else [held])
+        low, high = software.features[METADATA_VERSION].supported
+        assert (unreadable("x", disk, software) == ()) == all(low <= each <= high for each in met)
+
+
+def test_a_level_in_an_aborted_transaction_counts_too_because_it_is_replayed(tmp_path: Path) -> None:
+    disk = written(tmp_path, [BEGIN, level(22), ABORT, BEGIN, level(21), END], snapshot=None, cut=6)
+    assert [(each.level, each.offset) for each in disk.after] == [(22, 1), (21, 4)]
+
+
+def test_the_newest_snapshot_counts_and_a_half_written_one_does_not(tmp_path: Path) -> None:
+    disk = written(tmp_path, [level(20), NO_OP, level(21)], snapshot=(1, 20), cut=3)
+    assert disk.snapshot is not None and (disk.snapshot.end, disk.snapshot.levels) == (1, {METADATA_VERSION: 20})
+    log = tmp_path / "__cluster_metadata-0"
+    (log / f"{3:020d}-0000000001.checkpoint.part").write_bytes(batch(0, level(21))[:20])
+    (log / f"{2:020d}-0000000001.checkpoint").write_bytes(batch(0, level(20)))
+    again = on_disk_of(103, scan.read_at_start(str(log)))
+    assert again.snapshot is not None and again.snapshot.end == 2
+    assert [each.offset for each in again.after] == [2]
+
+
+def test_a_log_that_is_being_written_is_read_up_to_its_last_whole_batch(tmp_path: Path) -> None:
+    disk = written(tmp_path, [level(21), NO_OP, level(22)], snapshot=None, cut=3)
+    path = tmp_path / "__cluster_metadata-0" / f"{0:020d}.log"
+    os.truncate(path, path.stat().st_size - 3)
+    again = on_disk_of(103, scan.read_at_start(str(path.parent)))
+    assert (disk.end, again.end, [each.level for each in again.after]) == (3, 2, [21])
+
+
+def test_bootstrap_checkpoint_lies_beside_the_log(tmp_path: Path) -> None:
+    (tmp_path / "bootstrap.checkpoint").write_bytes(batch(0, level(27)))
+    assert written(tmp_path, [level(21)], snapshot=None, cut=1).bootstrap == {METADATA_VERSION: 27}
+
+
+# -- the whole cluster -------------------------------------------------------------------------------------------------
+
+
+def disks(seen: object, **by_node: NodeOnDisk) -> object:
+    hosts = dict(seen.hosts)  # type: ignore[attr-defined]
+    for name, disk in by_node.items():
+        node_id = int(name.removeprefix("node_"))
+        host = hosts[node_id]
+        assert isinstance(host, NodeHost)
+        hosts[node_id] = replace(host, disk=disk)
+    return replace(seen, hosts=hosts)  # type: ignore[type-var]
+
+
+def test_the_way_is_open_where_every_node_can_read_its_log() -> None:
+    way = way_to(look(kafka3()), kafka4(), kafka3())
+    assert way.open and way.render_text() == "every node can start on 4.1.1 now"
+
+
+def test_the_way_back_is_shut_until_the_last_controller_has_its_snapshot_and_says_which() -> None:
+    seen = disks(look(kafka4()), node_103=on_disk(103, snapshot=98, after={130: 22, 140: 21}))
+    way = way_to(seen, kafka3(), kafka4())  # type: ignore[arg-type]
+    assert not way.open and set(way.in_the_way) == {103}
+    assert "controller 103 cannot run 3.9.2 yet" in way.render_text()
+
+
+def test_the_way_back_is_closed_for_good_past_a_star_that_the_older_software_does_not_know() -> None:
+    way = way_to(look(kafka4(), 27), kafka3(), kafka4())
+    assert way.render_text() == (
+        "closed: metadata.version is 27, 3.9.2 supports 1-21, and 23 (4.0-IV1) between changed metadata: no server"
+        " lowers across that"
+    )
+    assert not way_to(look(kafka4(), 22), kafka3(), kafka4()).closed
+
+
+def test_each_node_waits_for_its_own_snapshots_interval() -> None:
+    seen = disks(look(kafka4()), node_101=on_disk(101, snapshot=98, after={130: 22, 140: 21}))
+    host = seen.hosts[101]  # type: ignore[attr-defined]
+    hosts = {**seen.hosts, 101: replace(host, config={"metadata.log.max.snapshot.interval.ms": "600000"})}  # type: ignore[attr-defined]
+    way = way_to(replace(seen, hosts=hosts), kafka3(), kafka4())  # type: ignore[type-var]
+    assert "it takes one within 10 min of" in way.render_text()
+
+
+@pytest.mark.parametrize("node_id", CONTROLLERS)
+def test_a_host_that_was_not_read_leaves_it_unknown(node_id: int) -> None:
+    seen = in_log(look(kafka3()))
+    way = way_to(replace(seen, hosts={**seen.hosts, node_id: Unread("no ssh")}), kafka4(), kafka3())
+    assert not way.open and way.in_the_way[node_id][0].unknown

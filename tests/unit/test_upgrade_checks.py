@@ -1,0 +1,310 @@
+"""What blocks the software roll and a level's change, what each waits for, what lies ahead, and whether there is a way
+back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from feature_looks import CONTROLLERS, in_log, kafka3, kafka4, look, on_disk, registered
+from observations import SPEC, WHY, Spoil, a_controller, both, broker, later, observation, on_host, topics, with_quorum
+
+from kraft_runbook.cluster.feature_levels import (
+    FeatureObservation,
+    LevelsInLog,
+    MinIsrOfTopics,
+    NodeHost,
+    NodeOnDisk,
+    SoftwareLevels,
+    TopicMargins,
+)
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.errors import Refused
+from kraft_runbook.features.operation import FEATURES
+from kraft_runbook.runbook.check_results import Severity, Verdict
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.upgrade import conditions
+from kraft_runbook.upgrade.ahead import what_happens_next
+from kraft_runbook.upgrade.operation import UPGRADE
+from kraft_runbook.upgrade.roll import Rolled
+from kraft_runbook.upgrade.stages import Gate, Step
+
+OLD_HOME, NEW_HOME = "/opt/kafka-3", "/opt/kafka-4"
+PLAIN = SPEC.model_copy(
+    update={
+        "kafka": SPEC.kafka.model_copy(
+            update={"home": OLD_HOME, "upgrade_to": Software(version="4.1.1", home=NEW_HOME)}
+        )
+    }
+)
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+WELL = TopicMargins((MinIsrOfTopics(3, None, 7, ("orders",)), MinIsrOfTopics(1, None, 1, ("one",))), {"": 2}, 0, ())
+
+
+def cluster(on_new: tuple[int, ...] = (), *, level: int = 21, disks: Mapping[int, NodeOnDisk] | None = None) -> Any:
+    """A finalized cluster, these nodes on the target, every host read; all of its software after that."""
+    seen = observation(Phase.FINALIZED, PLAIN)
+
+    def version(node_id: int) -> str:
+        return "4.1.1" if node_id in on_new else "3.9.2"
+
+    features = look(kafka4() if on_new else kafka3(), level)
+    software: dict[str, SoftwareLevels] = {OLD_HOME: kafka3(), NEW_HOME: kafka4()}
+    hosts = {}
+    for node_id, host in features.hosts.items():
+        assert isinstance(host, NodeHost)
+        role = "broker" if node_id in features.brokers else "controller"
+        config = {"process.roles": role, "min.insync.replicas": "2"}
+        disk = (disks or {}).get(node_id, on_disk(node_id, held=level))
+        hosts[node_id] = replace(host, software=software, home=OLD_HOME, config=config, disk=disk)
+    return replace(
+        seen,
+        brokers={i: replace(each, software_version=version(i)) for i, each in seen.brokers.items()},
+        controllers={i: replace(each, software_version=version(i)) for i, each in seen.controllers.items()},
+        features=replace(features, hosts=hosts, margins=WELL),
+    )
+
+
+def features(change: Callable[[FeatureObservation], FeatureObservation]) -> Spoil:
+    def spoil(seen: ClusterObservation) -> ClusterObservation:
+        assert isinstance(seen.features, FeatureObservation)
+        return replace(seen, features=change(seen.features))
+
+    return spoil
+
+
+def host_changed(node_id: int, **changes: Any) -> Spoil:
+    def change(seen: FeatureObservation) -> FeatureObservation:
+        host = seen.hosts[node_id]
+        assert isinstance(host, NodeHost)
+        return replace(seen, hosts={**seen.hosts, node_id: replace(host, **changes)})
+
+    return features(change)
+
+
+def not_passing(
+    seen: ClusterObservation, gate: str | None, operation: Operation = UPGRADE
+) -> dict[str, tuple[str, str]]:
+    stage = operation.read(seen, PLAIN).stage
+    results = operation.checks.run(seen, PLAIN, stage, gate=gate).results
+    return {r.code: (r.verdict.value, r.evidence) for r in results if r.verdict is not Verdict.PASS}
+
+
+ALL = (1, 2, 3, *CONTROLLERS)
+
+
+def test_a_healthy_cluster_may_go_up_and_one_that_went_up_may_go_back() -> None:
+    assert not_passing(cluster(), Gate.UP) == {}
+    assert not_passing(cluster(ALL), Gate.BACK) == {}
+    assert not_passing(cluster((101, 102, 103)), Gate.UP) == {}
+
+
+def moved(seen: FeatureObservation) -> FeatureObservation:
+    return replace(seen, margins=replace(WELL, moving=2, moving_names=("orders-0", "orders-1")))
+
+
+def thin(seen: FeatureObservation) -> FeatureObservation:
+    groups = (MinIsrOfTopics(3, 3, 4, ("payments",)), MinIsrOfTopics(2, None, 1, ("two",)))
+    return replace(seen, margins=replace(WELL, groups=groups))
+
+
+def unset(seen: FeatureObservation) -> FeatureObservation:
+    return replace(seen, margins=replace(WELL, of_brokers={}))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "verdict", "words"),
+    [
+        (broker(2, running=False), "KRB-PRE-004", "FAIL", "broker 2 does not run"),
+        (broker(2, software_version="3.8.0"), "KRB-UPG-002", "UNKNOWN", "broker 2 runs 3.8.0, neither 3.9.2 nor 4.1.1"),
+        (a_controller(103, software_version=WHY), "KRB-UPG-002", "UNKNOWN", f"controller 103: {WHY.reason}"),
+        (a_controller(103, running=False), "KRB-UPG-003", "FAIL", "controller 103"),
+        (topics(under_replicated_count=1, under_replicated=("a-0",)), "KRB-PRE-029", "FAIL", "a-0"),
+        (
+            host_changed(103, disk=on_disk(103, snapshot=None, after={0: 5, 60: 21})),
+            "KRB-UPG-004",
+            "FAIL",
+            "controller 103 cannot run 4.1.1 yet: its log holds metadata.version 5 at offset 0",
+        ),
+        (host_changed(1, disk=WHY), "KRB-UPG-004", "UNKNOWN", WHY.reason),
+        (
+            host_changed(2, config={"process.roles": "broker", "log.segment.bytes": "1024"}),
+            "KRB-UPG-006",
+            "FAIL",
+            "broker 2: log.segment.bytes=1024 is below",
+        ),
+        (
+            host_changed(2, config={"process.roles": "broker", "delegation.token.master.key": "<set>"}),
+            "KRB-UPG-007",
+            "FAIL",
+            "broker 2: delegation.token.master.key",
+        ),
+        (on_host(1, java_version="11.0.22"), "KRB-UPG-008", "FAIL", "11"),
+        (host_changed(3, software={OLD_HOME: kafka3()}), "KRB-UPG-009", "FAIL", "broker 3: not looked at"),
+        (
+            host_changed(3, software={OLD_HOME: kafka3(), NEW_HOME: kafka3()}),
+            "KRB-UPG-009",
+            "FAIL",
+            f"broker 3: {NEW_HOME} holds Kafka 3.9.2, not 4.1.1",
+        ),
+        (features(thin), "KRB-UPG-010", "FAIL", "4 topics with 3 replicas and min.insync.replicas 3, such as payments"),
+        (features(thin), "KRB-UPG-010", "FAIL", "1 topics with 2 replicas and min.insync.replicas 2, such as two"),
+        (both(features(unset), host_changed(1, config=WHY)), "KRB-UPG-010", "UNKNOWN", "broker 1's file was not read"),
+        (features(moved), "KRB-UPG-011", "FAIL", "2 partitions, such as orders-0, orders-1"),
+    ],
+)
+def test_each_reason_not_to_go_up_is_named(spoil: Spoil, code: str, verdict: str, words: str) -> None:
+    found = not_passing(spoil(cluster()), Gate.UP)
+    assert code in found, found
+    assert found[code][0] == verdict and words in found[code][1], found[code]
+
+
+def test_a_look_without_hosts_leaves_what_needs_them_unknown() -> None:
+    found = not_passing(replace(cluster(), features=WHY), Gate.UP)
+    assert {code for code, (verdict, _) in found.items() if verdict == "UNKNOWN"} == {
+        f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 10, 11)
+    }
+
+
+def test_the_trap_shuts_the_way_back_until_the_snapshot_and_a_star_shuts_it_for_good() -> None:
+    trapped = {101: on_disk(101, snapshot=98, after={130: 22, 140: 21})}
+    (said,) = not_passing(cluster(ALL, disks=trapped), Gate.BACK).values()
+    assert "controller 101 cannot run 3.9.2 yet" in said[1] and "Wait for a snapshot past 130" in said[1]
+    plan = UPGRADE.way_back(cluster(ALL, disks=trapped), PLAIN)
+    assert not plan.possible and plan.steps
+    closed = UPGRADE.way_back(cluster(ALL, level=27), PLAIN)
+    assert not closed.possible and not closed.steps and "23 (4.0-IV1) between changed metadata" in closed.why
+
+
+def test_the_way_back_is_open_after_the_roll_and_names_its_restarts_brokers_first() -> None:
+    plan = UPGRADE.way_back(cluster(ALL), PLAIN)
+    assert plan.possible and "Restart broker 1, 2, 3 on Kafka 3.9.2" in plan.steps[0]
+    assert "Restart controller" in plan.steps[1]
+    quick = UPGRADE.way_back(replace(cluster(ALL), features=WHY), PLAIN)
+    assert quick.possible and "was not read" in quick.risks[0]
+    assert UPGRADE.way_back(cluster(), PLAIN).steps == ()
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("on_new", "may"),
+    [
+        ((), {Step.CONTROLLERS_UP, Step.CONTROLLERS_BACK}),
+        ((101,), set(Step)),
+        (ALL, {Step.BROKERS_UP, Step.BROKERS_BACK}),
+    ],
+)
+def test_a_mixed_roll_goes_on_forward_or_back(on_new: tuple[int, ...], may: set[Step]) -> None:
+    reading = UPGRADE.read(cluster(on_new), PLAIN)
+    allowed = set()
+    for step in Step:
+        try:
+            UPGRADE.table.require(step, reading)
+        except Refused:
+            continue
+        allowed.add(step)
+    assert allowed == may
+
+
+def test_what_is_done_is_behind_and_what_is_left_lies_ahead() -> None:
+    assert UPGRADE.is_behind(Gate.UP, cluster(ALL), PLAIN) and not UPGRADE.is_behind(Gate.UP, cluster((101,)), PLAIN)
+    assert UPGRADE.is_behind(Gate.BACK, cluster(), PLAIN) and not UPGRADE.is_behind(Gate.BACK, cluster(ALL), PLAIN)
+    ahead = what_happens_next(Gate.UP, cluster((102, 1)), PLAIN)
+    assert "Restart controller 103, 101 on Kafka 4.1.1" in ahead[0] and "Restart broker 2, 3" in ahead[1]
+
+
+def test_before_the_migration_is_final_no_step_may_run() -> None:
+    seen = observation(Phase.DUAL_WRITE, PLAIN)
+    assert UPGRADE.read(seen, PLAIN).stage == Rolled.UNKNOWN
+    with pytest.raises(Refused):
+        UPGRADE.table.require(Step.CONTROLLERS_UP, UPGRADE.read(seen, PLAIN))
+
+
+# -- waits -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_counts_when_it_shows_the_target_and_is_registered_anew_and_in_sync() -> None:
+    condition = conditions.BROKER_ON_TARGET
+    before = condition.progress(cluster(), PLAIN, node_id=1)
+    assert before.waiting_for == "waiting for broker 1 to run Kafka 4.1.1: it shows 3.9.2"
+    assert condition.progress(cluster((1,)), PLAIN, node_id=1).done
+    assert conditions.BROKER_ON_FORMER.progress(cluster(), PLAIN, node_id=1).done
+
+
+def test_a_broker_that_lives_and_never_serves_is_waited_for_and_named() -> None:
+    """Measured: on software that does not know the level its port is open, and the quorum never registers it."""
+    seen = cluster((1,))
+    assert seen.quorum.registrations
+    fenced = {**seen.quorum.registrations, 1: replace(seen.quorum.registrations[1], fenced=True)}
+    found = conditions.BROKER_ON_TARGET.progress(with_quorum(registrations=fenced)(seen), PLAIN, node_id=1)
+    assert not found.done and "waiting for broker 1 to register in KRaft mode" in found.waiting_for
+
+
+def test_a_controller_counts_when_it_shows_the_target_and_is_caught_up() -> None:
+    condition = conditions.CONTROLLER_ON_TARGET
+    assert (
+        "waiting for controller 101 to run Kafka 4.1.1" in condition.progress(cluster(), PLAIN, node_id=101).waiting_for
+    )
+    assert condition.progress(cluster((101,)), PLAIN, node_id=101).done
+    down = a_controller(101, running=False)(cluster((101,)))
+    ended = condition.progress(later(down, 3), PLAIN, node_id=101, earlier=down)
+    assert ended.hopeless and "controller 101's process has ended" in ended.waiting_for
+
+
+# -- a level's change --------------------------------------------------------------------------------------------------
+
+
+def test_a_healthy_cluster_may_change_a_level() -> None:
+    assert not_passing(cluster(), "level", FEATURES) == {}
+
+
+def ghost(seen: FeatureObservation) -> FeatureObservation:
+    assert isinstance(seen.log, LevelsInLog)
+    return in_log(seen, controllers={**seen.log.controllers, 104: registered(104, kafka3())})
+
+
+def lagging(seen: FeatureObservation) -> FeatureObservation:
+    node = seen.brokers[2]
+    return replace(seen, brokers={**seen.brokers, 2: replace(node, finalized={"metadata.version": 20})})  # type: ignore[type-var]
+
+
+def mixed(seen: FeatureObservation) -> FeatureObservation:
+    return replace(seen, controllers={**seen.controllers, 101: look(kafka4()).controllers[101]})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "verdict", "words"),
+    [
+        (features(mixed), "KRB-FEA-002", "FAIL", "the nodes run several versions of Kafka"),
+        (features(lambda seen: replace(seen, brokers={**seen.brokers, 2: WHY})), "KRB-FEA-002", "UNKNOWN", WHY.reason),
+        (features(lagging), "KRB-FEA-003", "FAIL", "broker 2 shows metadata.version 20, the metadata log says"),
+        (features(lambda seen: replace(seen, log=WHY)), "KRB-FEA-003", "UNKNOWN", WHY.reason),
+        (features(ghost), "KRB-FEA-004", "FAIL", "controller 104 is registered and not in the cluster file"),
+        (a_controller(103, running=False), "KRB-FEA-005", "FAIL", "controller 103"),
+    ],
+)
+def test_each_reason_not_to_change_a_level_is_named(spoil: Spoil, code: str, verdict: str, words: str) -> None:
+    found = not_passing(spoil(cluster()), "level", FEATURES)
+    assert code in found and found[code][0] == verdict and words in found[code][1], found
+
+
+def test_before_the_migration_is_final_no_level_is_changed() -> None:
+    seen = observation(Phase.DUAL_WRITE, PLAIN)
+    assert FEATURES.read(seen, PLAIN).stage == "UNKNOWN"
+    assert not_passing(seen, "level", FEATURES)["KRB-FEA-001"] == ("FAIL", "it is in DUAL_WRITE")
+
+
+@pytest.mark.parametrize(("operation", "page"), [(UPGRADE, "software.md"), (FEATURES, "levels.md")])
+def test_every_check_stands_in_its_page_with_its_title(operation: Operation, page: str) -> None:
+    text = (DOCS / page).read_text()
+    for each in operation.checks.values():
+        severity = "blocks" if each.severity is Severity.BLOCKING else "warns"
+        assert f"| `{each.code}` | {each.title} | {severity} |" in text
