@@ -150,9 +150,13 @@ def _migration(sealed: Sealed) -> MigrationZnode:
 
 
 def _require_dual_write_or_silence(sealed: Sealed) -> None:
-    """Raise NotDualWriting where the log says so; nothing where it can't be asked."""
+    """Raise NotDualWriting where the log says so; nothing where it can't be asked. A cluster without ZooKeeper is asked
+    only whether it had one.
+    """
     with suppress(Unreachable, LogTruncated, Garbled):
-        require_dual_write(read_cluster_records(sealed.spec, secrets=sealed.secrets).migration_state_record)
+        state = read_cluster_records(sealed.spec, secrets=sealed.secrets).migration_state_record
+        if sealed.spec.zookeeper is not None or state is ZkMigrationState.POST_MIGRATION:
+            require_dual_write(state)
 
 
 def _read_ahead(log: LogFollower) -> None:
