@@ -1,6 +1,4 @@
-"""host:port as Kafka, ZooKeeper and librdkafka write it: an IPv6 address stands in brackets there, and bare everywhere
-else.
-"""
+"""host:port as Kafka, ZooKeeper and librdkafka write it: with an IPv6 address in brackets, which is bare elsewhere."""
 
 from __future__ import annotations
 

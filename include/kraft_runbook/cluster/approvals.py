@@ -15,11 +15,11 @@ Signatures = Annotated[int, Field(ge=1, le=2)]
 
 
 class Signer(Model):
-    """A person who may sign, by the name that Airflow shows. ``id``: Airflow's id of that person, where it is another
-    than the name.
+    """A person who may sign, by the name that Airflow shows. ``id``: Airflow's id of that person, if it differs from
+    the name.
 
-    Under FAB an id is a number (``ab_user.id``) and the name the user name; under the simple auth manager both are the
-    user name. Written as a text, it is a name alone.
+    Under FAB the id is a number (``ab_user.id``) and the name is the user name. Under the simple auth manager both are
+    the user name. A plain text in the file is a name without an id.
     """
 
     name: str = Field(min_length=1)
@@ -42,7 +42,7 @@ class Approvals(Model):
     """Who may sign the gates, how many of them must, and how old a proof may be.
 
     ``users`` empty: anyone whom Airflow lets answer. ``needed``: how many different people; ``needed_at``: another
-    number at that gate. ``exclude_trigger``: who triggered the run does not sign its gates. ``valid_for``: seconds.
+    number for that gate. ``exclude_trigger``: the person who triggered the run may not sign. ``valid_for``: seconds.
     """
 
     users: tuple[Signer, ...] = ()
@@ -52,14 +52,14 @@ class Approvals(Model):
     valid_for: Seconds = 3600
 
     def needed_for(self, gate: str, asked: int = 1) -> int:
-        """How many must sign this gate. ``asked``: what the trigger form says; it can raise the file's number, never
+        """How many people must sign this gate. ``asked``: the trigger form's number, which can raise the file's, never
         lower it.
         """
         return max(next((number for name, number in self.needed_at.items() if name == gate), self.needed), asked)
 
     def may_sign(self, name: str, user_id: str) -> bool:
-        """Whether this person stands in the list. Where the list has an id, the id decides: a name can be given to
-        another account.
+        """Whether this person is in the list. If the list has an id, the id decides, since another account can get the
+        same name.
         """
         return not self.users or any(
             user_id == each.id if each.id is not None else name == each.name for each in self.users

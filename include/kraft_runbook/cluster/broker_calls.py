@@ -43,9 +43,9 @@ def enabled(properties: Properties, listener: Listener) -> tuple[str, ...]:
 
 
 def enabled_for_calls(properties: Properties, listener: Listener) -> dict[str, str]:
-    """What a controller's properties lack so that Kafka takes its mechanism: it must be enabled for the listener,
-    though no controller opens that (``KafkaConfig.validateValues``; measured on 3.9.2: format and start fail). What the
-    cluster file says of that listener is left alone.
+    """The properties that a controller needs so that Kafka accepts its mechanism. The mechanism must be enabled for the
+    listener, though no controller opens it (``KafkaConfig.validateValues``; measured on 3.9.2: else format and start
+    fail). Settings of that listener in the cluster file stay unchanged.
     """
     if (
         not listener.protocol.is_sasl
@@ -62,8 +62,8 @@ def jaas_key(properties: Properties, listener: Listener) -> str:
 
 
 def lacking(controller: Properties, broker: Properties, listener: Listener) -> Iterator[str]:
-    """What keeps a controller with these properties from calling a broker with these, one phrase each. Empty: nothing
-    that the properties show.
+    """Why a controller with these properties can't call a broker with these, one phrase each. Empty if the properties
+    show no reason.
     """
     if listener.protocol.is_sasl:
         mechanism = mechanism_of(controller)
@@ -87,9 +87,7 @@ def lacking(controller: Properties, broker: Properties, listener: Listener) -> I
 
 
 def left_to_the_jvm(controller: Properties, broker: Properties, listener: Listener) -> Iterator[str]:
-    """What the properties of neither side say, so that the controller's JVM decides, or what may differ
-    without harm.
-    """
+    """What neither side's properties set, so that the controller's JVM decides, or what may differ without harm."""
     if (
         listener.protocol.is_sasl
         and jaas_key(controller, listener) not in controller

@@ -2,9 +2,9 @@
 line.
 
 ``${NAME}`` and ``${NAME:-default}`` in a value are replaced from the environment, so one file can serve two labs side
-by side. What a file says is shown (a DAG's documentation, a plan, a diff), and its author need not be who runs Airflow:
-so it may read few of the process's variables, and no secret. What it names as a secret, ``{env: NAME}``, is sent to
-hosts that it names too: so these are few as well.
+by side. The file's values are visible (a DAG's documentation, a plan, a diff), and its author may be another person
+than the one who runs Airflow. So it may read only few of the process's variables, and no secret. The values of its
+secrets, ``{env: NAME}``, are sent to hosts that it also names, so these are few as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kraft_runbook.errors import ClusterFileError, RunbookError
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\$\{[A-Za-z0-9_]+\})*))?\}")
 
 READABLE_PREFIX = "KRB_"
-"""How the names of variables begin that a cluster file may read without further ado."""
+"""The prefix of the variables that a cluster file may read without being listed."""
 MAY_READ = "KRAFT_RUNBOOK_MAY_READ"
 """The variable in which a deployment lists further names, comma-separated."""
 MAY_USE = "KRAFT_RUNBOOK_MAY_USE"

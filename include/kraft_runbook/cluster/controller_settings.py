@@ -1,9 +1,9 @@
 """Which settings a KRaft controller enforces or fills in, and the value that a cluster's brokers have for each. Pure.
 
-In ZooKeeper mode the broker that is controller applies its own settings. From the end of the metadata's copy on the
-controllers do, and a setting that they do not have falls back to Kafka's default without a word (measured on 3.9.2:
-``default.replication.factor=3`` on every broker, and a topic created without a factor got one replica). So they get
-what the brokers have.
+In ZooKeeper mode the broker with the controller role applies its own settings. From the end of the metadata copy the
+controllers apply theirs. For a setting that they lack they use Kafka's default, without a warning (measured on 3.9.2:
+with ``default.replication.factor=3`` on every broker, a topic created without a factor got one replica). So the
+controllers get the brokers' settings.
 """
 
 from __future__ import annotations
@@ -232,14 +232,13 @@ ZOOKEEPER_PREFIX = "zookeeper."
 too.
 """
 MIN_BATCH_SIZE = "zookeeper.metadata.migration.min.batch.size"
-"""Records that the copy collects before it appends them (default 200). Each append is waited for, about half of a
-default copy's time.
+"""Records that the copy collects before it appends them (default 200). The copy waits for each append, which takes
+about half of its time with the default.
 """
 MAX_IN_FLIGHT = "zookeeper.max.in.flight.requests"
 """Requests that the controller's ZooKeeper client sends before it waits for answers (default 10)."""
 OF_THE_COPY = frozenset({MIN_BATCH_SIZE, MAX_IN_FLIGHT})
-"""The exceptions: they decide how long the copy lasts, so a controller has its own, and no broker's value is carried.
-"""
+"""The exceptions: they decide how long the copy takes, so a controller has its own values, never the brokers'."""
 
 
 def declared(spec: ClusterSpec, broker: Broker) -> dict[str, str]:
@@ -250,11 +249,11 @@ def declared(spec: ClusterSpec, broker: Broker) -> dict[str, str]:
 
 
 def carried(spec: ClusterSpec, mode: ControllerMode) -> dict[str, str]:
-    """What the controllers get of the brokers' settings in a mode: each that all brokers share, where any of them sets
-    it.
+    """The broker settings that the controllers get in a mode: each setting on which all brokers agree, if any broker
+    sets it.
 
-    A setting on which brokers disagree is left out: ``KRB-PRE-070`` blocks until they agree, or the cluster file says
-    what the controllers get.
+    A setting on which brokers disagree is left out. ``KRB-PRE-070`` blocks until they agree, or the cluster file sets
+    the controllers' value.
     """
     of_brokers = {broker.id: declared(spec, broker) for broker in spec.brokers}
     keys = {key for properties in of_brokers.values() for key in properties if _is_for(key, mode)}
@@ -274,8 +273,8 @@ def _is_for(key: str, mode: ControllerMode) -> bool:
 
 
 def values_by_broker(of_brokers: Mapping[int, Mapping[str, str]], key: str) -> dict[str | None, list[int]]:
-    """The brokers by the value that they have of a setting; one that is not set counts as Kafka's default (None: there
-    is none).
+    """The brokers by their value of a setting. A broker without it counts as having Kafka's default (None: there is
+    none).
     """
     setting = BY_KEY.get(key)
     found: dict[str | None, list[int]] = {}
@@ -288,12 +287,12 @@ def values_by_broker(of_brokers: Mapping[int, Mapping[str, str]], key: str) -> d
 
 
 def decided_for_controllers(spec: ClusterSpec, key: str) -> bool:
-    """Whether the cluster file says itself what every controller has of a setting."""
+    """Whether the cluster file sets a setting for every controller."""
     return key in spec.controller_properties or all(key in controller.properties for controller in spec.controllers)
 
 
 def shown_values(key: str, found: Mapping[str | None, list[int]]) -> str:
-    """Who has what, for a person; a sensitive value never shows."""
+    """Which brokers have which value, in words; a sensitive value is never shown."""
     told = []
     for number, (value, brokers) in enumerate(found.items(), start=1):
         shown = "not set" if value is None else f"value {number}, not shown" if is_sensitive(key) else value or "empty"

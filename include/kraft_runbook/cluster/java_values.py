@@ -1,5 +1,5 @@
-"""Texts as Java 17 and Kafka 3.9 parse them: what Python would take and Java refuses, or the other way round, is told
-apart. None: refused.
+"""Texts as Java 17 and Kafka 3.9 parse them. A text that Python accepts and Java refuses, or the other way round, is
+handled as in Java. None: refused.
 """
 
 from __future__ import annotations

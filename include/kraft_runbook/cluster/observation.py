@@ -1,5 +1,5 @@
-"""What is true of a cluster at one moment, read in one pass. Immutable; what could not be read is ``Unread``, with its
-reason.
+"""The observed state of a cluster at one moment, read in one pass. Immutable. A part that could not be read is
+``Unread``, with the reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from kraft_runbook.cluster.unread import Unread as Unread
 from kraft_runbook.cluster.unread import was_read as was_read
 
 NO_ZOOKEEPER = Unread("the cluster file names no ZooKeeper")
-"""In the place of ZooKeeper's state where there is none to read. Not a failure: ``unread_parts`` leaves it out."""
+"""Stands for ZooKeeper's state if the cluster file names no ZooKeeper. It is no failure; ``unread_parts`` omits it.
+"""
 
 
 class ZkMigrationState(IntEnum):
@@ -54,7 +55,7 @@ class ControllerMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ControllerZnode:
-    """``/controller``. ``kraft_controller_epoch`` is -1 where a ZooKeeper broker holds it."""
+    """``/controller``. ``kraft_controller_epoch`` is -1 if it names a ZooKeeper-based broker."""
 
     broker_id: int
     kraft_controller_epoch: int
@@ -94,11 +95,11 @@ class BrokerZnode:
 
 
 class Consequence(StrEnum):
-    """What comes of a znode that Kafka 3.9 can't go on with as it stands.
+    """The effect of a znode that Kafka 3.9 can't handle.
 
-    COPY_FAILS: every controller ends in the copy. SYNC_FAILS: dual write never begins after it. BROKER_STAYS_DOWN: one
-    that restarts does not come up. KRAFT_DIFFERS: KRaft would hold something else than ZooKeeper or the brokers do.
-    NOTED: nothing stops, but it is not as it looks.
+    COPY_FAILS: every controller dies in the metadata copy. SYNC_FAILS: dual write never begins after the copy.
+    BROKER_STAYS_DOWN: a broker that restarts does not start again. KRAFT_DIFFERS: KRaft would hold something else than
+    ZooKeeper or the brokers. NOTED: nothing stops, but Kafka ignores the value.
     """
 
     COPY_FAILS = "copy fails"
@@ -122,7 +123,7 @@ class ZnodeFault:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How many there are, exactly, and the first 20 of them."""
+    """The exact number, and the first 20."""
 
     count: int = 0
     samples: tuple[str, ...] = ()
@@ -144,10 +145,10 @@ class StoredPassword:
 
 @dataclass(frozen=True, slots=True)
 class MinIsrGroup:
-    """Topics alike in what a restart means for their producers. ``own``: their ``min.insync.replicas``, None: the
-    brokers' counts.
+    """Topics for whose producers a restart has the same effect. ``own``: their ``min.insync.replicas``; None: the
+    brokers' value counts.
 
-    ``replicas``: how many a partition of theirs has. A topic whose partitions differ stands in several groups.
+    ``replicas``: replicas of one of their partitions. A topic whose partitions differ is in several groups.
     """
 
     own: int | None
@@ -157,7 +158,7 @@ class MinIsrGroup:
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperTree:
-    """What the deep read adds: facts that need every topic's znodes. Samples are capped at 20; counts are exact."""
+    """Facts of the deep read, which needs every topic's znodes. Samples hold at most 20; counts are exact."""
 
     topics: int
     partitions: int
@@ -176,7 +177,7 @@ class ZookeeperTree:
     """Paths whose value could not be parsed, of every kind that a comparison reads."""
     unreadable_count: int = 0
     faults: Mapping[Consequence, Found] = field(default_factory=dict)
-    """What Kafka can't go on with, by what comes of it; a znode may stand under several."""
+    """Znodes that Kafka can't handle, by their effect; a znode may have several effects."""
     stored_passwords: tuple[StoredPassword, ...] = ()
     """Every config that is stored as a password, whole: there are few. Values are not kept."""
     tiered_topics: Found = Found()
@@ -198,7 +199,7 @@ class ZookeeperTree:
     live_zookeeper_consumers: tuple[str, ...] = ()
     """Consumer groups with live ids below /consumers (they coordinate through ZooKeeper)."""
     znode_acl_restricted: bool | Unread = Unread("the znodes' ACLs were not read")
-    """Whether Kafka's znodes carry ACLs other than world:anyone (``zookeeper.set.acl`` was in force)."""
+    """Whether Kafka's znodes have ACLs other than world:anyone (``zookeeper.set.acl`` was in force)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +278,10 @@ class BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class CopySpan:
-    """Kafka's copy of the metadata from ZooKeeper: from the append of its transaction's first record to that of its
-    last, by the active controller's clock.
+    """Kafka's metadata copy: from the append of its transaction's first record to that of its last, by the active
+    controller's clock.
 
-    ``records``: all that lie between, the controller's own NoOps (two a second) among them.
+    ``records``: all records in between, with the controller's own NoOpRecords (two a second).
     """
 
     began_at: datetime
@@ -294,9 +295,7 @@ class CopySpan:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """The quorum as its leader describes it, with what the metadata log says of brokers, features and
-    migration state.
-    """
+    """The quorum as its leader describes it, with brokers, features and migration state from the metadata log."""
 
     leader_id: int
     leader_epoch: int
@@ -307,7 +306,7 @@ class QuorumState:
     """Feature level of ``metadata.version`` (21 is 3.9-IV0)."""
     migration_state_record: ZkMigrationState | None
     copy: CopySpan | None = None
-    """None: no copy has ended, or a snapshot took the place of the records that tell."""
+    """None: no copy has ended, or a snapshot replaced its records."""
     kraft_only_configs: tuple[str, ...] = ()
     """Resources with configs that ZooKeeper can't hold: their type, as kafka-configs calls it, and their name."""
 
@@ -325,8 +324,8 @@ class BrokerMetrics:
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """One declared broker. ``software_version`` is read from its metrics; ``mode`` is what it says itself, or, while it
-    is down, its last registration.
+    """One declared broker. ``software_version`` is read from its metrics. ``mode`` is the broker's own answer or, while
+    it is down, its last registration.
     """
 
     id: int
@@ -336,8 +335,8 @@ class BrokerState:
     software_version: str | Unread = Unread("not asked for")
     advertised_cluster_id: str | Unread = Unread("not asked for")
     silent: bool = False
-    """Its port accepts connections, and neither its ApiVersions nor its metrics came within the time that a source has:
-    it hangs, or is starved.
+    """Its port accepts connections, but neither ApiVersions nor metrics came in time: the process hangs or gets no CPU
+    time.
     """
 
 
@@ -361,17 +360,17 @@ class TopicsState:
     topics_known_by_broker: Mapping[int, int] = field(default_factory=dict)
     """How many topics each broker that answered knows."""
     topics_unknown_to: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """For each broker that answered, the topics that another names and it does not. Where topics come and go some
-    always are; one that stays is a lag.
+    """For each broker that answered, the topics that another broker names and it does not. While topics are created and
+    deleted there are always some; a topic that stays is a lag.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsApart:
-    """By name, which topics the metadata log has and ZooKeeper does not, and the other way round, in one pass.
+    """By name, the topics that the metadata log has and ZooKeeper does not, and the other way round, in one pass.
 
-    The two are read side by side, so where topics come and go some are always apart; what two passes have in common is
-    missing.
+    The two are read side by side, so while topics are created and deleted there are always some. A topic in two passes
+    is missing.
     """
 
     in_quorum: int
@@ -393,7 +392,7 @@ class HostState:
     free_bytes: Mapping[str, int] | Unread
     """Free bytes of the file system of each log directory."""
     ports_in_use: frozenset[int] | Unread
-    """Of the ports that this node is to use, those that something listens on."""
+    """The ports of this node on which a process listens."""
     config: Mapping[str, str] | Unread | None
     """The node's configuration file as properties; None where there is no such file."""
     service_state: str | Unread
@@ -408,11 +407,11 @@ class HostState:
     can't.
     """
     listener_threads: tuple[str, ...] | Unread = Unread("not examined")
-    """The threads through which a ZooKeeper-based broker hears of changes in ZooKeeper, by the same names
+    """The threads by which a ZooKeeper-based broker notices changes in ZooKeeper, by the same names
     (``kraft_runbook.migration.listener_threads``).
     """
     controller_threads: tuple[str, ...] | Unread = Unread("not examined")
-    """The threads through which a ZooKeeper-based broker speaks to its controller, by the names that Linux shows
+    """The threads by which a ZooKeeper-based broker connects to its controller, by the names that Linux shows
     (``kraft_runbook.migration.controller_threads``).
     """
     secrets_keys: tuple[str, ...] | Unread | None = Unread("not examined")

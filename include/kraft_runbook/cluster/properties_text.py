@@ -71,7 +71,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def logical_lines(text: str) -> Iterator[str]:
-    """The lines that hold a property: continued ones joined, without comments, blank lines and indentation."""
+    """The lines with a property: continued lines joined, without comments, blank lines and indentation."""
     held = ""
     for natural in _LINE_END.split(text):
         line = natural.lstrip(_BLANK)

@@ -86,7 +86,7 @@ class ClusterSpec(Model):
 
     @property
     def ensemble(self) -> ZooKeeper:
-        """The ZooKeeper ensemble, for what can't do without. Raises Refused where the cluster file names none."""
+        """The ZooKeeper ensemble, for code that needs one. Raises Refused if the cluster file names none."""
         if self.zookeeper is None:
             raise Refused(
                 f"the cluster file of {self.name} names no ZooKeeper ensemble, and this needs one",
@@ -216,7 +216,7 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
 
 
 PROPERTY_KEY = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_.$\-]*")
-"""How a Kafka or log4j property may be called. Anything else is a slip, or an attempt to write a second line."""
+"""The form of a Kafka or log4j property's name. Anything else is a mistake, or an attempt to write a second line."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
 
 

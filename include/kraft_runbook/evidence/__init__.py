@@ -1,1 +1,1 @@
-"""What was seen and done in a run: its records, where they are kept, and how a person reads them."""
+"""What a run observed and did: its records, their storage, and their pages."""

@@ -1,6 +1,4 @@
-"""Reading the body of an evidence record, which may be of any version and, where a file was tampered with, of any
-shape.
-"""
+"""Reading the body of an evidence record. It may be of any version and, if somebody changed the file, of any shape."""
 
 from __future__ import annotations
 
@@ -13,21 +11,21 @@ Body = Mapping[str, Any]
 
 
 def clean(value: object) -> str:
-    """As text that neither a terminal nor a page obeys: control characters, text direction marks and lone surrogates
-    become escapes.
+    """The value as text that is safe in a terminal and on a page: control characters, text direction marks and lone
+    surrogates become escapes.
     """
     plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return "".join(c if c.isprintable() or c == "\n" else " " if c == "\t" else f"\\x{ord(c):02x}" for c in plain)
 
 
 def text(body: Body, key: str) -> str:
-    """Empty where the body has no such thing."""
+    """The text under the key; empty if the body has none."""
     value = body.get(key)
     return "" if value is None else clean(value)
 
 
 def number(body: Body, key: str) -> float | None:
-    """None where it is not a finite number."""
+    """The number under the key; None if it is not a finite number."""
     value = body.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
         return None
@@ -35,13 +33,13 @@ def number(body: Body, key: str) -> float | None:
 
 
 def whole(body: Body, key: str) -> int | None:
-    """None where it is not a whole number."""
+    """The whole number under the key; None if it is not one."""
     value = number(body, key)
     return int(value) if value is not None and value == int(value) else None
 
 
 def moment(body: Body, key: str) -> datetime | None:
-    """A time in UTC; None where it is none, or has no zone."""
+    """The time under the key, in UTC; None if it is no time or has no zone."""
     try:
         value = datetime.fromisoformat(text(body, key))
         return value.astimezone(UTC) if value.tzinfo else None

@@ -1,4 +1,4 @@
-"""One record of a run in one line: when, how long, by which task, what came of it. Pure."""
+"""One record of a run in one line: when, how long, by which task, with which result. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ HIDDEN = frozenset({"cluster", "dag", "run", "task", "outcome", "phase"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One record in one line. Seconds is how long the thing took; None where it took no time. ``trusted``: it lies
-    before any break.
+    """One record in one line. ``seconds``: how long the event took; None if it took no time. ``trusted``: the record is
+    before any break of the chain.
     """
 
     sequence: int
@@ -37,7 +37,7 @@ class Entry:
 
 
 def make_entry(record: EvidenceRecord, *, trusted: bool) -> Entry:
-    """The record in one line. ``trusted``: it lies before any break."""
+    """The record in one line. ``trusted``: it is before any break of the chain."""
     body, at = record.body, datetime.fromisoformat(record.at)
     began = moment(body, "began_at") or moment(body, "started_at")
     ended = moment(body, "ended_at") or moment(body, "finished_at") or at
@@ -62,7 +62,7 @@ def make_entry(record: EvidenceRecord, *, trusted: bool) -> Entry:
 
 
 def reason_of(body: Body) -> str | None:
-    """Why this record tells of something that went wrong; None where it does not."""
+    """What went wrong, if this record reports a failure; else None."""
     if text(body, "error"):
         return text(body, "error")
     match kind_of(body):

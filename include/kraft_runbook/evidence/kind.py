@@ -1,6 +1,4 @@
-"""The base of what a record holds: a dataclass that writes a record's body and reads it back, whichever version wrote
-it.
-"""
+"""The base class of what a record holds. It writes a record's body and reads the body of any version."""
 
 from __future__ import annotations
 
@@ -13,23 +11,21 @@ from kraft_runbook.evidence.outcomes import Outcome
 from kraft_runbook.parity.parity_report import Verdict
 
 Values = Mapping[str, Any]
-"""What another value says of itself (its ``to_dict``): its keys stand in the body beside the kind's own fields, which
-win.
-"""
+"""Another value's ``to_dict``. Its keys are in the body beside the kind's own fields, which take precedence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """Base of all kinds. ``phase`` is the observed phase, by name.
 
-    A field is a key of the body. One that defaults to None is left out of the body where it is None. A key that is
-    missing from a body, or holds what it can't hold, reads as empty, False or None, as the field's type has it.
+    A field is a key of the body. A field that defaults to None is left out of the body if it is None. A key that is
+    missing from a body, or has a value of another type, reads as empty, False or None, according to the field's type.
     """
 
     outcome: ClassVar[Outcome]
 
     def body(self) -> dict[str, Any]:
-        """What the record says beside cluster, DAG, run and task."""
+        """The body, without cluster, DAG, run and task."""
         told: dict[str, Any] = {}
         for each in fields(self):
             value = getattr(self, each.name)
@@ -41,7 +37,7 @@ class Kind:
 
     @classmethod
     def read(cls, body: Body) -> Self:
-        """The value that ``body`` tells of."""
+        """The value in ``body``."""
         return cls(**{each.name: _READERS[str(each.type)](body, each.name) for each in fields(cls)})
 
 

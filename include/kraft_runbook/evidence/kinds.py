@@ -36,7 +36,7 @@ class Checked(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfGate(Kind):
-    """What happens at a gate, to the proof with this digest."""
+    """An event at a gate, about the proof with this digest."""
 
     gate: str
     digest: str
@@ -106,7 +106,7 @@ class TurnedAway(Answered):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed(OfGate):
-    """``signatures``: the approvals as Airflow itself repeated them."""
+    """``signatures``: the approvals as read again from Airflow."""
 
     outcome = Outcome.CONFIRMED
     phase: str
@@ -115,7 +115,7 @@ class Confirmed(OfGate):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begins(OfGate):
-    """A step behind the gate begins to act."""
+    """A step that the gate guards begins to act."""
 
     outcome = Outcome.BEGINS
 
@@ -124,8 +124,8 @@ class Begins(OfGate):
 class Played(Kind):
     """A playbook on one node. ``changed``: the titles of its tasks that changed something.
 
-    ``restarted``: the playbook stopped a process that ran, and one runs again. Older records don't say so:
-    ``was_restart`` does.
+    ``restarted``: the playbook stopped a running process, and a process runs again. Older records lack it;
+    ``was_restart`` works for all.
     """
 
     outcome = Outcome.PLAYED
@@ -149,7 +149,7 @@ STOPPED_OUTDATED = "Stop the service if its process is older than its files"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyDone(Kind):
-    """Nothing was left to do on the node, or, without ``node_id``, on any."""
+    """Nothing was left to do on the node or, without ``node_id``, on any node."""
 
     outcome = Outcome.ALREADY_DONE
     phase: str
@@ -160,7 +160,7 @@ class AlreadyDone(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waited(Kind):
-    """A wait for a condition. ``values``: what the condition keeps of the cluster that it held for."""
+    """A wait for a condition. ``values``: what the condition keeps of the observation that fulfilled it."""
 
     values: Values
     condition: str
@@ -171,22 +171,22 @@ class Waited(Kind):
 
     @property
     def copy(self) -> Body:
-        """Of the wait for the metadata copy: the copy's own span by the metadata log's clock. Empty where it could not
-        be read, or there was none.
+        """The metadata copy's begin, end, seconds and records, by the metadata log's time stamps. Empty if they could
+        not be read, or this was another wait.
         """
         return part(self.values, "copy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached(Waited):
-    """It held in time."""
+    """The condition held before the deadline."""
 
     outcome = Outcome.REACHED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaveUp(Waited):
-    """The deadline passed, or the cluster can't get there: ``error`` says which."""
+    """The deadline passed, or the cluster can't fulfil the condition; ``error`` says which."""
 
     outcome = Outcome.GAVE_UP
 
@@ -207,8 +207,8 @@ class Compared(Kind):
     phase: str
 
     def parity_report(self) -> ParityReport:
-        """Raises KeyError, TypeError, ValueError or AttributeError where the record holds none, or one whose digest
-        does not fit.
+        """The report. Raises KeyError, TypeError, ValueError or AttributeError if the record holds none, or one with a
+        wrong digest.
         """
         return ParityReport.from_dict({each.name: self.values[each.name] for each in fields(ParityReport)})
 
@@ -240,8 +240,8 @@ class Restored(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogsRead(Kind):
-    """What each controller's own log shows. ``why_not``: why that is no proof that the copy was never committed; None
-    where it is.
+    """What each controller's own log shows. ``why_not``: why the logs do not prove that the copy was never committed;
+    None if they do.
     """
 
     outcome = Outcome.LOGS_READ
@@ -261,7 +261,7 @@ class LeftKraft(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutOff(Kind):
-    """A broker that is restarted out of turn."""
+    """A broker that is restarted before its turn."""
 
     outcome = Outcome.CUT_OFF
     phase: str
@@ -311,8 +311,8 @@ class TaskFailed(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed(Kind):
-    """The closing report. ``failed``: tasks. ``copy``: what is said of the metadata copy, where the run
-    waited for one.
+    """The closing report. ``failed``: the failed tasks. ``copy``: the account of the metadata copy, if the run waited
+    for one.
     """
 
     outcome = Outcome.CLOSED
@@ -325,7 +325,7 @@ class Closed(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload(Kind):
-    """What traffic saw of the run. ``values``: the account, or a body that holds it under ``workload``."""
+    """The workload's account of the run. ``values``: the account, or a body that holds it under ``workload``."""
 
     outcome = Outcome.WORKLOAD
     values: Values
@@ -369,13 +369,13 @@ K = TypeVar("K", bound=Kind)
 
 
 def kind_of(body: Body) -> Kind | None:
-    """What a record tells; None where this version does not know its outcome."""
+    """The kind and values of a record; None if this version does not know its outcome."""
     outcome = outcome_of(body)
     return None if outcome is None else KINDS[outcome].read(body)
 
 
 def of_kind(records: Iterable[EvidenceRecord], kind: type[K]) -> Iterator[tuple[EvidenceRecord, K]]:
-    """The records of this kind, in order, each with what it tells."""
+    """The records of this kind, in order, each with its values."""
     for record in records:
         told = kind_of(record.body)
         if isinstance(told, kind):

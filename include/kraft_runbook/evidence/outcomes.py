@@ -1,4 +1,4 @@
-"""The outcomes: what a record of a run says happened. The words are those in the files, of every version."""
+"""The outcomes of records. The words are those in the files of every version."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OBSERVED_BEFORE = frozenset({Outcome.PLAYED, Outcome.LEFT_KRAFT})
 
 
 def outcome_of(body: Body) -> Outcome | None:
-    """None where it is a word that this version does not know, or none at all."""
+    """The outcome; None if the body has none, or one that this version does not know."""
     try:
         return Outcome(text(body, "outcome"))
     except ValueError:

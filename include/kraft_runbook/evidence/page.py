@@ -19,9 +19,9 @@ from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.evidence.run_report import RunReport
 
 WIDTH, LABELS, LANE, BAND = 1000.0, 210.0, 19.0, 26.0
-"""Of the drawing, in its own units: all, the lane's names, a lane's height, the phase band's."""
+"""Sizes in the drawing's own units: the whole width, the lanes' names, a lane's height, the phase band's height."""
 STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
-"""Seconds between two ticks: the first that makes at most nine; else whole days."""
+"""Seconds between two ticks: the first value that gives at most nine ticks; else whole days."""
 DAY = 86400
 
 
@@ -63,7 +63,7 @@ class Chart:
 
 
 def render_page(report: RunReport, records: Sequence[EvidenceRecord], *, made_at: datetime) -> str:
-    """The page. ``records``: those the report was made of; their bodies are shown as they are."""
+    """The page. ``records``: the report's records, whose bodies are shown unchanged."""
     environment = Environment(
         loader=PackageLoader("kraft_runbook.evidence"),
         autoescape=True,
@@ -81,7 +81,7 @@ def render_page(report: RunReport, records: Sequence[EvidenceRecord], *, made_at
 
 
 def lay_out(report: RunReport) -> Chart | None:
-    """Where each thing lies on the timeline; None where there is nothing to draw."""
+    """The timeline's layout; None if there is nothing to draw."""
     if report.began is None or report.ended is None:
         return None
     began, total = report.began, max((report.ended - report.began).total_seconds(), 1.0)
@@ -148,7 +148,7 @@ def _day(at: datetime) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """As a person says it: 4.2 s, 3 min 05 s, 2 h 07 min."""
+    """A duration in words: 4.2 s, 3 min 05 s, 2 h 07 min."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, left = divmod(round(seconds), 60)

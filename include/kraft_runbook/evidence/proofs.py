@@ -1,5 +1,5 @@
-"""The proofs in a run's records: what each gate showed, who signed it, and every comparison; each digest computed anew
-from what the record holds.
+"""The proofs in a run's records: what each gate showed, who signed it, and every comparison. Each digest is computed
+again from the record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Answer:
     """What a person answered, and to which digest. ``by``: the name that Airflow showed; ``by_id``: Airflow's id of
     that person, empty in older evidence.
 
-    ``read_back``: Airflow repeated this answer when the gate was confirmed.
+    ``read_back``: the gate's confirmation read the same answer from Airflow.
     """
 
     by: str
@@ -34,7 +34,7 @@ class Answer:
 
     @property
     def who(self) -> str:
-        """The name, and the id where it is another."""
+        """The name, with the id if that differs."""
         return f"{self.by} (id {self.by_id})" if self.by_id and self.by_id != self.by else self.by or "nobody named"
 
 
@@ -54,10 +54,10 @@ class CheckLine:
 
 @dataclass(frozen=True, slots=True)
 class GateProof:
-    """One proof of one gate, and what became of it.
+    """One proof of one gate, and its answers.
 
-    ``genuine``: the digest is that of the proof in the record; None where the record holds no proof to compute it from.
-    ``proven_at`` None: somebody answered a proof that this run has no record of.
+    ``genuine``: whether the digest is that of the proof in the record; None if the record holds no proof. ``proven_at``
+    None: somebody answered a proof that this run has no record of.
     """
 
     gate: str
@@ -74,8 +74,8 @@ class GateProof:
 
 @dataclass(frozen=True, slots=True)
 class ParityRun:
-    """One comparison. ``verdict`` None: it is none that parity gives. ``genuine`` as for a gate's proof. ``obstacles``:
-    why it is INCONCLUSIVE; ``differences``: samples, secrets as fingerprints.
+    """One comparison. ``verdict`` None: the record's verdict is unknown to parity. ``genuine`` as for a gate's proof.
+    ``obstacles``: why it is INCONCLUSIVE. ``differences``: samples, with secrets as fingerprints.
     """
 
     task: str

@@ -1,4 +1,4 @@
-"""What each step saw and did: records that are only ever appended, each sealed with the digest of the one before."""
+"""Records of what each step observed and did. Records are only appended, each with the digest of the one before."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EvidenceRecord:
 
     @staticmethod
     def from_line(line: str) -> EvidenceRecord:
-        """Raises ValueError where the line is no record."""
+        """The record in this line. Raises ValueError if the line is no record."""
         try:
             data = json.loads(line)
             record = EvidenceRecord(data["sequence"], data["previous"], data["at"], data["body"], data["digest"])
@@ -56,13 +56,13 @@ class EvidenceRecord:
             raise ValueError("not an evidence record: a field has the wrong type")
         when = datetime.fromisoformat(record.at)
         if when.tzinfo is None or when.year < 2000:
-            raise ValueError("not an evidence record: its time is none")
+            raise ValueError("not an evidence record: it has no time")
         return record
 
 
 def make_record(previous: EvidenceRecord | None, body: Mapping[str, Any], *, at: datetime) -> EvidenceRecord:
-    """The record that follows ``previous`` (None: the first). The body becomes plain JSON; what JSON can't hold is
-    written as text.
+    """The record after ``previous`` (None: the first record). The body becomes plain JSON; values that JSON can't hold
+    become text.
     """
     plain = json.loads(json.dumps(body, default=str))
     sequence, digest = (0, FIRST) if previous is None else (previous.sequence + 1, previous.digest)
@@ -78,9 +78,7 @@ def _digest(sequence: int, previous: str, at: str, body: Mapping[str, Any]) -> s
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Where a run's evidence stops to be trustworthy: ``place`` counts records from 0; all before it are as they were
-    written.
-    """
+    """Where a run's chain is broken. ``place`` counts records from 0; all records before it are unchanged."""
 
     place: int
     problem: str
@@ -90,10 +88,9 @@ class Break:
 
 
 def find_break(records: Sequence[EvidenceRecord]) -> Break | None:
-    """The first record that does not fit; None when every record is as it was written and none is missing before the
-    last.
+    """The first record that breaks the chain; None if every record is unchanged and none is missing before the last.
 
-    A tail that was cut off leaves a whole chain: only a digest kept elsewhere shows it (``lacks``).
+    Missing last records leave an unbroken chain: only a digest kept elsewhere shows them (``lacks``).
     """
     previous = FIRST
     for place, record in enumerate(records):
@@ -106,8 +103,8 @@ def find_break(records: Sequence[EvidenceRecord]) -> Break | None:
 
 
 def lacks(records: Sequence[EvidenceRecord], anchor: str) -> str | None:
-    """Why the chain is not the one of which somebody noted ``anchor``, the digest of one of its records; None when it
-    is. Later records may follow it.
+    """Why the chain does not hold ``anchor``, the digest of a record that somebody noted; None if it does. Later
+    records may follow it.
     """
     if any(record.digest == anchor for record in records):
         return None

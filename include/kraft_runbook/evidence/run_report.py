@@ -1,5 +1,6 @@
-"""The records of one run as a person reads them: what happened when, who approved what, what was proven, what went
-wrong. Pure.
+"""The report of one run, from its records: what happened when, who approved what, what was proven, what failed.
+
+Pure.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ LEADING_FIGURES = ("acknowledged", "read_back", "lost", "duplicated")
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Whether the records can be trusted. ``problem``: None where they can. ``anchor``: the digest that somebody noted
-    elsewhere, empty where none was given.
+    """Whether the chain is unbroken. ``problem``: None if it is. ``anchor``: the digest that somebody noted elsewhere,
+    empty if none was given.
     """
 
     records: int
@@ -67,7 +68,7 @@ class NodeStep:
 
 @dataclass(frozen=True, slots=True)
 class NodeWork:
-    """All that was done on one node, in order."""
+    """The playbooks on one node, in order."""
 
     node_id: int
     restarts: int
@@ -77,7 +78,7 @@ class NodeWork:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What was refused, failed or rejected, why, and when the same task got past it (None: it did not)."""
+    """A refusal, failure or rejection, why, and when the same task succeeded later (None: it did not)."""
 
     sequence: int
     at: datetime
@@ -89,7 +90,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """``seconds``: after the fence, or after the first moment where no fence was needed."""
+    """``seconds``: since the fence or, if no fence was needed, since the first moment."""
 
     name: str
     at: datetime
@@ -98,9 +99,9 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class ControllerlessWindow:
-    """The time in which no metadata change could be made, as the step that left KRaft measured it.
+    """The time without metadata changes, as leave_kraft measured it.
 
-    ``raised``: the partitions whose state znode was written again before, since its version lay behind their epoch.
+    ``raised``: the partitions whose state znode was written again before, since its version was lower than their epoch.
     """
 
     at: datetime
@@ -122,9 +123,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What traffic saw of the run. ``good``: all that was acknowledged is there, once; None where that was not found
-    out.
-    """
+    """The workload's account of the run. ``good``: every acknowledged record is there, once; None if not known."""
 
     at: datetime
     good: bool | None
@@ -133,8 +132,8 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """All of it. ``good``: True the run reached its goal, False it stopped or its evidence can't be trusted, None it
-    goes on or did not say.
+    """The whole report. ``good``: True: the run reached its goal. False: it stopped, or its chain is broken. None: it
+    goes on, or has no closing record.
     """
 
     run: str
@@ -157,7 +156,7 @@ class RunReport:
 
 
 def make_report(run: str, records: Sequence[EvidenceRecord], broken: Break | None, *, anchor: str = "") -> RunReport:
-    """Read a run's records. What lies behind a break is listed, and taken for nothing else.
+    """Read a run's records. Records after a break of the chain are listed only.
 
     ``anchor``: the digest of a record of this run that was noted elsewhere.
     """

@@ -20,15 +20,15 @@ from kraft_runbook.io.private_file import sync_directory
 
 DIGEST_LENGTH = 16
 """Hexadecimal digits of the digest in a run's name."""
-WAY_OUT = "keep the file for an inquiry, and start the run anew"
+WAY_OUT = "keep the file for an inquiry, and trigger a new run"
 
 
 def evidence_directory(environment: Mapping[str, str]) -> Path:
-    """Where the runs' files lie: ``KRAFT_RUNBOOK_EVIDENCE`` where that is a directory, else ``evidence`` in the state
-    directory.
-
-    Where it is a URL, an object store gets a copy of each record (the Airflow side does that) and the files stay in the
+    """The directory of the runs' files: ``KRAFT_RUNBOOK_EVIDENCE`` if that is a directory, else ``evidence`` in the
     state directory.
+
+    If it is a URL, an object store gets a copy of each record (the plugin does that), and the files stay in the state
+    directory.
     """
     chosen = environment.get("KRAFT_RUNBOOK_EVIDENCE", "")
     if chosen and "://" not in chosen:
@@ -39,7 +39,7 @@ def evidence_directory(environment: Mapping[str, str]) -> Path:
 
 
 def file_name(text: str) -> str:
-    """``text`` as a file name: characters that a file system may not like become underscores."""
+    """``text`` as a file name: characters that a file system may not accept become underscores."""
     return re.sub(r"[^A-Za-z0-9_.\-]", "_", text)
 
 
@@ -52,8 +52,8 @@ def run_name(dag_id: str, run_id: str) -> str:
 
 
 def run_name_in(directory: Path, dag_id: str, run_id: str) -> str:
-    """The same; but the name without a digest where the run began under it, by an earlier version of this tool, and no
-    other run has written there.
+    """The same, or the name without a digest, if the run began under that name with an earlier version and no other run
+    has written there.
     """
     former = _name_without_digest(dag_id, run_id)
     if _file(directory, former).is_file():
@@ -98,9 +98,7 @@ def read_records(directory: Path, run: str) -> tuple[EvidenceRecord, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """All that can be read of a run, trustworthy or not. ``broken``: where trust ends, None where the chain
-    is whole.
-    """
+    """All readable records of a run, also after a break. ``broken``: where the chain is broken; None if it is not."""
 
     run: str
     records: tuple[EvidenceRecord, ...]
@@ -108,10 +106,10 @@ class FoundRun:
 
 
 def inspect_run(directory: Path, run: str) -> FoundRun:
-    """A run as an auditor reads it: from its file, or from a copy of its objects (``<run>/000000-<digest>.json``).
-    Reads on as far as lines are records.
+    """All readable records of a run, from its file or from a copy of its objects (``<run>/000000-<digest>.json``).
+    Reads as far as lines are records.
 
-    Raises RunbookError where the run has neither.
+    Raises RunbookError if the run has neither.
     """
     path, objects = _file(directory, run), directory / run
     if path.is_file():
@@ -147,9 +145,7 @@ def runs_in(directory: Path) -> tuple[str, ...]:
 
 
 def find_run(directory: Path, wanted: str) -> str:
-    """The run that ``wanted`` means: its name here, or Airflow's run id. Raises RunbookError when that is none or
-    several.
-    """
+    """The run named ``wanted``: its name here, or Airflow's run id. Raises RunbookError if no run or several match."""
     dag_id, slash, run_id = wanted.partition("/")
     name = file_name(wanted.replace("/", "__", 1))
     known = runs_in(directory)
@@ -187,7 +183,7 @@ def _file(directory: Path, run: str) -> Path:
 
 
 def _whole_lines(path: Path) -> list[bytes]:
-    """Every line that was written to its end."""
+    """Every complete line."""
     return path.read_bytes().rpartition(b"\n")[0].splitlines()
 
 

@@ -9,7 +9,7 @@ from kraft_runbook.evidence.run_report import RunReport
 
 
 def render_text(report: RunReport) -> str:
-    """The timeline, then gates, parity, nodes, windows, problems, and last whether all this can be trusted."""
+    """The timeline, then gates, parity, nodes, windows, problems, and last whether the chain is unbroken."""
     lines = [
         f"run       {report.run}",
         f"cluster   {report.cluster or 'not said'}",

@@ -1,8 +1,8 @@
 """The claim on a cluster as a file in the state directory.
 
-The workers of one Airflow see it, and every Airflow that was given the same directory; two Airflows with a directory
-each do not see each other's claim. The file is read and written under a lock (flock), which ends with the process that
-holds it.
+All workers of an Airflow see it, and so does every other Airflow with the same directory. Two Airflows with separate
+directories do not see each other's claim. The file is read and written under a lock (flock), which ends with the
+process that holds it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.private_file import make_private_directory, private_file
 
 LOCK_SECONDS = 60.0
-"""How long another task may hold the lock. Meanwhile it asks its Airflow for a run's state and takes the claim in
-ZooKeeper, which has 10 s to answer.
+"""Seconds that another task may hold the lock. Under the lock it asks its Airflow for a run's state and takes the claim
+in ZooKeeper, which has 10 s to answer.
 """
 
 
@@ -50,8 +50,8 @@ class ClaimFile:
 def claim_file(directory: Path, cluster: str, *, within: float = LOCK_SECONDS) -> Iterator[ClaimFile]:
     """The claim of this cluster below ``directory``, locked until the block ends.
 
-    Raises Refused where the lock is not to be had ``within`` so many seconds, or the directory can't be used: then
-    nothing is known of other runs.
+    Raises Refused if the lock is not free ``within`` so many seconds, or the directory can't be used: then nothing is
+    known of other runs.
     """
     path = directory / "claims" / f"{cluster}.json"
     with _usable(path):
@@ -73,8 +73,8 @@ def _usable(path: Path) -> Iterator[None]:
         raise Refused(
             f"the claim could not be read or written at {path}: {error}",
             way_out=(
-                "let KRAFT_RUNBOOK_STATE name a directory that Airflow can write and that knows locks (NFS from version"
-                " 4 on), then clear this task"
+                "set KRAFT_RUNBOOK_STATE to a directory that Airflow can write and that supports locks (NFS from"
+                " version 4 on), then clear this task"
             ),
         ) from None
 
@@ -90,7 +90,7 @@ def _lock(lock: int, path: Path, within: float) -> None:
                 raise Refused(
                     f"another task has held the lock of {path} for {within:g} s",
                     way_out=(
-                        "look for a task of another run that hangs while it claims the cluster (fuser"
+                        "look for another run's task that hangs while it claims the cluster (fuser"
                         f" {path.with_suffix('.lock')}), then clear this one"
                     ),
                 ) from None

@@ -1,10 +1,10 @@
 """The claim on a cluster: a lease, so that one DAG run at a time changes it. Airflow knows the state of its own runs;
 of another Airflow's run only the lease is known.
 
-The claim lies in the cluster's own ZooKeeper, where every Airflow sees it, and in a file of the state directory, which
-only those see that share the directory (``claim_file``). A cluster file without ``zookeeper`` leaves the file alone.
-Both are taken, so that a cluster file that drops or gains ``zookeeper`` during a run hides that run from nobody who
-shares the directory.
+The claim is in the cluster's own ZooKeeper, where every Airflow sees it, and in a file of the state directory, which
+only Airflows that share the directory see (``claim_file``). For a cluster file without ``zookeeper`` the file is the
+only place. A run takes both, so that a cluster file that drops or gains ``zookeeper`` during a run does not hide that
+run from an Airflow that shares the directory.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from kraft_runbook.io.zookeeper.claim_znode import ClaimZnode
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 
 SPARE_SECONDS = 3600.0
-"""How much longer a lease lasts than the longest step and wait: it is renewed by each task that changes the cluster."""
+"""Seconds that a lease lasts beyond the longest step and wait. Each task that changes the cluster renews it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who may change a cluster. ``run_after``: Airflow's time of the run, which tells two Airflows' runs of one name
-    apart.
+    """The run that may change a cluster. ``run_after``: Airflow's time of the run, by which two Airflows' runs with one
+    name differ.
     """
 
     dag_id: str
@@ -49,8 +49,8 @@ class Claim:
 
     @staticmethod
     def from_json(data: bytes) -> Claim:
-        """The claim in these bytes; what a newer version of this tool wrote besides is left out. Raises ValueError
-        where they are no claim.
+        """The claim in these bytes, without fields that a newer version of this tool added. Raises ValueError if they
+        are no claim.
         """
         found: Any = json.loads(data)
         try:
@@ -76,14 +76,14 @@ AskRun = Callable[[Claim], RunState]
 
 
 def lease_end(spec: ClusterSpec, now: datetime) -> datetime:
-    """Until when a claim holds that is taken or renewed now: past the longest wait and stop, and an hour to spare."""
+    """The end of a claim that is taken or renewed now: the longest wait and stop, plus an hour."""
     d = spec.deadlines
     longest = max(d.quorum, d.registration, d.in_sync, d.metadata_copy) + spec.service_manager.stop_timeout
     return now.astimezone(UTC) + timedelta(seconds=longest + SPARE_SECONDS)
 
 
 class ClaimPlace(Protocol):
-    """Where one cluster's claim lies. ``name`` and ``way_to_delete``: for a person who must look at it, or remove it by
+    """One place of a cluster's claim. ``name`` and ``way_to_delete``: for a person who must look at it, or remove it by
     hand.
     """
 
@@ -94,20 +94,20 @@ class ClaimPlace(Protocol):
     def way_to_delete(self) -> str: ...
 
     def read(self) -> bytes | None:
-        """What is there; None: nothing."""
+        """The stored bytes; None if there are none."""
 
     def write(self, data: bytes) -> bool:
-        """Put this in the place of what was read. False where another was quicker."""
+        """Replace what was read. False if another run was quicker."""
 
     def delete(self) -> bool:
-        """Remove what was read. False where another was quicker."""
+        """Remove what was read. False if another run was quicker."""
 
 
 def hold_claim(place: ClaimPlace, cluster: str, mine: Claim, *, ask: AskRun, now: datetime) -> bool:
     """Take or renew the claim for one DAG run. True where that run held it already.
 
-    Raises Refused, naming the run that holds it, and where what is there can't be understood; RunbookError where the
-    place does not let this tool write.
+    Raises Refused, naming the run that holds it, or if the stored bytes can't be understood; RunbookError if the place
+    does not let this tool write.
     """
     while True:
         holder = _holder(place)
@@ -119,10 +119,10 @@ def hold_claim(place: ClaimPlace, cluster: str, mine: Claim, *, ask: AskRun, now
 
 
 def release_claim(place: ClaimPlace, mine: Claim) -> bool:
-    """Remove the claim where this run holds it; False where it does not. Left alone, it is free once the run or its
-    lease has ended.
+    """Remove the claim if this run holds it; False if it does not. A claim that is not removed is free once the run or
+    its lease has ended.
 
-    Raises Refused where what is there can't be understood.
+    Raises Refused if the stored bytes can't be understood.
     """
     holder = _holder(place)
     if holder is None or not holder.is_of(mine):
@@ -153,9 +153,10 @@ def hold_cluster(
 
 
 def told_of_claim(spec: ClusterSpec, *, secrets: Secrets, now: datetime) -> str:
-    """Which run the claim in the cluster's ZooKeeper names, in words; empty where none lies there, or nobody can tell.
+    """The run that the claim in the cluster's ZooKeeper names, in words; empty if there is no claim, or it can't be
+    read.
 
-    Whether that run still goes on is known to its own Airflow alone.
+    Only that run's own Airflow knows whether it still goes on.
     """
     if spec.zookeeper is None:
         return ""
@@ -178,8 +179,8 @@ def told_of_claim(spec: ClusterSpec, *, secrets: Secrets, now: datetime) -> str:
 
 
 def release_cluster(spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path) -> None:
-    """Remove the claim from both places where this run holds it. Raises RunbookError where one of them can't be asked;
-    the other is done all the same.
+    """Remove this run's claim from both places. Raises RunbookError if one of them can't be reached; the claim in the
+    other is still removed.
     """
     with claim_file(directory, spec.name) as file:
         try:
@@ -191,10 +192,9 @@ def release_cluster(spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directo
 
 
 def _holder(place: ClaimPlace) -> Claim | None:
-    """Who holds the cluster. None where nothing is there, or no JSON: no version of this tool writes that, so nobody
-    holds the cluster by it.
+    """The claim there. None if there is nothing, or no JSON: no version of this tool writes that, so it is no claim.
 
-    Raises Refused where it holds JSON that is no claim as this version knows one: another version's run may hold the
+    Raises Refused if it is JSON that this version does not recognize as a claim: another version's run may hold the
     cluster.
     """
     data = place.read()

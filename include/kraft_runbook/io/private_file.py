@@ -1,4 +1,4 @@
-"""A file that is written whole or not at all, and that its owner alone may read. The one writer of this project's own
+"""A file that is written whole or not at all, and that only its owner may read. The one writer of this project's own
 files.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 ABANDONED_SECONDS = 3600.0
-"""A draft that nobody has written to for so long is what a killed writer left; the next writer removes it."""
+"""Seconds after which an unchanged draft counts as left by a killed writer; the next writer removes it."""
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def _remove_abandoned_drafts(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """See that the names in a directory are on disk."""
+    """Sync the names in a directory to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Where the secrets that a cluster file names are found. Values leave here only towards the client that needs them."""
+"""Resolving the secrets that a cluster file names. A value goes only to the client that needs it."""
 
 from __future__ import annotations
 

@@ -43,22 +43,23 @@ ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 if os.getppid() == int(sys.argv[1]):
     os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Becomes ansible-playbook, which the kernel then ends with this process, however this process ends: pexpect shields it
-from the terminal's hang-up, so it would go on to further tasks. The one task that runs at that moment ends by itself.
+"""Becomes ansible-playbook, which the kernel then ends together with this process, however this process ends. Without
+it ansible-playbook would go on to further tasks, since pexpect shields it from the terminal's hang-up. The task in
+progress runs to its end.
 """
 
 
 AGAIN = "correct what is named above, then run this step again: it goes on from what it finds on the host"
-"""The way out where a host says no better one."""
+"""The way out if a host gives no better one."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """What one host reported: tasks that changed something, diffs as (path, before, after), how many tasks went well,
-    what was read.
+    """One host's report: tasks that changed something, diffs as (path, before, after), the number of successful tasks,
+    the facts.
 
-    ``restarted``: a module said that it restarted the service. ``failure`` is (task, message, way out) of what ended
-    it; ``clock`` is the host's time with the time here before and after reading it.
+    ``restarted``: a module reported that it restarted the service. ``failure``: (task, message, way out) of the task
+    that failed. ``clock``: the host's time, with this machine's time before and after reading it.
     """
 
     changed: tuple[str, ...] = ()
@@ -199,7 +200,7 @@ def _scrubbed(environment: Mapping[str, str], settings: Mapping[str, str]) -> di
 
 
 class _Literal(str):
-    """Text that ansible must not take for a template, whatever braces it holds."""
+    """Text that Ansible must not read as a template, whatever braces it has."""
 
     __slots__ = ()
 
@@ -213,8 +214,8 @@ _Dumper.add_representer(_Literal, lambda dumper, text: dumper.represent_scalar("
 
 
 def _literal(value: Any) -> Any:
-    """The same value, with the texts that a template could be read into marked. Only those: ``!unsafe true`` would
-    become a boolean, ``012`` a number.
+    """The same value, with every text marked that Ansible could read as a template. Other texts stay unmarked, since
+    ``!unsafe true`` would become a boolean and ``012`` a number.
     """
     if isinstance(value, str):
         return _Literal(value) if any(mark in value for mark in ("{{", "{%", "{#")) else value
@@ -326,7 +327,7 @@ def _hider(values: Sequence[str]) -> Callable[[str], str]:
 
 
 class _Fold:
-    """Folds ansible's events into one report a host, telling a person what goes on."""
+    """Collects Ansible's events into one report a host, and tells a person the progress."""
 
     def __init__(
         self,

@@ -21,12 +21,12 @@ def label(node: Broker | Controller) -> str:
 
 
 def host_name(node: Broker | Controller) -> str:
-    """What ansible calls the node. Not its service: that may have the same name on every host."""
+    """The node's name in Ansible. The service's name won't do, since it may be the same on every host."""
     return label(node).replace(" ", "-")
 
 
 def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
-    """What every playbook is given of a node: how it is reached, its service, its files, its address."""
+    """The variables of a node that every playbook gets: how to reach it, its service, its files, its address."""
     if isinstance(node, Broker):
         place, log_dirs, ports = (
             node.waited_for(node.listener(spec.client_listener)),
@@ -94,7 +94,7 @@ def file_header(node: Broker | Controller, spec: ClusterSpec) -> str:
 
 
 def by_machine(spec: ClusterSpec, nodes: Iterable[N]) -> list[list[N]]:
-    """The nodes, those of one machine together: a run costs by the machine."""
+    """The nodes, grouped by machine, since Ansible takes its time for each machine."""
     machines: dict[str, list[N]] = {}
     for each in nodes:
         machines.setdefault("here" if spec.reach.kind == "local" else each.host, []).append(each)

@@ -1,4 +1,4 @@
-"""What is asked of the controllers' hosts before a step that relies on the way back (``runbook.plays.Guard``)."""
+"""What the controllers' hosts must prove before a step that relies on a rollback (``runbook.plays.Guard``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.runbook.plays import Guard
 
 _MODE_SECONDS = 3.0
-"""What a controller may take to show its mode before a step."""
+"""Seconds that a controller may take to show its mode before a step."""
 
 
 def guarded_controllers(
@@ -28,12 +28,11 @@ def guarded_controllers(
     check: bool,
     gone: Collection[int] = (),
 ) -> dict[str, dict[str, Any]]:
-    """The hosts, by name, and their variables, that a playbook's import of ``prove_migration_mode.yml`` looks at: the
-    group ``guarded``.
+    """The group ``guarded``: the hosts, by name, that a playbook's import of ``prove_migration_mode.yml`` examines,
+    with their variables.
 
-    Every controller but ``but`` (the one that the step itself writes and starts) and those that are ``gone`` with their
-    hosts, with the mode that its process shows at this moment; those of one machine together, since a run costs by the
-    machine.
+    They are all controllers except ``but`` (the one that the step itself writes and starts) and those that are ``gone``
+    with their hosts, each with the mode that its process shows now, grouped by machine.
     """
     if guard is Guard.NONE:
         return {}
@@ -84,4 +83,4 @@ def raise_unless_proven(where: str, guarded: Mapping[str, Mapping[str, Any]], re
             for name, (_, message, _) in found
         )
         ways = dict.fromkeys(way_out or AGAIN for _, (_, _, way_out) in found)
-        raise Refused(f"{where} was refused before anything was touched: {said}", way_out="; ".join(ways))
+        raise Refused(f"{where} was refused before any change: {said}", way_out="; ".join(ways))

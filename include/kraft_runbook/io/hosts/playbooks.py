@@ -1,7 +1,7 @@
-"""Playing a playbook on one node, and the two that look at or tidy every host.
+"""Playing a playbook on one node, and the two playbooks for every host: gathering facts, and removing secrets.
 
-Each function may be called again at any time, also while an earlier call's ansible still runs: the playbooks act on
-what they see on the host, under a lock there. Errors are StepFailed, with the task, the host, the message and the way
+Each function may be called again at any time, also while an earlier call's Ansible still runs: the playbooks act on
+what they find on the host, under a lock there. Errors are StepFailed, with the task, the host, the message and the way
 out.
 """
 
@@ -74,7 +74,7 @@ class PlaybookResult:
 def forget_zookeeper_secrets(
     spec: ClusterSpec, *, check: bool = False, on_event: Tell | None = None, state_dir: Path | None = None
 ) -> tuple[str, ...]:
-    """Take ZooKeeper's secrets out of every host's secrets file, once the migration is final. Restarts nothing, and
+    """Remove ZooKeeper's secrets from every host's secrets file, once the migration is final. Restarts nothing, and
     needs no secret itself.
 
     Returns the nodes whose host held some, by label. Raises StepFailed, naming each host where it failed.
@@ -101,7 +101,7 @@ def forget_zookeeper_secrets(
     ]
     if failed or report.status != "successful":
         said = "; ".join(failed) or report.output
-        raise StepFailed(f"ZooKeeper's secrets could not be taken off every host: {said}", way_out=AGAIN)
+        raise StepFailed(f"ZooKeeper's secrets could not be removed from every host: {said}", way_out=AGAIN)
     return tuple(label(node) for node in nodes if report.hosts[host_name(node)].changed)
 
 
@@ -124,13 +124,13 @@ def play(
     on_event: Tell | None = None,
     state_dir: Path | None = None,
 ) -> PlaybookResult:
-    """Play ``playbooks/<what.playbook>.yml`` on its node and wait for its end; with ``check``, rehearse it: nothing is
-    changed.
+    """Play ``playbooks/<what.playbook>.yml`` on its node and wait for its end. With ``check`` it is a rehearsal that
+    changes nothing.
 
-    ``secrets`` resolves the values of the host's secrets file, and speaks to the controllers that are guarded;
-    ``on_event`` gets a line whenever there is news; ``state_dir`` is where the run's private directory is made
-    (default: the system's temporary directory). Raises Refused where the guard does not hold, before anything is
-    touched; StepFailed; SecretMissing before anything is touched.
+    ``secrets`` resolves the values of the host's secrets file, and of the connections to the guarded controllers.
+    ``on_event`` gets a line at each progress. ``state_dir``: where the run's private directory is created (default: the
+    system's temporary directory). Raises Refused if the guard does not hold, and SecretMissing, both before any change;
+    StepFailed.
     """
     node = node_of(spec, what.node_id)
     values = {key: secrets(ref) for key, ref in spec.secrets.items()} if what.writes_secrets else {}
@@ -162,11 +162,11 @@ def play(
 def gather_host_facts(
     spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, state_dir: Path | None = None
 ) -> dict[int, HostState]:
-    """What the hosts of these nodes (default: all) have, read in one run. Changes nothing.
+    """The facts of these nodes' hosts (default: all nodes), read in one run. Changes nothing.
 
-    A host or a part that can't be read is Unread with its reason, never an exception. ``clock_skew_seconds`` is how far
-    the host's clock lies outside the time that reading it took here: 0.0 when no skew can be proven (a run takes about
-    a second).
+    A host or a part that can't be read is Unread with its reason, never an exception. ``clock_skew_seconds``: how far
+    the host's clock is outside the time span that reading it took here; 0.0 if no skew can be proven (reading takes
+    about a second).
     """
     nodes = [
         node_of(spec, each) for each in (node_ids if node_ids is not None else (*spec.broker_ids, *spec.controller_ids))
@@ -206,7 +206,7 @@ def _read_there(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
 
 
 def playbook_directory() -> Path:
-    """Where the playbooks lie: ``KRAFT_RUNBOOK_PLAYBOOKS``, or ``playbooks`` beside ``include``."""
+    """The playbooks' directory: ``KRAFT_RUNBOOK_PLAYBOOKS``, or ``playbooks`` beside ``include``."""
     return Path(os.environ.get("KRAFT_RUNBOOK_PLAYBOOKS") or Path(__file__).resolve().parents[4] / "playbooks")
 
 

@@ -1,4 +1,4 @@
-"""Ask a broker until it answers what is wanted, over connections that may break meanwhile."""
+"""Asking a broker until its response is right, over connections that may break."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kraft_runbook.io.secrets import Secrets
 POLL = 0.1
 
 Question = Callable[[KafkaConnection], str | None]
-"""Asks once: None when the answer is what is wanted, else what is wrong with it. Raises Unreachable."""
+"""Asks once. None if the response is right, else what is wrong with it. Raises Unreachable."""
 
 
 def named_controller(connection: KafkaConnection) -> int:
@@ -27,8 +27,8 @@ def named_controller(connection: KafkaConnection) -> int:
 def ask_until(
     spec: ClusterSpec, broker: Broker, question: Question, *, secrets: Secrets, deadline: float, apart: float = POLL
 ) -> str | None:
-    """None once the answer was right; else, after ``deadline`` (of ``time.monotonic``), what was wrong last. It is
-    asked once at least, ``apart`` seconds apart.
+    """None once the response was right; else, after ``deadline`` (by ``time.monotonic``), what was wrong last. It asks
+    at least once, every ``apart`` seconds.
     """
     while True:
         try:

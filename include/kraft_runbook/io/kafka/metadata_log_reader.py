@@ -29,7 +29,7 @@ FETCH_VERSION = 16
 FETCH_BYTES = 16 * 1024 * 1024
 SNAPSHOT_BYTES = 8 * 1024 * 1024
 OLDEST_EPOCHS_TRIED = 64
-"""How many leader epochs are tried for the snapshot at the log's start, whose epoch no request tells."""
+"""How many leader epochs are tried for the snapshot at the log's start, whose epoch no response tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Position:
 
 
 class LogTruncated(RunbookError):
-    """Neither the log nor a snapshot that can still be had reaches back to the offset that was asked for."""
+    """Neither the log nor an available snapshot reaches back to the requested offset."""
 
 
 class _Stale(Exception):
@@ -93,8 +93,8 @@ class MetadataLogReader:
         """The log up to and with offset ``end`` (which must be committed), from ``start``, or from a snapshot or the
         log's beginning.
 
-        ``reach``: the state at this offset must be had, so a later snapshot won't do. Raises LogTruncated when none
-        will. ``position`` follows.
+        ``reach``: the state at this offset is needed, so a later snapshot won't do. Raises LogTruncated if there is no
+        earlier one. ``position`` follows.
         """
         if start is None:
             for chunk in self._beginning(reach):
@@ -256,7 +256,7 @@ class MetadataLogReader:
 
 
 def _not_there(partition: Any) -> bool:
-    """Whether the answer sends us elsewhere: to a snapshot (the log starts later), or to where our epoch ended."""
+    """Whether the response sends us elsewhere: to a snapshot (the log starts later), or to the end of our epoch."""
     return partition.snapshot_id is not None or partition.diverging_epoch is not None
 
 

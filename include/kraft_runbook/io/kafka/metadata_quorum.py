@@ -29,8 +29,7 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.log.cluster_records import BrokersAndFeatures
 
 LEADER_AND_ISR = 4
-"""Offered by a broker that takes orders from a ZooKeeper-style controller: in ZooKeeper mode and in migration mode
-(ApiKeys, listener zkBroker).
+"""Offered by a broker in ZooKeeper mode and in migration mode, which a controller calls (ApiKeys, zkBroker listener).
 """
 DESCRIBE_QUORUM = 55
 """Offered by a broker in KRaft mode, which forwards it to the quorum."""
@@ -48,7 +47,7 @@ class QuorumDescription:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecords:
-    """What the metadata log says of brokers, features, topics and the migration, up to ``position``; give it back to
+    """Brokers, features, topics and the migration state from the metadata log, up to ``position``. Hand it in again to
     read on from there.
     """
 

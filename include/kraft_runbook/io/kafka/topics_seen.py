@@ -128,9 +128,7 @@ def _add(samples: list[str], item: str) -> None:
 
 
 def merge_views(views: Sequence[BrokerView]) -> TopicsState:
-    """One state of what several brokers answered, the worst of them counting: a partition is in sync when
-    all say so.
-    """
+    """One state from several brokers' responses, where the worst counts: a partition is in sync if all say so."""
     states = [view.state for view in views]
     worst = max(states, key=lambda s: s.under_replicated_count)
     offline = max(states, key=lambda s: s.offline_count)
@@ -158,5 +156,5 @@ def merge_views(views: Sequence[BrokerView]) -> TopicsState:
 
 
 def _one_cluster(ids: Sequence[str]) -> str:
-    """The cluster id; where brokers disagree, all of them, so that it equals none."""
+    """The cluster id; if brokers disagree, all their ids, which equals none of them."""
     return ids[0] if len(set(ids)) == 1 else " and ".join(sorted(set(map(str, ids))))

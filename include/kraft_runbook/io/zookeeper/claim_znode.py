@@ -1,4 +1,4 @@
-"""The claim on a cluster as one znode of its own ZooKeeper, written only at the version that was read: it holds
+"""The claim on a cluster as one znode of its own ZooKeeper, written only at the version that was read. So it holds
 wherever a task runs.
 """
 
@@ -8,7 +8,7 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.session import Znode
 
 PATH = "/kraft_runbook_claim"
-"""Below the chroot. Kafka does not know it, and nothing of it is migrated."""
+"""Below the chroot. Kafka does not read it, and the migration does not copy it."""
 
 
 class ClaimZnode:
@@ -26,8 +26,8 @@ class ClaimZnode:
         return None if self._read is None else self._read.data
 
     def write(self, data: bytes) -> bool:
-        """Create it, or replace what was read. False where another run was quicker. Raises RunbookError where ZooKeeper
-        does not let this tool write.
+        """Create it, or replace what was read. False if another run was quicker. Raises RunbookError if ZooKeeper does
+        not let this tool write.
         """
         return self._zookeeper.create(PATH, data) if self._read is None else self._zookeeper.replace(self._read, data)
 

@@ -25,8 +25,8 @@ NOTIFICATIONS = {
     "/kafka-acl-extended-changes": "acl_changes_",
     "/delegation_token/token_changes": "token_change_",
 }
-"""Where brokers hear of changes, and how the names there begin: behind so many characters
-``ZkNodeChangeNotificationListener`` wants a number, or ends its round.
+"""The znodes of change notifications, and the beginning of the names there. After it
+``ZkNodeChangeNotificationListener`` expects a number, or stops its round.
 """
 SINGLE = ("/latest_producer_id_block", "/feature")
 
