@@ -216,6 +216,23 @@ def test_what_is_done_already_is_left_alone_and_said_so(acted: Acted, step: Step
 
 
 @pytest.mark.parametrize(
+    ("task", "phase"),
+    [
+        ("provision_controllers.controller_101.provision", Phase.FINALIZED),
+        ("roll_brokers_to_hybrid.broker_1.restart", Phase.DUAL_WRITE),
+        ("roll_brokers_to_hybrid.broker_1.restart", Phase.FINALIZED),
+    ],
+)
+def test_where_the_cluster_lies_beyond_a_step_nothing_of_it_is_left(acted: Acted, task: str, phase: Phase) -> None:
+    """Whatever the node itself shows, and without a signature."""
+    step = next(each for each in STEPS if each.task == task)
+    Run(step.gate, "approve", seen=step.seen).write()
+    acted.seen = broker(1, mode=BrokerMode.ZOOKEEPER)(observation(phase))
+    assert f"the cluster is in {phase}, beyond" in acted.run(task)["already_done"]
+    assert acted.did == ["claimed"]
+
+
+@pytest.mark.parametrize(
     "step", [s for s in STEPS if "restart" in s.task or "provision" in s.task], ids=lambda step: step.task
 )
 def test_what_shows_its_new_mode_and_does_not_run_is_not_done(acted: Acted, step: Step) -> None:

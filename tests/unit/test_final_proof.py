@@ -17,7 +17,7 @@ from kraft_runbook.parity.final_proof import FinalProof
 
 BEHIND = Difference(Kind.PARTITION_EPOCH, '["orders",1]', "7", "11", ("/brokers/topics/orders/partitions/1/state",))
 DIFFERS = Difference(Kind.TOPIC, '["orders"]', '{"a":1}', '{"a":2}', ("/brokers/topics/orders",))
-UNDECODED = Undecoded(Kind.BROKER_CONFIG, '["1"]', "its password could not be decoded")
+UNDECODED = Undecoded(Kind.BROKER_CONFIG, '["1","ssl.key.password"]', "its password could not be decoded")
 FINE = Comparison(Counter())
 
 
