@@ -265,3 +265,23 @@ def test_no_broker_leaves_zookeeper_once_dual_write_has_died(acted: Acted) -> No
     stand(acted, step)
     acted.dual_write_died = True
     refused(acted, step, "KRB-DW-001")
+
+
+@each_step
+def test_before_a_step_that_relies_on_the_way_back_the_controllers_are_proven_on_their_hosts(
+    acted: Acted, step: Step
+) -> None:
+    """Not where the quorum is gone, and not of finalization itself, which has its own gate."""
+    stand(acted, step)
+    acted.run(step.task, dag=step.dag)
+    asked = step.task.startswith(("provision", "roll_brokers_to_hybrid", "roll_brokers_to_kraft", "roll_brokers_back"))
+    assert bool(acted.proven_first) == asked
+
+
+def test_once_final_a_broker_left_behind_is_restarted_whatever_the_controllers_files_say(acted: Acted) -> None:
+    step = next(each for each in STEPS if each.task == "roll_brokers_to_kraft.broker_1.restart")
+    seen = broker(1, mode=BrokerMode.HYBRID)(observation(Phase.FINALIZED))
+    Run(step.gate, seen=seen).write()
+    acted.seen = seen
+    acted.run(step.task)
+    assert acted.played == [f"played {step.plays}"] and acted.proven_first == ()
