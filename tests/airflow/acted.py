@@ -36,7 +36,7 @@ from kraft_runbook_airflow.migration import way_back_facts
 from tests.unit.observations import SPEC, dual_writing, later
 
 NOT_ASKED = Unread("not asked for")
-FORWARD, BACK = "zk_to_kraft_migration", "zk_to_kraft_rollback"
+FORWARD, BACK, RESTART = "zk_to_kraft_migration", "zk_to_kraft_rollback", "rolling_restart"
 
 
 def everywhere(monkeypatch: pytest.MonkeyPatch, real: Any, fake: Any) -> None:
@@ -53,6 +53,8 @@ class Acted:
     what was done to it. ``held_by``: another run that has the cluster, or why the claim can't be had. ``unknowing``:
     why a broker does not know its ZooKeeper controller. ``facts``: what a playbook reads of a host, by its name.
     ``not_deletable``: why this tool may not delete in ZooKeeper. ``states``: of tasks that did not succeed.
+    ``proven_first``: the groups of controllers that the last playbook on a node had to see in migration mode before it
+    touched anything.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
@@ -62,7 +64,7 @@ class Acted:
         self._monkeypatch, self._state = monkeypatch, state
         self.dags = {
             name: dags_of(f"{name}.py", ROOT / "include" / "clusters", monkeypatch)[f"{name}__lab"]
-            for name in (FORWARD, BACK)
+            for name in (FORWARD, BACK, RESTART)
         }
         self.seen: ClusterObservation | Callable[[], ClusterObservation]
         self.did: list[str] = []
@@ -73,6 +75,7 @@ class Acted:
         self.facts: dict[str, dict[str, Any]] = {}
         self.not_deletable: str | None = None
         self.states: dict[str, str] = {}
+        self.proven_first: tuple[str, ...] = ()
         self.after_playing: Callable[[str], None] = lambda _: None
         self.params: dict[str, Any] = {"dry_run": False}
         self.pulled: dict[str, Any] = {}
@@ -130,6 +133,8 @@ class Acted:
             name: HostReport(("Restart",), ok=1, restarted=True, facts=self.facts.get(playbook.stem, {}).get(name, {}))
             for name in inventory
         }
+        for given in inventory.values():
+            self.proven_first = tuple(given.get("must_be_proven", self.proven_first))
         self.after_playing(self.did[-1])
         return RunReport("successful", hosts, "")
 

@@ -216,6 +216,23 @@ def test_what_is_done_already_is_left_alone_and_said_so(acted: Acted, step: Step
 
 
 @pytest.mark.parametrize(
+    ("task", "phase"),
+    [
+        ("provision_controllers.controller_101.provision", Phase.FINALIZED),
+        ("roll_brokers_to_hybrid.broker_1.restart", Phase.DUAL_WRITE),
+        ("roll_brokers_to_hybrid.broker_1.restart", Phase.FINALIZED),
+    ],
+)
+def test_where_the_cluster_lies_beyond_a_step_nothing_of_it_is_left(acted: Acted, task: str, phase: Phase) -> None:
+    """Whatever the node itself shows, and without a signature."""
+    step = next(each for each in STEPS if each.task == task)
+    Run(step.gate, "approve", seen=step.seen).write()
+    acted.seen = broker(1, mode=BrokerMode.ZOOKEEPER)(observation(phase))
+    assert f"the cluster is in {phase}, beyond" in acted.run(task)["already_done"]
+    assert acted.did == ["claimed"]
+
+
+@pytest.mark.parametrize(
     "step", [s for s in STEPS if "restart" in s.task or "provision" in s.task], ids=lambda step: step.task
 )
 def test_what_shows_its_new_mode_and_does_not_run_is_not_done(acted: Acted, step: Step) -> None:
@@ -248,3 +265,23 @@ def test_no_broker_leaves_zookeeper_once_dual_write_has_died(acted: Acted) -> No
     stand(acted, step)
     acted.dual_write_died = True
     refused(acted, step, "KRB-DW-001")
+
+
+@each_step
+def test_before_a_step_that_relies_on_the_way_back_the_controllers_are_proven_on_their_hosts(
+    acted: Acted, step: Step
+) -> None:
+    """Not where the quorum is gone, and not of finalization itself, which has its own gate."""
+    stand(acted, step)
+    acted.run(step.task, dag=step.dag)
+    asked = step.task.startswith(("provision", "roll_brokers_to_hybrid", "roll_brokers_to_kraft", "roll_brokers_back"))
+    assert bool(acted.proven_first) == asked
+
+
+def test_once_final_a_broker_left_behind_is_restarted_whatever_the_controllers_files_say(acted: Acted) -> None:
+    step = next(each for each in STEPS if each.task == "roll_brokers_to_kraft.broker_1.restart")
+    seen = broker(1, mode=BrokerMode.HYBRID)(observation(Phase.FINALIZED))
+    Run(step.gate, seen=seen).write()
+    acted.seen = seen
+    acted.run(step.task)
+    assert acted.played == [f"played {step.plays}"] and acted.proven_first == ()

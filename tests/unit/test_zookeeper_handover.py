@@ -63,12 +63,15 @@ def test_where_the_connection_breaks_it_is_not_known_what_was_deleted(error: Exc
 
 
 @pytest.mark.parametrize(
-    "answers",
-    [[NoAuthError(), RolledBackError()], [RolledBackError(), BadVersionError()]],
+    ("answers", "why"),
+    [
+        ([NoAuthError(), RolledBackError()], r"could not be deleted.*NoAuth"),
+        ([RolledBackError(), BadVersionError()], "one of them changed after the quorum was fenced"),
+    ],
     ids=["NoAuth", "BadVersion"],
 )
-def test_where_zookeeper_answers_no_nothing_was_deleted(answers: list[Exception]) -> None:
-    with pytest.raises(NothingDeleted):
+def test_where_zookeeper_answers_no_nothing_was_deleted(answers: list[Exception], why: str) -> None:
+    with pytest.raises(NothingDeleted, match=why):
         delete_controller_znodes(Reader(answers), HELD)  # type: ignore[arg-type]
 
 
