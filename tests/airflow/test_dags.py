@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 from pathlib import Path
 
 import pytest
 from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
 
 from kraft_runbook.gates.signatures import APPROVE_TASKS
 from kraft_runbook.migration import conditions
@@ -206,3 +208,13 @@ def test_a_cluster_whose_file_names_no_zookeeper_has_no_dag_that_needs_one(file,
     (tmp_path / "lab.yaml").write_text(text)
     (tmp_path / "alone.yaml").write_text((before + rest[rest.index("reach:") :]).replace("name: lab", "name: alone"))
     assert list(dags_of(file, tmp_path, monkeypatch)) == [f"{file.removesuffix('.py')}__lab"]
+
+
+@pytest.mark.parametrize("file", sorted(each.name for each in (ROOT / "dags").glob("*.py")))
+def test_what_airflow_stores_of_a_dag_is_the_same_at_each_parse(file, monkeypatch):
+    """An address in it would be another one at each start of the DAG processor: a new version of the DAG, also for a
+    run that is under way.
+    """
+    for dag in dags_of(file, ROOT / "include" / "clusters", monkeypatch).values():
+        stored = json.dumps(DagSerialization.to_dict(dag), default=str)
+        assert " at 0x" not in stored, dag.dag_id

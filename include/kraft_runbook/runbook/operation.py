@@ -52,7 +52,7 @@ def _nothing_to_account(_: Sequence[Mapping[str, Any]]) -> None:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Operation:
     """``name``: under which a deferred wait finds it again (``operations.OPERATIONS``).
 
@@ -80,6 +80,12 @@ class Operation:
     explains: Explains | None = None
     account: Callable[[Sequence[Mapping[str, Any]]], str | None] = _nothing_to_account
     back: str = ""
+
+    def __repr__(self) -> str:
+        """Its name alone: Airflow writes it into each serialized DAG, where an address would make a new version of the
+        DAG at every parse.
+        """
+        return f"Operation({self.name})"
 
     def left_out(self, step: str, form: Mapping[str, Any]) -> str | None:
         """Why a run with this trigger form leaves the step out; None where it does not."""
