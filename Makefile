@@ -48,7 +48,8 @@ $(JARS): lab/pom.xml
 # The Kafka 4 that the lab's nodes can go on to.
 jars4: $(JARS4)
 
-$(JARS4): lab/kafka4/pom.xml
+# Behind the other jars: two Mavens at once may spoil the repository that they share.
+$(JARS4): lab/kafka4/pom.xml | $(JARS)
 	mvn -q -B -f lab/kafka4/pom.xml dependency:copy-dependencies
 	touch $@
 
