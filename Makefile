@@ -11,7 +11,7 @@ BIN := .venv/bin
 VENV := .venv/.installed-from-lock
 JARS := build/jars/.complete
 JARS4 := build/jars4/.complete
-LANES ?= 2
+LANES ?= 3
 ARCHIVE := .venv/share/kraft-runbook/spark.jsa
 LAB_ARCHIVE := build/kafka.jsa
 export PYTHONPATH := include:plugins
@@ -48,7 +48,8 @@ $(JARS): lab/pom.xml
 # The Kafka 4 that the lab's nodes can go on to.
 jars4: $(JARS4)
 
-$(JARS4): lab/kafka4/pom.xml
+# Behind the other jars: two Mavens at once may spoil the repository that they share.
+$(JARS4): lab/kafka4/pom.xml | $(JARS)
 	mvn -q -B -f lab/kafka4/pom.xml dependency:copy-dependencies
 	touch $@
 
@@ -97,7 +98,7 @@ check-playbooks: $(VENV)
 ready: $(VENV) $(JARS) $(JARS4)
 	$(MAKE) --jobs 2 $(ARCHIVE) $(LAB_ARCHIVE)
 
-# Two files of tests at once, each with clusters of its own; LANES=0: one after the other, in this process.
+# Three files of tests at once, each with clusters of its own; LANES=0: one after the other, in this process.
 test: ready
 	$(BIN)/pytest --numprocesses $(LANES) --dist loadfile --no-loadscope-reorder
 

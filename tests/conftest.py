@@ -1,7 +1,7 @@
 """For all tests: the order of the files, time for generated examples, and an end in which every cluster is ended first.
 
-``make test`` runs two files at once, each in a process of its own (pytest-xdist). Such a process ends its clusters when
-it is interrupted, before the session ends; xdist by itself gives it fifteen seconds, and then kills it.
+``make test`` runs three files at once, each in a process of its own (pytest-xdist). Such a process ends its clusters
+when it is interrupted, before the session ends; xdist by itself gives it fifteen seconds, and then kills it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ logging.getLogger("py4j").setLevel(
 
 ORDER = (
     "integration/test_migration.py",
-    "playbooks",
     "integration/test_rollback.py",
+    "playbooks",
     "faults",
     "integration",
     "airflow",
@@ -33,7 +33,7 @@ ORDER = (
     "unit",
 )
 """Files and directories below tests/. What takes long begins early, so that no process is left alone with it at the
-end; what waits for much and computes little (playbooks) runs beside a whole cluster with its Airflow, not after it.
+end; what waits for much and computes little (playbooks) runs beside two clusters with their Airflows, not after them.
 """
 SECONDS_TO_END = 600.0
 """How long an interrupted process may take to end its clusters."""
