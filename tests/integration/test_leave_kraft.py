@@ -35,7 +35,7 @@ from lab.layout import starts, zookeeper_servers
 
 BURST = [f"burst-{n}" for n in range(300)]
 BEHIND = (("orders", 1), ("orders", 2))
-"""Partitions whose state znode is made anew, the second one after the look at all of them: their versions lie behind
+"""Partitions whose state znode is created again, the second one after the check of all. Their versions are lower than
 their epochs.
 """
 AHEAD = ("orders", 3)
@@ -255,7 +255,7 @@ def test_a_touched_key_that_differs_in_zookeeper_lifts_the_fence(dual_write: Lab
         )
 
     before = zookeeper.get("/controller")[0]
-    with pytest.raises(StepFailed, match="keys touched since the full parity") as failed:
+    with pytest.raises(StepFailed, match="keys changed since the full parity") as failed:
         leave(dual_write, zookeeper, just_before=touch_and_plant)
     assert "retention.ms" in str(failed.value)
     assert zookeeper.get("/controller")[0] == before

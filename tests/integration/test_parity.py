@@ -198,7 +198,7 @@ def test_a_state_znode_that_was_made_anew_is_no_difference_and_is_told_until_its
     partitions = next(each.both + each.differ for each in told.counts if each.kind == "partition epoch")
     assert (
         looked
-        == f"1 of {partitions} state znodes have a version behind their partition epoch: orders-5 (version 0, epoch"
+        == f"1 of {partitions} state znodes have a version lower than their partition epoch: orders-5 (version 0, epoch"
         f" {epoch})"
     )
     for _ in range(epoch):

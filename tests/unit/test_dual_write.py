@@ -62,7 +62,7 @@ def test_a_frozen_migration_offset_withholds_the_proof_and_says_how_it_is_cured(
         require_movement(reader(5), SPEC, since=5, secrets=no_secret)
     assert (
         raised.value.problem
-        == "dual write stands still: /migration stays at offset 5 while the metadata log has reached 899"
+        == "dual write has stopped: /migration stays at offset 5 while the metadata log has reached 899"
     )
     assert "restart the active controller" in raised.value.way_out
 

@@ -340,7 +340,7 @@ def test_under_the_fence_what_was_touched_is_compared_however_names_are_spelt(
     assert proof.compare(Tree(tree if gone else {**tree, **dict(written)})) == touched
     if made:
         wrong = Tree({**tree, **dict(written)} if gone else tree)
-        with pytest.raises(StepFailed, match="does not hold what the metadata log says"):
+        with pytest.raises(StepFailed, match="ZooKeeper and the metadata log differ in"):
             proof.compare(wrong)
         path, _ = written[0]
         garbled = Tree({**tree, **({} if gone else dict(written)), path: b"{ not json"})

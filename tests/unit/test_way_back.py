@@ -43,7 +43,7 @@ def test_until_finalization_there_is_a_way_with_its_time_and_window(phase: Phase
 
 @pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.DUAL_WRITE])
 def test_partitions_that_lie_behind_are_named_with_the_step_that_mends_them(phase: Phase) -> None:
-    behind = "1 of 31 state znodes have a version behind their partition epoch: orders-1 (version 7, epoch 11)"
+    behind = "1 of 31 state znodes have a version lower than their partition epoch: orders-1 (version 7, epoch 11)"
     (step,) = [
         step
         for step in way_back(observation(phase), SPEC, lies_behind=behind).steps

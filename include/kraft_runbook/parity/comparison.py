@@ -135,8 +135,8 @@ def verdict_of(
     """A difference is proof; an obstacle withholds it; nothing compared is no match, unless it ``may_be_empty``: a look
     at what changed, where nothing did.
 
-    A partition epoch that the znode's version lies behind is no difference of metadata: it forbids leaving KRaft, which
-    ``ParityReport.behind`` says.
+    A znode version that is lower than the partition epoch is no difference of metadata. It forbids leaving KRaft, which
+    ``ParityReport.behind`` reports.
     """
     if any(each.kind is not Kind.PARTITION_EPOCH for each in differences):
         return Verdict.MISMATCH

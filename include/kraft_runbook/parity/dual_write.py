@@ -1,4 +1,4 @@
-"""Dual write as /migration tells of it: up to which offset ZooKeeper was written, and whether it still is."""
+"""Dual write as /migration shows it: up to which offset ZooKeeper was written, and whether it still is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_migration(reader: ZookeeperReader) -> MigrationZnode:
     znode = reader.get("/migration")
     if znode is None:
         raise NoProof(
-            "/migration is missing, so nothing says up to where ZooKeeper was written",
+            "/migration is missing, so it is not known up to which offset ZooKeeper was written",
             way_out=(
                 "if the controllers run in migration mode, look for errors of KRaftMigrationDriver in their logs; after"
                 " a rollback there is nothing to compare"
@@ -39,7 +39,7 @@ def read_migration(reader: ZookeeperReader) -> MigrationZnode:
     except BadZnode as error:
         raise NoProof(
             f"/migration can't be read: {error}",
-            way_out="find out who wrote it; the controllers rewrite it when a new one is elected",
+            way_out="find out who wrote it; the next controller to be elected writes it again",
         ) from None
     if not migration.holds_a_copy:
         raise NoProof(
@@ -49,11 +49,11 @@ def read_migration(reader: ZookeeperReader) -> MigrationZnode:
 
 
 def await_movement(spec: ClusterSpec, earlier: ClusterObservation, *, secrets: Secrets, within: float) -> None:
-    """Wait until /migration has moved since ``earlier``, up to what was committed then, at most ``within`` seconds:
-    another look can tell now.
+    """Wait until /migration has moved since ``earlier``, up to what was committed then, at most ``within`` seconds. The
+    next look can then judge.
 
-    Judges nothing and raises nothing: where /migration can't be read, or stands still, ``within`` seconds have passed,
-    and that look says so.
+    It judges nothing and raises nothing. If /migration can't be read or does not move, it returns after ``within``
+    seconds.
     """
     ends = time.monotonic() + within
     with contextlib.suppress(RunbookError), ZookeeperReader(spec.ensemble, secrets=secrets, timeout=within) as reader:
@@ -79,7 +79,7 @@ def require_movement(reader: ZookeeperReader, spec: ClusterSpec, *, since: int, 
         if time.monotonic() > deadline:
             written = describe_quorum(spec, secrets=secrets).high_watermark - 1
             raise NoProof(
-                f"dual write stands still: /migration stays at offset {since} while the metadata log has reached"
+                f"dual write has stopped: /migration stays at offset {since} while the metadata log has reached"
                 f" {written}",
                 way_out=CURE,
             )

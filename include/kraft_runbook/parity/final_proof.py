@@ -1,6 +1,6 @@
-"""The last proof before a cluster leaves KRaft: every key that was touched since the full parity, compared where nobody
-can write any more. By the argument of ``parity.comparison``, with M at the log's end: each key must say what it says
-there.
+"""The last proof before a cluster leaves KRaft: every key changed since the full parity, compared inside the fence,
+where nobody can write. By the argument of ``parity.comparison`` with M at the log's end, each key must have its last
+value.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from kraft_runbook.parity.state_versions import Behind, Epochs, look, raise_all,
 
 SHOWN = 10
 NEWEST = 100
-"""How many topics the brokers are asked about before the fence. They are told of changes in order, so the newest speak
-for all.
+"""How many topics the brokers are asked about before the fence. They get changes in order, so the newest topics prove
+all earlier ones.
 """
 
 
@@ -65,24 +65,22 @@ class FinalProof:
         self._log.__exit__(kind, error, trace)
 
     def read_on(self, high_watermark: int) -> None:
-        """Read what was committed since the last call. Returns at once where that is nothing."""
+        """Read what was committed since the last call. Returns at once if that is nothing."""
         self._log.read_to(high_watermark - 1)
 
     def newest_topics(self) -> dict[str, dict[int, int]]:
-        """Read on, and return the leader epochs of the topics that were touched last."""
+        """Read on, and return the leader epochs of the topics that were changed last."""
         self._log.read_on()
         return self._replay.newest_topics(NEWEST)
 
     def look_at_epochs(self) -> Epochs:
-        """Whether a state znode's version lies behind its partition's epoch, of every partition. Raises Unreachable,
-        NoProof.
-        """
+        """Compare the version of every state znode with its partition's epoch. Raises Unreachable, NoProof."""
         with self._paced_reader() as zookeeper:
             return look(zookeeper, self._replay, self._decoding)
 
     def raise_epochs(self, tell: Callable[[str], None]) -> None:
-        """Mend every state znode whose version lies behind. What is touched after this, ``compare`` looks at and mends.
-        Raises StepFailed, Unreachable, NoProof.
+        """Raise the version of every state znode that is lower than its partition's epoch. ``compare`` does the same
+        for partitions that change later. Raises StepFailed, Unreachable, NoProof.
         """
         with self._paced_reader() as zookeeper:
             self.raised += raise_all(zookeeper, self._replay, self._decoding, read_on=self._log.read_on, tell=tell)
@@ -91,9 +89,9 @@ class FinalProof:
         return ZookeeperReader(self._spec.ensemble, secrets=self._secrets, rate=self._spec.ensemble.read_rate)
 
     def compare(self, zookeeper: ZookeeperReader) -> int:
-        """How many keys were touched and agree. Raises StepFailed, naming the first that do not.
+        """How many changed keys agree. Raises StepFailed, naming the first that do not.
 
-        Called where nobody else writes: a version that lies behind, though all else agrees, is mended on the spot.
+        It is called where nobody else writes. A version that is lower than its epoch, with equal data, is raised here.
         """
         keys = touched_keys(self._replay)
         found = self._compared(zookeeper, keys)
@@ -105,10 +103,10 @@ class FinalProof:
         if wrong:
             listed = "\n".join(f"- {text}" for text in wrong[:SHOWN])
             raise StepFailed(
-                f"ZooKeeper does not hold what the metadata log says of {len(wrong)} of the {len(keys)} keys touched"
-                f" since the full parity:\n{listed}",
+                f"ZooKeeper and the metadata log differ in {len(wrong)} of the {len(keys)} keys changed since the full"
+                f" parity:\n{listed}",
                 way_out=(
-                    "the fence is lifted and nothing was deleted: run parity (kraft-runbook parity), mend what it"
+                    "the fence is lifted and nothing was deleted: run parity (kraft-runbook parity), correct what it"
                     " names, then clear the parity task"
                 ),
             )
@@ -121,8 +119,8 @@ class FinalProof:
 
 
 def what_lies_behind(spec: ClusterSpec, *, secrets: Secrets) -> str | None:
-    """Which state znodes' versions lie behind their partitions' epochs now, in words, with names; None where none does.
-    A look that fails is told as such.
+    """The state znodes whose version is lower than their partition's epoch now, in words, with names; None if there are
+    none. A failed look is reported as such.
     """
     try:
         with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
@@ -130,5 +128,5 @@ def what_lies_behind(spec: ClusterSpec, *, secrets: Secrets) -> str | None:
         with FinalProof(spec, since=since, secrets=secrets) as proof:
             found = proof.look_at_epochs()
     except RunbookError as error:
-        return f"whether a state znode's version lies behind its partition's epoch could not be seen: {error.problem}"
+        return f"the versions of state znodes could not be compared with the partitions' epochs: {error.problem}"
     return found.summary if found.behind else None

@@ -44,7 +44,7 @@ class Findings:
         self.migration, self.start = migration, migration.kraft_metadata_offset
 
     def gave_up(self, error: RunbookError) -> None:
-        """What was found is no proof, and why."""
+        """The comparison proves nothing, and why."""
         self.obstacles.append(Obstacle(error.problem, error.way_out))
 
     def add(self, compared: Comparison) -> None:

@@ -90,8 +90,8 @@ class Looks:
         return ZookeeperReader(self.spec.ensemble, secrets=self.secrets, rate=rate)
 
     def end(self, start: int) -> int:
-        """E, asked for now, with the log read up to it. Raises NoProof where ``start`` lies behind it, or where the log
-        says that dual write is over.
+        """E, asked for now, with the log read up to it. Raises NoProof if ``start`` is after it, or if the log says
+        that dual write is over.
         """
         found = self.found
         found.last, found.quorum = self.log.read_on(), self.log.quorum

@@ -1,5 +1,5 @@
-"""What a comparison proved, for a person, a gate and a file: counts, capped samples, the offsets it holds for, and a
-digest of it all.
+"""The result of a comparison, for a person, a gate and a file: counts, at most 20 samples a kind, the offsets for which
+it holds, and a digest of all.
 """
 
 from __future__ import annotations
@@ -122,21 +122,21 @@ class ParityReport:
 
     @property
     def behind(self) -> int:
-        """How many partitions have a state znode whose version lies behind their epoch: no difference, but KRaft can't
-        be left so (``partition_epochs``).
+        """How many partitions have a state znode whose version is lower than their epoch. That is no difference of
+        metadata, but it forbids leaving KRaft (``partition_epochs``).
         """
         return sum(each.differ for each in self.counts if each.kind == Kind.PARTITION_EPOCH)
 
     @property
     def before_leaving(self) -> tuple[str, ...]:
-        """What must be mended before the cluster may go back to ZooKeeper, in words; empty where nothing must."""
+        """What must be corrected before the cluster may go back to ZooKeeper, in words; empty if nothing must."""
         if not self.behind:
             return ()
         return (
             (
-                f"{self.behind} partitions have a state znode whose version lies behind their partition epoch: no"
-                " difference of metadata, but a ZooKeeper controller could not lead them, so KRaft must not be left"
-                f" before it is mended. What to do: {WAY_OUT}"
+                f"{self.behind} partitions have a state znode whose version is lower than their partition epoch. That"
+                " is no difference of metadata, but a ZooKeeper controller could not lead them, so it must be corrected"
+                f" before the cluster leaves KRaft. What to do: {WAY_OUT}"
             ),
         )
 
@@ -145,7 +145,8 @@ class ParityReport:
         """One sentence."""
         span = f"metadata offsets {self.migration_offset} to {self.end_offset}"
         behind = (
-            f"; {self.behind} state znodes lie behind their partition epoch, which forbids leaving KRaft"
+            f"; the versions of {self.behind} state znodes are lower than their partition epochs, which forbids leaving"
+            " KRaft"
             if self.behind
             else ""
         )

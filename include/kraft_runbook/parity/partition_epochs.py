@@ -1,19 +1,19 @@
-"""Partition epochs and the versions of state znodes: the way back needs that no version lies behind.
+"""Partition epochs and the versions of state znodes. A rollback needs that no version is lower than its epoch.
 
-Each change of a partition raises its epoch in the metadata log by one (Kafka 3.9, ``PartitionRegistration.merge``), and
-each write of its state znode raises that znode's version by one. The controller writes a znode once for several changes
-(``KRaftMigrationZkWriter``: one write a delta, and after an election only the last state), and a znode that was made
-anew begins at 0: then the version is behind. Nothing in dual write minds, for KRaft writes at any version. But a
-ZooKeeper controller tells the brokers the version as the partition's epoch, and a replica that knows a higher epoch
-skips what it is told (``Partition.makeLeader``, ``makeFollower``): the leader keeps its old leader epoch, its followers
-fetch with the new one, and no acks=all record is acknowledged until it restarts.
+Each change of a partition raises its epoch in the metadata log by one (Kafka 3.9, ``PartitionRegistration.merge``).
+Each write of its state znode raises that znode's version by one. The version is lower in two cases: the controller
+writes a znode once for several changes (``KRaftMigrationZkWriter``: one write a delta, and after an election only the
+last state), or the znode was created again, which begins at 0. In dual write that has no effect, since KRaft writes at
+any version. But a ZooKeeper controller sends the version to the brokers as the partition's epoch, and a replica that
+knows a higher epoch skips the request (``Partition.makeLeader``, ``makeFollower``). Then the leader keeps its old
+leader epoch, its followers fetch with the new one, and no acks=all record is acknowledged until the leader restarts.
 
-A version that is ahead does no harm: brokers take any epoch that is not lower, and a later copy takes the version for
-the epoch. It is usual: once brokers in KRaft mode have assigned their directories, each newly elected controller writes
-every state once more (``PartitionRegistration.equals`` compares directories; measured on 3.9.2).
+A version that is higher does no harm: brokers accept any epoch that is not lower, and a later copy takes the version as
+the epoch. It is common: once brokers in KRaft mode have assigned their directories, each newly elected controller
+writes every state once more (``PartitionRegistration.equals`` compares directories; measured on 3.9.2).
 
-An epoch never falls while its topic lives. So a version that is not behind one of the epochs that the log gave from M
-on is right at M, under any churn.
+An epoch never falls while its topic exists. So a version that is not lower than one of the epochs that the log gave
+from M on is right at M, however metadata changes.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from kraft_runbook.metadata.image.frozen_topics import FrozenTopics
 
 WAY_OUT = (
-    "leave_kraft writes these znodes' own bytes again until their versions have caught up, before the fence; by hand, "
-    "while KRaft leads: set the znode's data to what it holds, at the version just read, until the version is the epoch"
+    "leave_kraft writes these znodes' own bytes again before the fence, until each version equals the epoch. By hand, "
+    "while KRaft leads: set the znode to its own data, at the version just read, until the version equals the epoch"
 )
 
 
 def is_behind(version: str | None, epochs: Sequence[str | None]) -> bool:
-    """Whether a state znode's version lies behind every epoch that the log gave its partition.
+    """Whether a state znode's version is lower than every epoch that the log gave its partition.
 
-    False where either side has no such partition.
+    False if either side has no such partition.
     """
     return (
         version is not None

@@ -1,9 +1,9 @@
-"""The version of every state znode against its partition's epoch, and the mend where it lies behind.
+"""Comparing the version of every state znode with its partition's epoch, and raising a version that is lower.
 
-Why that matters: ``parity.partition_epochs``. The mend: while KRaft leads, the znode's own bytes are written again,
-each time only at the version just read, until the version is the epoch. KRaft's own writes take any version
-(``ZkTopicMigrationClient``: MatchAnyVersion), so none of them fails for it; one that came in between makes ours fail,
-and the znode is read again.
+Why that matters: ``parity.partition_epochs``. To raise a version, the znode's own bytes are written again while KRaft
+leads, each time only at the version just read, until the version equals the epoch. KRaft's own writes accept any
+version (``ZkTopicMigrationClient``: MatchAnyVersion), so none of them fails because of that. If one comes in between,
+our write fails, and the znode is read again.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from kraft_runbook.parity.comparison import compare
 from kraft_runbook.parity.dual_write import read_migration
 
 ROUNDS = 10
-"""How often all partitions are looked at before leaving is given up.
+"""How often all partitions are checked before leaving is given up.
 
-Each round mends what it finds; only new changes can be behind in the next.
+Each round raises every version that it finds too low; in the next round only new changes can be lower.
 """
 WRITES_AT_ONCE = 1000
 NAMED = 20
@@ -41,7 +41,7 @@ NAMED = 20
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A partition whose state znode's version lies behind its epoch."""
+    """A partition whose state znode's version is lower than its epoch."""
 
     topic: str
     partition: int
@@ -64,7 +64,7 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Epochs:
-    """What a look found. ``compared``: of how many partitions."""
+    """The result of a look. ``compared``: the number of partitions."""
 
     compared: int
     behind: tuple[Behind, ...]
@@ -73,9 +73,9 @@ class Epochs:
     def summary(self) -> str:
         """In words, with names."""
         if not self.behind:
-            return f"no state znode's version lies behind its partition epoch ({self.compared} partitions)"
+            return f"no state znode's version is lower than its partition epoch ({self.compared} partitions)"
         return (
-            f"{len(self.behind)} of {self.compared} state znodes have a version behind their partition epoch:"
+            f"{len(self.behind)} of {self.compared} state znodes have a version lower than their partition epoch:"
             f" {named(self.behind)}"
         )
 
@@ -145,11 +145,12 @@ def raise_all(
     read_on: Callable[[], object],
     tell: Callable[[str], None],
 ) -> tuple[Behind, ...]:
-    """Look at every partition and mend those that lie behind, until none does; which they were.
+    """Check every partition and raise the versions that are lower than their epochs, until none is. Returns the
+    partitions whose version was raised.
 
-    Can be broken off and begun again anywhere.
+    It can be interrupted anywhere and begun again.
 
-    Raises StepFailed where ZooKeeper refuses, or where after ``ROUNDS`` some are still behind.
+    Raises StepFailed if ZooKeeper refuses, or if after ``ROUNDS`` rounds some versions are still lower.
     """
     raised: list[Behind] = []
     for _ in range(ROUNDS):
@@ -158,30 +159,32 @@ def raise_all(
         if not found.behind:
             tell(found.summary)
             return tuple(raised)
-        tell(f"{found.summary}; their own bytes are written again until the versions have caught up")
+        tell(f"{found.summary}; their own bytes are written again until each version equals the epoch")
         raised += raise_versions(reader, found.behind)
     raise StepFailed(
         f"after {ROUNDS} rounds {found.summary}",
         way_out=(
-            "nothing was stopped. Partitions change faster than their znodes can follow: wait until the controllers"
-            " have less to do, then clear this task"
+            "nothing was stopped. Partitions change faster than their znodes can be written: wait for a time with fewer"
+            " changes, then clear this task"
         ),
     )
 
 
 def raise_versions(reader: ZookeeperReader, behind: Sequence[Behind]) -> tuple[Behind, ...]:
-    """Write these znodes' own bytes again until the versions are the epochs; which were mended.
+    """Write these znodes' own bytes again until each version equals the epoch. Returns the partitions for which it
+    does.
 
-    Those are left that something else writes meanwhile. Only while KRaft holds the office: each transaction checks that
-    no other controller has claimed it since. Raises StepFailed where it does not, or where ZooKeeper refuses.
+    Znodes that something else writes at the same time are left out. It works only while a KRaft controller has the
+    controller role: each transaction checks that no other controller has taken it. Raises StepFailed if another has, or
+    if ZooKeeper refuses.
     """
-    guard = reader.get("/controller_epoch")  # before the office is read: who claims it later, changes this first
+    guard = reader.get("/controller_epoch")  # read first: a controller that takes the role later changes this znode
     if guard is None or not read_controller_znodes(reader).held_by_kraft:
         raise StepFailed(
-            "the versions of state znodes can only be raised while a KRaft controller holds /controller",
+            "the versions of state znodes can only be raised while /controller names a KRaft controller",
             way_out="clear this task: it looks at the cluster again",
         )
-    mended: list[Behind] = []
+    equal: list[Behind] = []
     znodes = reader.get_many([each.path for each in behind])
     for batch in batches(
         [
@@ -194,12 +197,12 @@ def raise_versions(reader: ZookeeperReader, behind: Sequence[Behind]) -> tuple[B
             written = reader.set_again(guard, [(znode, times) for _, znode, times in batch])
         except WriteRefused as error:
             raise StepFailed(
-                f"{error.problem}, and their versions lie behind the partitions' epochs",
+                f"{error.problem}, and their versions are lower than the partitions' epochs",
                 way_out=f"{error.way_out}, then clear this task",
             ) from None
         if written:
-            mended += [each for each, znode, times in batch if znode.version + times == each.epoch]
-    return tuple(mended)
+            equal += [each for each, znode, times in batch if znode.version + times == each.epoch]
+    return tuple(equal)
 
 
 def batches(wanted: Sequence[tuple[Behind, Znode]]) -> Iterator[list[tuple[Behind, Znode, int]]]:
