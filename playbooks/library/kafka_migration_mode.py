@@ -1,6 +1,4 @@
-"""Prove, and change nothing: a host's controllers run in migration mode where they run, and their next start will be in
-migration mode.
-"""
+"""Prove that a host's running controllers are in migration mode, and that their next start will be. Changes nothing."""
 
 from __future__ import annotations
 
@@ -16,10 +14,9 @@ DOCUMENTATION = """
 module: kafka_migration_mode
 short_description: Prove that the controllers on a host are in migration mode, on disk and in their processes
 description:
-  - The file on disk decides the next start, whoever causes it; the process shows what the last start was. Both must be
-    right.
-  - A running process proves its mode itself (C(shown)); where it did not answer, by having begun after its file's last
-    change.
+  - The file on disk decides the next start, whoever causes it; the process shows the last start. Both must be right.
+  - A running process proves its mode itself (C(shown)) or, if it did not answer, by having started after its file's
+    last change.
 options:
   manager: {description: What runs the services., type: str, required: true, choices: [supervisor, systemd]}
   socket: {description: The serverurl of supervisor., type: str}
