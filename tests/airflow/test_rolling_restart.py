@@ -19,6 +19,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Began
 from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.io.hosts import playbooks
+from kraft_runbook.rolling_restart.checks import CHECKS
 from kraft_runbook.rolling_restart.conditions import CONTROLLER_BACK
 from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART, Step
 from kraft_runbook.runbook.changes import By, state_of
@@ -35,7 +36,9 @@ from tests.unit.observations import (
     both,
     broker,
     host,
+    later,
     observation,
+    on_host,
     part,
     with_quorum,
 )
@@ -222,3 +225,21 @@ def test_a_cluster_without_zookeeper_has_it_and_no_migration(tmp_path: Path, mon
     (tmp_path / "lab.yaml").write_text(before + after[after.index("reach:") :])
     assert set(dags_of("rolling_restart.py", tmp_path, monkeypatch)) == {"rolling_restart__lab"}
     assert not dags_of("zk_to_kraft_migration.py", tmp_path, monkeypatch)
+
+
+def test_clocks_that_do_not_agree_stop_the_run_before_it_compares_ages() -> None:
+    """On a host ten minutes ahead a process of five minutes before the run would count as younger than it."""
+    seen = on_host(2, clock_skew_seconds=600.0)(observation(Phase.FINALIZED))
+    checked = CHECKS["KRB-ROLL-003"].run(seen, SPEC)
+    assert checked.blocks and "node 2 is off by 600.0 s" in checked.evidence
+    assert not CHECKS["KRB-ROLL-003"].run(observation(Phase.FINALIZED), SPEC).blocks
+
+
+def test_a_voter_that_follows_a_busy_quorum_has_caught_up() -> None:
+    """It never is within ten records of what was committed meanwhile, and has what was committed a look ago."""
+    seen = observation(Phase.FINALIZED)
+    voters = tuple(replace(each, log_end_offset=5000) for each in seen.quorum.voters)  # type: ignore[union-attr]
+    before = with_quorum(high_watermark=5000, voters=voters)(seen)
+    busy = with_quorum(high_watermark=5400, voters=voters)(later(seen, 3))
+    assert not CHECKS["KRB-ROLL-002"].run(busy, SPEC, before).blocks
+    assert CHECKS["KRB-ROLL-002"].run(busy, SPEC).blocks
