@@ -36,7 +36,7 @@ from kraft_runbook_airflow.migration import way_back_facts
 from tests.unit.observations import SPEC, dual_writing, later
 
 NOT_ASKED = Unread("not asked for")
-FORWARD, BACK, RESTART = "zk_to_kraft_migration", "zk_to_kraft_rollback", "rolling_restart"
+FORWARD, BACK, RESTARTS = "zk_to_kraft_migration", "zk_to_kraft_rollback", "rolling_restart"
 
 
 def everywhere(monkeypatch: pytest.MonkeyPatch, real: Any, fake: Any) -> None:
@@ -64,7 +64,7 @@ class Acted:
         self._monkeypatch, self._state = monkeypatch, state
         self.dags = {
             name: dags_of(f"{name}.py", ROOT / "include" / "clusters", monkeypatch)[f"{name}__lab"]
-            for name in (FORWARD, BACK, RESTART)
+            for name in (FORWARD, BACK, RESTARTS)
         }
         self.seen: ClusterObservation | Callable[[], ClusterObservation]
         self.did: list[str] = []

@@ -8,21 +8,42 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acted import RESTARTS, Acted
+from airflow.sdk.exceptions import AirflowFailException
+from signed_run import DAG, RUN
 from test_dags import ROOT, dags_of
 
-from kraft_runbook.cluster.observation import ClusterObservation, Unread
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, HostState, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Began
 from kraft_runbook.gates.proof import make_proof
+from kraft_runbook.io.hosts import playbooks
+from kraft_runbook.rolling_restart.checks import CHECKS
+from kraft_runbook.rolling_restart.conditions import CONTROLLER_BACK
 from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART, Step
 from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.node_steps import Look
 from kraft_runbook_airflow.rolling_restart import steps
 from kraft_runbook_airflow.rolling_restart.steps import ACTIVE_CONTROLLER, BROKER, CONTROLLER
-from tests.unit.observations import SPEC, a_controller, broker, observation, part, with_quorum
+from tests.unit.observations import (
+    SPEC,
+    WHY,
+    a_controller,
+    both,
+    broker,
+    host,
+    later,
+    observation,
+    on_host,
+    part,
+    with_quorum,
+)
 
+LAST = "restart_controllers.active_controller_last.restart"
 PHASES = [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED]
 
 
@@ -47,10 +68,85 @@ def test_the_active_controller_is_left_for_last() -> None:
     assert CONTROLLER.why_done(look(101, seen)) is None and ACTIVE_CONTROLLER.why_done(look(102, seen)) is None
 
 
-def test_where_no_controller_is_provisioned_there_is_none_to_restart() -> None:
-    seen = part(quorum=Unread("no controller runs"))(observation(Phase.ZOOKEEPER))
-    for step in (CONTROLLER, ACTIVE_CONTROLLER):
-        assert step.why_done(look(101, seen)) == "no controller is provisioned yet"
+@pytest.fixture
+def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
+    """A run without a gate, whose first task has left its record."""
+    made = Acted(monkeypatch, tmp_path)
+    made.spec = SPEC.model_copy(update={"rolling_restart": SPEC.rolling_restart.model_copy(update={"gate": False})})
+    made.replace(playbooks.gather_host_facts, hosts_of())
+    record_for("lab", DAG, RUN, "preflight.claim_cluster", Began(dry_run=False, host="here"))
+    return made
+
+
+def hosts_of(mode: ControllerMode | None = None, **changes: Any) -> Any:
+    """Whose configuration lies on a controller's host; None: none yet."""
+
+    def gather(_: object, node_ids: tuple[int, ...]) -> dict[int, HostState]:
+        return {i: replace(host(SPEC, i, mode), **changes) for i in node_ids}
+
+    return gather
+
+
+NO_CONTROLLER = part(quorum=Unread("no controller runs"))(observation(Phase.ZOOKEEPER))
+
+
+def test_where_no_controller_is_provisioned_there_is_none_to_restart_and_none_is_awaited(acted: Acted) -> None:
+    acted.seen = NO_CONTROLLER
+    told = acted.run("restart_controllers.controller_101.restart", dag=RESTARTS)
+    assert told["already_done"] == "no controller is provisioned yet"
+    assert CONTROLLER_BACK.progress(NO_CONTROLLER, SPEC, node_id=101).done
+    assert acted.run(LAST, dag=RESTARTS) == {"restarted": []}
+    assert acted.played == [] and not [each for each in acted.did if each.startswith("awaited")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        (hosts_of(ControllerMode.MIGRATION), "though controller 101 is provisioned"),
+        (hosts_of(config=WHY), f"could not be read: {WHY.reason}"),
+        (hosts_of(formatted_cluster_id=WHY), f"could not be read: {WHY.reason}"),
+    ],
+)
+def test_an_only_controller_that_is_down_before_the_copy_is_not_taken_for_none(
+    acted: Acted, facts: Any, why: str
+) -> None:
+    """Its restart was killed half-way: the cluster shows ZOOKEEPER again."""
+    acted.replace(steps.gather_host_facts, facts)
+    acted.seen = NO_CONTROLLER
+    with pytest.raises(AirflowFailException, match=why):
+        acted.run("restart_controllers.controller_101.restart", dag=RESTARTS)
+    assert acted.played == []
+
+
+def test_the_last_task_restarts_what_no_task_has_and_sees_the_quorum_whole(acted: Acted) -> None:
+    acted.seen = with_quorum(leader_id=102)(observation(Phase.FINALIZED))
+    acted.run("restart_controllers.controller_101.restart", dag=RESTARTS)
+    acted.run("restart_controllers.controller_102.restart", dag=RESTARTS)
+    acted.did.clear()
+    assert acted.run(LAST, dag=RESTARTS) == {"restarted": [103, 102]}
+    whole = "awaited every controller to run and to have caught up"
+    assert [each for each in acted.did if each != "claimed"] == [
+        whole,
+        "played restart_node on controller-103",
+        whole,
+        "played restart_node on controller-102",
+        whole,
+    ]
+
+
+def test_the_last_task_cleared_after_its_restart_still_awaits_the_quorum(acted: Acted) -> None:
+    """The try was killed between the restart's record and its wait."""
+    acted.seen = observation(Phase.FINALIZED)
+    acted.run(LAST, dag=RESTARTS)
+    acted.did.clear()
+    assert acted.run(LAST, dag=RESTARTS) == {"restarted": []}
+    assert acted.did == ["awaited every controller to run and to have caught up"]
+
+
+def test_a_run_that_restarts_brokers_only_says_of_no_controller_that_it_was_restarted(acted: Acted) -> None:
+    acted.seen = observation(Phase.FINALIZED)
+    assert acted.run(LAST, dag=RESTARTS, nodes="brokers") == {"restarted": []}
+    assert acted.did == []
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -71,6 +167,19 @@ def test_no_broker_is_stopped_while_another_is_down_or_out_of_sync() -> None:
     with pytest.raises(Refused, match="broker 2: 4"):
         BROKER.guard(look(1, behind))
     BROKER.guard(look(1, broker(1, running=False)(behind)))
+
+
+def test_no_broker_is_stopped_while_no_controller_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could not register again. Where ZooKeeper has the controller there is no quorum to wait for."""
+    waited: list[str] = []
+    monkeypatch.setattr(steps, "wait_for", lambda spec, condition, **_: waited.append(condition.name))
+    leaderless = part(quorum=Unread("no leader"))
+    BROKER.guard(look(1, NO_CONTROLLER))
+    BROKER.guard(look(1, observation(Phase.FINALIZED)))
+    BROKER.guard(look(1, both(leaderless, broker(1, running=False))(observation(Phase.FINALIZED))))
+    assert waited == []
+    BROKER.guard(look(1, leaderless(observation(Phase.FINALIZED))))
+    assert waited == ["quorum_led"]
 
 
 def test_no_controller_is_stopped_before_every_controller_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,3 +225,21 @@ def test_a_cluster_without_zookeeper_has_it_and_no_migration(tmp_path: Path, mon
     (tmp_path / "lab.yaml").write_text(before + after[after.index("reach:") :])
     assert set(dags_of("rolling_restart.py", tmp_path, monkeypatch)) == {"rolling_restart__lab"}
     assert not dags_of("zk_to_kraft_migration.py", tmp_path, monkeypatch)
+
+
+def test_clocks_that_do_not_agree_stop_the_run_before_it_compares_ages() -> None:
+    """On a host ten minutes ahead a process of five minutes before the run would count as younger than it."""
+    seen = on_host(2, clock_skew_seconds=600.0)(observation(Phase.FINALIZED))
+    checked = CHECKS["KRB-ROLL-003"].run(seen, SPEC)
+    assert checked.blocks and "node 2 is off by 600.0 s" in checked.evidence
+    assert not CHECKS["KRB-ROLL-003"].run(observation(Phase.FINALIZED), SPEC).blocks
+
+
+def test_a_voter_that_follows_a_busy_quorum_has_caught_up() -> None:
+    """It never is within ten records of what was committed meanwhile, and has what was committed a look ago."""
+    seen = observation(Phase.FINALIZED)
+    voters = tuple(replace(each, log_end_offset=5000) for each in seen.quorum.voters)  # type: ignore[union-attr]
+    before = with_quorum(high_watermark=5000, voters=voters)(seen)
+    busy = with_quorum(high_watermark=5400, voters=voters)(later(seen, 3))
+    assert not CHECKS["KRB-ROLL-002"].run(busy, SPEC, before).blocks
+    assert CHECKS["KRB-ROLL-002"].run(busy, SPEC).blocks

@@ -6,16 +6,13 @@ from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
-from kraft_runbook.runbook.checklist import Checklist
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
+from kraft_runbook.runbook.checklist import Checklist, Needs
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, clocks_agree
 from kraft_runbook.runbook.health import quorum_whole
 
 CHECKS = Checklist()
 CHECKS.take(
-    *(
-        CLUSTER_CHECKS[code]
-        for code in ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-040", "KRB-PRE-045", "KRB-PRE-046")
-    )
+    *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-045", "KRB-PRE-046"))
 )
 
 
@@ -38,8 +35,11 @@ def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     "KRB-ROLL-002",
     severity=Severity.BLOCKING,
     fix="start what is down and let it catch up (kraft-runbook observe), then look again",
+    twice=True,
 )
-def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+def the_quorum_is_whole(
+    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None
+) -> Finding:
     """Every controller runs and has caught up.
 
     A controller that is stopped while another is down can take the majority away. In ZooKeeper mode there is none yet.
@@ -48,5 +48,20 @@ def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
         return passed("no controller is provisioned yet")
     if not was_read(seen.quorum):
         return unknown(seen.quorum)
-    whole = quorum_whole(seen, spec)
+    whole = quorum_whole(seen, spec, earlier=earlier)
     return passed(f"controller {seen.quorum.leader_id} leads") if whole.done else failed(whole.waiting_for)
+
+
+@CHECKS.check(
+    "KRB-ROLL-003",
+    severity=Severity.BLOCKING,
+    fix="synchronize the host's clock (chrony, ntpd)",
+    needs=Needs.HOSTS,
+)
+def ages_can_be_compared(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The hosts' clocks agree within a second with the clock of the machine that runs the tasks.
+
+    A process is restarted if it began before the run, which began by the worker's clock. On a host whose clock is ahead
+    an old process would count as younger than the run; on one that is behind a process would be restarted twice.
+    """
+    return clocks_agree(seen, spec)

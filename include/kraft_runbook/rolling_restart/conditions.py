@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.conditions import Condition, Progress, by_name, first_missing
+from kraft_runbook.runbook.conditions import DONE, Condition, Progress, by_name, first_missing
 from kraft_runbook.runbook.health import (
     broker_registered,
     exited_broker,
     exited_controllers,
     out_of_sync,
+    quorum_led,
     quorum_whole,
     unfinished_quorum,
 )
@@ -18,6 +20,9 @@ from kraft_runbook.runbook.health import (
 def _controller_back(
     seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None
 ) -> Progress:
+    """Where no controller is provisioned, none was restarted."""
+    if detect_phase(seen).phase is Phase.ZOOKEEPER:
+        return DONE
     return exited_controllers(seen, earlier, only=node) or first_missing(
         unfinished_quorum(seen, spec, earlier, only=node)
     )
@@ -37,6 +42,7 @@ def _in_sync(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: Cl
     return exited_broker(seen, earlier, node) or first_missing(out_of_sync(seen, earlier, spec, node))
 
 
+QUORUM_LED = Condition("quorum_led", "a controller to lead the quorum", lambda seen, *_: quorum_led(seen))
 QUORUM_WHOLE = Condition(
     "quorum_whole",
     "every controller to run and to have caught up",
@@ -46,4 +52,4 @@ CONTROLLER_BACK = Condition("controller_back", "controller {id} to have caught u
 BROKER_BACK = Condition("broker_back", "broker {id} to register again", _broker_back)
 BROKER_IN_SYNC = Condition("broker_in_sync", "broker {id} to be in every ISR", _in_sync)
 
-CONDITIONS = by_name(QUORUM_WHOLE, CONTROLLER_BACK, BROKER_BACK, BROKER_IN_SYNC)
+CONDITIONS = by_name(QUORUM_LED, QUORUM_WHOLE, CONTROLLER_BACK, BROKER_BACK, BROKER_IN_SYNC)

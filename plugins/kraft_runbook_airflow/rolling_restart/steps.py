@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraft_runbook.cluster.observation import was_read
+from kraft_runbook.cluster.observation import Unread, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Played, of_kind
+from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.procedures.observe import observe
-from kraft_runbook.rolling_restart.conditions import CONTROLLER_BACK, QUORUM_WHOLE
+from kraft_runbook.rolling_restart.conditions import QUORUM_LED, QUORUM_WHOLE
 from kraft_runbook.rolling_restart.operation import ROLLING_RESTART, Step
 from kraft_runbook.rolling_restart.plays import restart_node
+from kraft_runbook.runbook.health import quorum_led
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook_airflow.base.environment import airflow_secrets
 from kraft_runbook_airflow.base.guards import require_other_brokers_in_sync, require_other_brokers_up
@@ -26,7 +29,24 @@ def _restart(look: Look) -> Play:
 
 
 def _not_provisioned(look: Look) -> str | None:
-    return "no controller is provisioned yet" if look.phase is Phase.ZOOKEEPER else None
+    """Why there is nothing to restart where no controller runs. Its host must say so too: an only controller that was
+    stopped before the copy, as by a killed try of its own restart, shows the same phase.
+    """
+    if look.phase is not Phase.ZOOKEEPER:
+        return None
+    host = gather_host_facts(look.spec, [look.node])[look.node]
+    unread = [part.reason for part in (host.config, host.formatted_cluster_id) if isinstance(part, Unread)]
+    if unread:
+        raise Refused(
+            f"no controller runs, and whether controller {look.node} is provisioned could not be read: {unread[0]}",
+            way_out="make its host readable (docs/hosts.md), or restart brokers only",
+        )
+    if host.config is not None and host.formatted_cluster_id is not None:
+        raise Refused(
+            f"no controller runs, though controller {look.node} is provisioned",
+            way_out=f"start {look.spec.controller(look.node).service} on its host, then clear this task",
+        )
+    return "no controller is provisioned yet"
 
 
 def _left_for_last(look: Look) -> str | None:
@@ -43,10 +63,15 @@ def _require_the_quorum(look: Look) -> None:
 
 
 def _require_the_other_brokers(look: Look) -> None:
-    """One that has ended may be started in any case: that takes nothing away."""
-    if look.seen.brokers[look.node].running is not False:
-        require_other_brokers_up(look)
-        require_other_brokers_in_sync(look)
+    """They run and are in sync, and a controller leads: without one a restarted broker can't register. One that has
+    ended may be started in any case: that takes nothing away.
+    """
+    if look.seen.brokers[look.node].running is False:
+        return
+    require_other_brokers_up(look)
+    require_other_brokers_in_sync(look)
+    if look.phase is not Phase.ZOOKEEPER and not quorum_led(look.seen).done:
+        wait_for(look.spec, QUORUM_LED, deadline=look.spec.deadlines.quorum, say=look.tell)
 
 
 CONTROLLER = NodeStep(
@@ -67,23 +92,28 @@ class RestartActiveController(ClusterOperator):
     ui_color = "#fde8c8"
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        unasked = ROLLING_RESTART.left_out(Step.RESTART_CONTROLLERS, context["params"])
+        if unasked:
+            self.log.info("%s", unasked)
+            return {"restarted": []}
+        had_a_turn: list[int] = []
         restarted: list[int] = []
-        while left := self.left(context, spec, restarted):
+        while left := [i for i in spec.controller_ids if i not in {*self.played(context), *had_a_turn}]:
             quorum = observe(spec, secrets=airflow_secrets()).quorum
             leader = quorum.leader_id if was_read(quorum) else None
             node = min(left, key=lambda i: (i == leader, i))
             taken = take_step(context, spec, ACTIVE_CONTROLLER, node, self.log.info)
-            restarted.append(node)
-            if "seconds" in taken:
-                wait_for(spec, CONTROLLER_BACK, node_id=node, deadline=spec.deadlines.quorum, say=self.log.info)
+            had_a_turn.append(node)
+            restarted += [node] if taken["changed"] else []
+        if self.played(context):  # also by a try that was killed before it saw it back
+            wait_for(spec, QUORUM_WHOLE, deadline=spec.deadlines.quorum, say=self.log.info)
         return {"restarted": restarted}
 
-    def left(self, context: Any, spec: ClusterSpec, had_a_turn: list[int]) -> list[int]:
-        """The controllers that no task of this run has restarted, by its evidence."""
-        played = {
+    def played(self, context: Any) -> set[int | None]:
+        """The controllers that tasks of this run have restarted, by its evidence."""
+        return {
             told.node_id for _, told in of_kind(records_of(context), Played) if told.step == Step.RESTART_CONTROLLERS
         }
-        return [i for i in spec.controller_ids if i not in played and i not in had_a_turn]
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         self.log.info("Dry run: the controller that is active then would be restarted last, in the same way")
