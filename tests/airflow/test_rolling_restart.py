@@ -243,3 +243,10 @@ def test_a_voter_that_follows_a_busy_quorum_has_caught_up() -> None:
     busy = with_quorum(high_watermark=5400, voters=voters)(later(seen, 3))
     assert not CHECKS["KRB-ROLL-002"].run(busy, SPEC, before).blocks
     assert CHECKS["KRB-ROLL-002"].run(busy, SPEC).blocks
+
+
+def test_the_gate_tells_of_controllers_only_where_one_runs() -> None:
+    (first, _) = ROLLING_RESTART.ahead(RESTART, NO_CONTROLLER, SPEC, ())
+    assert first == "No controller is restarted, since none runs."
+    (first, _) = ROLLING_RESTART.ahead(RESTART, observation(Phase.HYBRID), SPEC, ())
+    assert "restart controller 101, 102, 103, one by one, the active one last" in first
