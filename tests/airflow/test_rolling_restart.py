@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from acted import RESTARTS, Acted
 from airflow.sdk.exceptions import AirflowFailException
-from signed_run import DAG, RUN
+from signed_run import DAG, PASSED, RUN
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, HostState, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import Began
+from kraft_runbook.evidence.kinds import Began, Proven
 from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.rolling_restart.checks import CHECKS
@@ -25,6 +25,7 @@ from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART, St
 from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook_airflow.base.approvals import store_proof
 from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.node_steps import Look
 from kraft_runbook_airflow.rolling_restart import steps
@@ -208,6 +209,26 @@ def test_whatever_differs_from_the_proof_is_somebody_elses_doing() -> None:
     later = state_of(broker(2, running=False)(seen))
     assert [each.by for each in ROLLING_RESTART.changes(RESTART, proof.state, later, 1)] == [By.OTHERS]
     assert [each.by for each in ROLLING_RESTART.changes(RESTART, proof.state, later, 2)] == [By.THE_STEPS]
+
+
+def test_an_edit_that_leaves_the_gate_out_frees_no_run_that_was_to_be_asked(acted: Acted) -> None:
+    """Its DAG has no gate any more; what this run has proven is on record."""
+    acted.seen = seen = observation(Phase.FINALIZED)
+    proof = make_proof(
+        RESTART,
+        seen,
+        SPEC,
+        checks=(PASSED,),
+        parity=None,
+        rollback=RollbackPlan(True, "", ()),
+        made_at=seen.observed_at,
+    )
+    store_proof(proof)
+    proven = Proven(gate=RESTART, digest=proof.digest, phase="FINALIZED", parity=None, passed=False, proof={})
+    record_for("lab", DAG, RUN, "gate_restart.prove", proven)
+    with pytest.raises(AirflowFailException, match="0 of 1 approvals"):
+        acted.run("restart_brokers.broker_1.restart", dag=RESTARTS)
+    assert acted.played == []
 
 
 def test_the_cluster_file_may_do_without_the_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
