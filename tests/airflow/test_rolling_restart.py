@@ -119,22 +119,6 @@ def test_an_only_controller_that_is_down_before_the_copy_is_not_taken_for_none(
     assert acted.played == []
 
 
-def test_the_last_task_restarts_what_no_task_has_and_sees_the_quorum_whole(acted: Acted) -> None:
-    acted.seen = with_quorum(leader_id=102)(observation(Phase.FINALIZED))
-    acted.run("restart_controllers.controller_101.restart", dag=RESTARTS)
-    acted.run("restart_controllers.controller_102.restart", dag=RESTARTS)
-    acted.did.clear()
-    assert acted.run(LAST, dag=RESTARTS) == {"restarted": [103, 102]}
-    whole = "awaited every controller to run and to have caught up"
-    assert [each for each in acted.did if each != "claimed"] == [
-        whole,
-        "played restart_node on controller-103",
-        whole,
-        "played restart_node on controller-102",
-        whole,
-    ]
-
-
 def test_the_last_task_cleared_after_its_restart_still_awaits_the_quorum(acted: Acted) -> None:
     """The try was killed between the restart's record and its wait."""
     acted.seen = observation(Phase.FINALIZED)
