@@ -12,6 +12,7 @@ import pytest
 from acted import BACK, Acted
 from airflow.sdk.exceptions import AirflowFailException
 from signed_run import DAG, RUN, Run, told
+from structlog.testing import capture_logs
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, MigrationZnode, Unread, ZkMigrationState
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -196,6 +197,14 @@ def test_a_run_that_is_to_end_in_hybrid_leaves_nothing(acted: Acted, left: Left)
     stand(acted, observation(Phase.HYBRID))
     assert "not_asked_for" in acted.run(LEAVE, dag=BACK, goal="HYBRID")
     assert acted.did == []
+
+
+@pytest.mark.parametrize("task", [LEAVE, PARITY])
+def test_a_rehearsal_of_a_run_that_is_to_end_in_hybrid_says_what_it_leaves_out(acted: Acted, task: str) -> None:
+    acted.seen = observation(Phase.DUAL_WRITE)
+    with capture_logs() as said:
+        acted.run(task, dag=BACK, goal="HYBRID", dry_run=True)
+    assert [each["event"] for each in said] == ["not asked for: the goal of this run is HYBRID"]
 
 
 # -- where no quorum leads ---------------------------------------------------------------------------------------------

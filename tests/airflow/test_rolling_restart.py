@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from acted import RESTARTS, Acted
 from airflow.sdk.exceptions import AirflowFailException
-from signed_run import DAG, RUN
+from signed_run import DAG, PASSED, RUN
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, HostState, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import Began
+from kraft_runbook.evidence.kinds import Began, Proven
 from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.rolling_restart.checks import CHECKS
@@ -25,6 +25,7 @@ from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART, St
 from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook_airflow.base.approvals import store_proof
 from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.node_steps import Look
 from kraft_runbook_airflow.rolling_restart import steps
@@ -118,22 +119,6 @@ def test_an_only_controller_that_is_down_before_the_copy_is_not_taken_for_none(
     assert acted.played == []
 
 
-def test_the_last_task_restarts_what_no_task_has_and_sees_the_quorum_whole(acted: Acted) -> None:
-    acted.seen = with_quorum(leader_id=102)(observation(Phase.FINALIZED))
-    acted.run("restart_controllers.controller_101.restart", dag=RESTARTS)
-    acted.run("restart_controllers.controller_102.restart", dag=RESTARTS)
-    acted.did.clear()
-    assert acted.run(LAST, dag=RESTARTS) == {"restarted": [103, 102]}
-    whole = "awaited every controller to run and to have caught up"
-    assert [each for each in acted.did if each != "claimed"] == [
-        whole,
-        "played restart_node on controller-103",
-        whole,
-        "played restart_node on controller-102",
-        whole,
-    ]
-
-
 def test_the_last_task_cleared_after_its_restart_still_awaits_the_quorum(acted: Acted) -> None:
     """The try was killed between the restart's record and its wait."""
     acted.seen = observation(Phase.FINALIZED)
@@ -210,6 +195,26 @@ def test_whatever_differs_from_the_proof_is_somebody_elses_doing() -> None:
     assert [each.by for each in ROLLING_RESTART.changes(RESTART, proof.state, later, 2)] == [By.THE_STEPS]
 
 
+def test_an_edit_that_leaves_the_gate_out_frees_no_run_that_was_to_be_asked(acted: Acted) -> None:
+    """Its DAG has no gate any more; what this run has proven is on record."""
+    acted.seen = seen = observation(Phase.FINALIZED)
+    proof = make_proof(
+        RESTART,
+        seen,
+        SPEC,
+        checks=(PASSED,),
+        parity=None,
+        rollback=RollbackPlan(True, "", ()),
+        made_at=seen.observed_at,
+    )
+    store_proof(proof)
+    proven = Proven(gate=RESTART, digest=proof.digest, phase="FINALIZED", parity=None, passed=False, proof={})
+    record_for("lab", DAG, RUN, "gate_restart.prove", proven)
+    with pytest.raises(AirflowFailException, match="0 of 1 approvals"):
+        acted.run("restart_brokers.broker_1.restart", dag=RESTARTS)
+    assert acted.played == []
+
+
 def test_the_cluster_file_may_do_without_the_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = (ROOT / "include" / "clusters" / "lab.yaml").read_text().replace("${PROJECT_ROOT}", os.fspath(ROOT))
     (tmp_path / "lab.yaml").write_text(f"{lab}\nrolling_restart: {{gate: false}}\n")
@@ -243,3 +248,10 @@ def test_a_voter_that_follows_a_busy_quorum_has_caught_up() -> None:
     busy = with_quorum(high_watermark=5400, voters=voters)(later(seen, 3))
     assert not CHECKS["KRB-ROLL-002"].run(busy, SPEC, before).blocks
     assert CHECKS["KRB-ROLL-002"].run(busy, SPEC).blocks
+
+
+def test_the_gate_tells_of_controllers_only_where_one_runs() -> None:
+    (first, _) = ROLLING_RESTART.ahead(RESTART, NO_CONTROLLER, SPEC, ())
+    assert first == "No controller is restarted, since none runs."
+    (first, _) = ROLLING_RESTART.ahead(RESTART, observation(Phase.HYBRID), SPEC, ())
+    assert "restart controller 101, 102, 103, one by one, the active one last" in first

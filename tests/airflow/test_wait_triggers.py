@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from acted import Acted
+from airflow.sdk.module_loading import import_string
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent
 from signed_run import DAG, RUN, told
 
@@ -74,3 +75,13 @@ def test_a_triggerer_that_does_not_share_the_state_waits_for_nothing(acted: Acte
     assert isinstance(ended(), TaskFailedEvent)
     (refused,) = acted.recorded()
     assert refused["outcome"] == "gave_up" and "the state directory is not shared" in refused["error"]
+
+
+def test_what_an_earlier_version_deferred_finds_its_trigger_where_that_version_had_it() -> None:
+    """Its waits name no operation, and are the migration's."""
+    former = "kraft_runbook_airflow"
+    given = {"cluster": "lab", "condition": conditions.QUORUM_READY.name, "deadline": 60.0, "rehearse": "False"}
+    wait = import_string(f"{former}.triggers.ClusterConditionTrigger")(**given, node_id=None, first=None, gone="")
+    assert wait.operation == "migration"
+    assert import_string(f"{former}.triggers.HealthWatchTrigger")(cluster="lab", until=0.0).until == 0.0
+    assert import_string(f"{former}.answers.AnswerTrigger")(gate="start").gate == "start"

@@ -44,7 +44,10 @@ def _read(seen: ClusterObservation, _: ClusterSpec) -> RunningReading:
 
 
 def _end(spec: ClusterSpec) -> str:
-    return f"Every process that this run was to restart in cluster {spec.name} is younger than the run, and healthy."
+    return (
+        f"No task of this run failed. Its evidence names the nodes of cluster {spec.name} that it restarted, and those"
+        " that it left alone, since their process was younger than the run."
+    )
 
 
 TABLE = Transitions(
@@ -107,9 +110,14 @@ def _unasked(step: str, form: Mapping[str, Any]) -> str | None:
 
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
     brokers, controllers = (", ".join(map(str, ids)) for ids in (spec.broker_ids, spec.controller_ids))
+    first = (
+        "No controller is restarted, since none runs."
+        if detect_phase(seen).phase is Phase.ZOOKEEPER
+        else f"Where the run asks for controllers: restart controller {controllers}, one by one, the active one last."
+        " Each waits until every other has caught up."
+    )
     return (
-        f"Where the run asks for controllers: restart controller {controllers}, one by one, the active one last. Each"
-        " waits until every other has caught up.",
+        first,
         f"Where the run asks for brokers: restart broker {brokers}, one by one. Each waits until the one before is in"
         " every ISR.",
     )

@@ -13,6 +13,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import AlreadyDone, Played
+from kraft_runbook.gates.signatures import standing
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.settled import observe_settled
@@ -100,6 +101,13 @@ def look_at(context: Any, spec: ClusterSpec, step: NodeStep, node: int, tell: Te
     return Look(spec, node, seen, step.operation.read(seen, spec), gone, tell, context["params"], first)
 
 
+def is_signed_for(context: Any, spec: ClusterSpec, step: NodeStep) -> bool:
+    """Whether the step needs its gate's signature: where the cluster file asks for one, and where this run was to be
+    asked. An edit in the middle of a run frees it of nothing.
+    """
+    return step.operation.asks(step.gate, spec) or bool(standing(records_of(context), step.gate).digest)
+
+
 def take_step(context: Any, spec: ClusterSpec, step: NodeStep, node: int, tell: Tell) -> dict[str, Any]:
     """Take the step on the node, or say why nothing is left to do. Raises Refused where the table, the gate or the
     step's guard does not let it; nothing was changed then. Raises StepFailed where the playbook fails.
@@ -116,7 +124,7 @@ def take_step(context: Any, spec: ClusterSpec, step: NodeStep, node: int, tell: 
         record(context, spec.name, AlreadyDone(phase=look.phase.value, step=step.step, node_id=node, why=done))
         return {"changed": [], "already_done": done}
     step.require_stage(look)
-    asks = step.operation.asks(step.gate, spec)
+    asks = is_signed_for(context, spec, step)
     if asks:
         require_confirmation(context, spec, step.operation, step.gate, look.seen, node=node)
     step.guard(look)

@@ -82,7 +82,7 @@ def restart_brokers(cluster: ClusterSpec) -> TaskGroup:
 
 
 def closing_report(cluster: ClusterSpec) -> BaseOperator:
-    """Say that every process is younger than the run, or where the run stopped and why. Always runs."""
+    """Say that every task succeeded, or where the run stopped and why. Always runs."""
     return words.closing_report(cluster, ROLLING_RESTART, RUNNING)
 
 

@@ -1,0 +1,211 @@
+"""The restart of a node with the files that it has: only where its process is older than a moment or its files, and in
+a migration only while every controller has the flag.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from kraft_runbook.cluster.observation import ControllerMode
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.hosts import migration_guard
+from kraft_runbook.io.hosts.playbooks import PlaybookResult, play
+from kraft_runbook.rolling_restart.plays import restart_node
+from tests.playbooks.conftest import Node
+from tests.playbooks.test_restart import descendants, until_started
+
+STOP, START = (
+    "Stop the service if its process is older than this run or its files",
+    "Start the service if it does not run, and wait for its port",
+)
+
+
+def restart(
+    node: Node,
+    node_id: int = 1,
+    phase: Phase = Phase.FINALIZED,
+    *,
+    older_than: float | None,
+    check: bool = False,
+) -> PlaybookResult:
+    what = restart_node(node_id, phase, older_than=older_than)
+    return play(node.spec, what, secrets=lambda _: "", check=check)
+
+
+def test_a_process_that_began_before_the_moment_is_restarted_once(node: Node) -> None:
+    node.run_broker()
+    before, moment = node.files(), time.time()
+    first = restart(node, older_than=moment)
+    assert first.changed == (STOP, START) and first.restarted
+    pid = node.pid()
+    again = restart(node, older_than=moment)
+    assert again.changed == () and not again.restarted
+    assert node.pid() == pid and len(node.starts()) == 2
+    files = node.files()
+    assert {path: files[path] for path in before} == before, "it runs with the files that it had"
+
+
+def test_a_process_that_began_after_the_moment_is_left_alone(node: Node) -> None:
+    moment = time.time()
+    node.run_broker()
+    pid = node.pid()
+    assert restart(node, older_than=moment).changed == ()
+    assert node.pid() == pid
+
+
+def test_a_younger_process_is_restarted_where_a_file_changed_since_it_began(node: Node) -> None:
+    moment = time.time()
+    node.run_broker()
+    Path(node.spec.broker(1).config_file).touch()
+    assert restart(node, older_than=moment).changed == (STOP, START)
+    assert restart(node, older_than=moment).changed == ()
+
+
+def test_a_node_that_is_down_is_started(node: Node) -> None:
+    node.run_broker()
+    node.control("stop", "broker-1")
+    result = restart(node, older_than=time.time())
+    assert result.changed == (START,) and not result.restarted
+    assert len(node.starts()) == 2
+
+
+def test_a_rehearsal_says_that_it_would_be_restarted_and_restarts_nothing(node: Node) -> None:
+    node.run_broker()
+    before, pid = node.files(), node.pid()
+    result = restart(node, older_than=None, check=True)
+    assert result.changed == (STOP, START) and result.restarted
+    assert node.files() == before and node.pid() == pid
+
+
+def test_one_that_does_not_come_back_is_named_and_started_by_the_next_run(node: Node) -> None:
+    node.run_broker()
+    moment = time.time()
+    node.behave("exit=3")
+    with pytest.raises(StepFailed, match="broker-1 does not stay up") as failed:
+        restart(node, older_than=moment)
+    assert "told to exit" in failed.value.problem and "hunter2" not in str(failed.value)
+    node.behave("")
+    assert restart(node, older_than=moment).changed == (START,)
+    assert restart(node, older_than=moment).changed == ()
+
+
+# -- in a migration ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("node_id", "phase"),
+    [(1, Phase.PRE_MIGRATION), (1, Phase.DUAL_WRITE), (101, Phase.HYBRID)],
+    ids=["a broker before the copy", "a broker after it", "the controller itself"],
+)
+def test_nothing_is_stopped_while_a_controller_s_file_lacks_the_flag(node: Node, node_id: int, phase: Phase) -> None:
+    node.run_broker()
+    node.configure_controller(zookeeper__metadata__migration__enable=None)
+    before, pid = node.files(), node.pid()
+    with pytest.raises(Refused, match=r"refused before anything was touched: .*controller 101") as refused:
+        restart(node, node_id, phase, older_than=time.time())
+    assert "zookeeper.metadata.migration.enable is missing" in refused.value.problem and refused.value.way_out
+    assert node.files() == before and node.pid() == pid
+
+
+def test_nothing_is_stopped_while_a_controller_s_process_lacks_the_flag(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.run_broker()
+    node.configure_controller()
+    monkeypatch.setattr(migration_guard, "controller_mode", lambda *_, **__: ControllerMode.KRAFT)
+    pid = node.pid()
+    with pytest.raises(Refused, match="controller 101 runs without the migration flag"):
+        restart(node, 1, Phase.DUAL_WRITE, older_than=time.time())
+    assert node.pid() == pid
+
+
+def test_a_controller_whose_restart_was_killed_half_way_is_started(node: Node) -> None:
+    """It is down; its file shows that it starts in migration mode."""
+    node.configure_controller()
+    moment = time.time()
+    assert restart(node, 101, Phase.DUAL_WRITE, older_than=moment).changed == (START,)
+    assert node.starts("controller-101") == ["True"]
+    assert restart(node, 101, Phase.FINALIZED, older_than=moment).changed == ()
+
+
+def test_after_finalization_no_controller_needs_the_flag(node: Node) -> None:
+    node.run_broker()
+    node.configure_controller(zookeeper__metadata__migration__enable=None)
+    assert restart(node, 1, Phase.FINALIZED, older_than=time.time()).changed == (STOP, START)
+
+
+# -- interruptions -----------------------------------------------------------------------------------------------------
+
+
+def run_elsewhere(node: Node, moment: float) -> subprocess.Popen[str]:
+    """The same in another process, which prints each line of news."""
+    (node.directory / "cluster.yaml").write_text(node.text)
+    program = textwrap.dedent(f"""
+        from pathlib import Path
+        from kraft_runbook.cluster.cluster_file import parse_cluster
+        from kraft_runbook.cluster.phases import Phase
+        from kraft_runbook.io.hosts.playbooks import play
+        from kraft_runbook.rolling_restart.plays import restart_node
+        spec = parse_cluster(Path({str(node.directory / "cluster.yaml")!r}).read_text(), source="x", environment={{}})
+        def tell(line): print(line, flush=True)
+        play(spec, restart_node(1, Phase.FINALIZED, older_than={moment!r}), secrets=lambda _: "", on_event=tell)
+    """)
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+
+
+PORT_NOT_OPEN = "after the start, before the port opens"
+MOMENTS = [": stop the service", ": stopped", ": start the service", PORT_NOT_OPEN]
+
+
+@pytest.mark.parametrize(
+    ("moment", "whole_tree"),
+    [(": stop the service", False), *((moment, True) for moment in MOMENTS)],
+    ids=lambda given: given if isinstance(given, str) else "all-killed" if given else "orphaned",
+)
+def test_killed_at_any_moment_and_run_again_the_node_is_restarted_once(
+    node: Node, moment: str, whole_tree: bool
+) -> None:
+    node.behave("stop=0.7 open=0.7")
+    node.run_broker()
+    began = time.time()
+    run = run_elsewhere(node, began)
+    assert run.stdout
+    word = ": start the service" if moment == PORT_NOT_OPEN else moment
+    for line in run.stdout:
+        if word in line:
+            break
+    else:
+        pytest.fail(f"the run never said {word!r}")
+    if moment == PORT_NOT_OPEN:
+        until_started(node, 2)
+    victims = descendants(run.pid) if whole_tree else []
+    run.kill()
+    for pid in victims:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    run.wait()
+    restart(node, older_than=began)
+    time.sleep(1.0)  # an orphan's last task would act now
+    assert len(node.starts()) == 2
+    assert restart(node, older_than=began).changed == ()
+
+
+def test_two_runs_at_once_restart_the_node_once(node: Node) -> None:
+    node.behave("stop=0.7 open=0.7")
+    node.run_broker()
+    began = time.time()
+    other = run_elsewhere(node, began)
+    restart(node, older_than=began)
+    output, _ = other.communicate(timeout=60)
+    assert other.returncode == 0, output
+    assert len(node.starts()) == 2
