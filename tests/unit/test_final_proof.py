@@ -50,7 +50,7 @@ def test_what_agrees_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (Comparison(Counter(), (DIFFERS,)), "orders"),
         (Comparison(Counter(), (), (UNDECODED,)), "its password could not be decoded"),
-        (Comparison(Counter(), (DIFFERS, BEHIND)), "of 2 of the 1 keys"),
+        (Comparison(Counter(), (DIFFERS, BEHIND)), "differ in 2 of the 1 keys"),
     ],
     ids=["it differs", "it can't be judged", "it differs, and another lies behind"],
 )
@@ -73,5 +73,5 @@ def test_versions_that_alone_lie_behind_are_mended_and_looked_at_again(monkeypat
         == [str(each) for each in proof.proof.raised]
     )
     still = Proof(monkeypatch, behind, behind)
-    with pytest.raises(StepFailed, match="ZooKeeper does not hold"):
+    with pytest.raises(StepFailed, match="ZooKeeper and the metadata log differ"):
         still.compare()

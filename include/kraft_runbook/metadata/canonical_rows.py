@@ -1,8 +1,7 @@
 """The canonical rows: one schema a kind of metadata, the same from ZooKeeper and from the metadata log.
 
-A row is (kind, key, value). Key and value are canonical JSON: sorted keys, no spaces, so that equal means equal text.
-What can't differ in meaning does not differ in text: an ISR is a sorted set, a quota a float, an ACL a row of its own.
-Secrets appear as fingerprints.
+A row is (kind, key, value). Key and value are canonical JSON: sorted keys, no spaces. Equal facts have equal texts: an
+ISR is a sorted set, a quota a float, an ACL a row of its own. Secrets appear as fingerprints.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ class Kind(StrEnum):
     ASSIGNMENT = "replica assignment"
     PARTITION_STATE = "partition state"
     PARTITION_EPOCH = "partition epoch"
-    """The version of the state znode against the log's partition epoch: no metadata of its own, but what the way back
-    rests on (``parity.partition_epochs``).
+    """The version of the state znode, compared with the log's partition epoch. It is no metadata, but a rollback needs
+    it (``parity.partition_epochs``).
     """
     TOPIC_CONFIG = "topic config"
     BROKER_CONFIG = "broker config"
@@ -72,8 +71,8 @@ class Kind(StrEnum):
 class Row:
     """One fact. ``key`` and ``value`` are canonical JSON.
 
-    ``path``: the znode that said so, as it was read, "" where none did. It is carried, never made anew from the key:
-    one name has more than one spelling as a znode's. It is no part of the fact.
+    ``path``: the znode from which the fact was read; "" if from none. It is never built from the key, since a name has
+    several spellings as a znode's name. It is no part of the fact.
     """
 
     kind: Kind
@@ -115,8 +114,8 @@ def why_undecoded(value: str) -> str | None:
 
 @dataclass(slots=True)
 class Fingerprints:
-    """Secrets as keyed hashes: equal secrets of one run look equal, and a report alone, without the run's salt, gives
-    nobody a start at guessing.
+    """Secrets as keyed hashes: equal secrets of one run look equal, and a report without the run's salt does not help
+    anybody to guess them.
 
     Passwords (which may be guessable) are stretched with PBKDF2; keys that are random already are not.
     """
@@ -230,8 +229,8 @@ def scram_credential(
 
 
 def acl(resource_type: str, pattern: str, name: str, principal: str, host: str, operation: str, permission: str) -> Row:
-    """An ACL has no value of its own: all of it is the key, so that a resource's ACLs compare as a set. Names as in
-    Kafka's enums, upper case.
+    """An ACL has no value: everything is in the key, so that a resource's ACLs compare as a set. Names as in Kafka's
+    enums, upper case.
     """
     return row(Kind.ACL, [resource_type, pattern, name, principal, host, operation, permission], {})
 

@@ -21,7 +21,7 @@ from kraft_runbook.procedures.preview_levels import kind_of
 
 Tell = Callable[[str], object]
 TRIES = 3
-"""How often the leader is looked for anew. The level is read before each, so that none is applied twice."""
+"""How often the leader is looked for again. The level is read before each time, so that none is applied twice."""
 LOOKS = 2
 """How many looks in a row must show the level on every node."""
 SEEN_WITHIN = 60.0

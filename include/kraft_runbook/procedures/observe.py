@@ -1,7 +1,6 @@
 """Observe one cluster: ZooKeeper, brokers, controllers, quorum, metrics and hosts at once, in one pass of bounded time.
 
-Each source has a few seconds. What could not be read is ``Unread`` with its reason, for that part alone; nothing is
-left out.
+Each source has a few seconds. A part that could not be read is ``Unread``, with the reason; no part is left out.
 """
 
 from __future__ import annotations
@@ -55,17 +54,18 @@ from kraft_runbook.parity.decoding import decoding_of, password_secrets
 from kraft_runbook.procedures.observe_features import has_levels, observe_features
 
 SOURCE_SECONDS = 4.0
-"""What one source may take."""
+"""Seconds that one source may take."""
 LIVE_SECONDS = 6.0
-"""When what has not answered counts as unread, but for ``SECONDS_A_PARTITION``."""
+"""Seconds after which a source without an answer counts as unread, plus ``SECONDS_A_PARTITION``."""
 SECONDS_A_PARTITION = 1e-5
-"""What this tool itself may take for one partition in one broker's answer, added for all of them: 40 answers of 200,000
-partitions each took 11 s, one thread after the other (3.5e-6 s on a machine with other work).
+"""Seconds that this tool itself may take for one partition in one broker's answer, added for all of them: 40 answers of
+200,000 partitions each took 11 s, one thread after the other (3.5e-6 s a partition on a machine with other work).
 """
 DEEP_SECONDS = 300.0
 HOSTS_SECONDS = 120.0
 RECORDS_KEPT_SECONDS = 30.0
-"""How long the log's last read is gone on from. Shorter than any quorum can be removed and made anew in."""
+"""Seconds during which a look continues the log's last read. No quorum can be removed and created again in that time.
+"""
 
 T = TypeVar("T")
 
@@ -85,11 +85,11 @@ def observe(
     with_hosts: bool = False,
     gone: Collection[int] = (),
 ) -> ClusterObservation:
-    """Read everything at once. Never raises for what can't be reached; raises SecretMissing where a secret can't be
-    resolved.
+    """Read everything at once. Raises nothing for a part that can't be reached; raises SecretMissing if a secret can't
+    be resolved.
 
-    ``gone``: controllers whose hosts are gone for good, as an operator says: where nothing answers, they do not run.
-    Where the cluster file names no ZooKeeper, none is asked: it is ``NO_ZOOKEEPER``.
+    ``gone``: controllers whose hosts are gone for good, on the operator's word; if nothing answers there, they count as
+    not running. If the cluster file names no ZooKeeper, that part is ``NO_ZOOKEEPER``.
     """
     began = time.monotonic()
     live = _Deadline(began, LIVE_SECONDS)
@@ -170,7 +170,7 @@ def observe(
 
 @dataclass(slots=True)
 class _Deadline:
-    """``seconds`` after the look ``began``, and what is put on top for this tool's own work."""
+    """``seconds`` after the look ``began``, plus the time for this tool's own work."""
 
     began: float
     seconds: float
@@ -237,8 +237,8 @@ def _unread(error: RunbookError) -> Unread:
 
 
 def _is_silent(running: bool | Unread, mode: object, gauges: object) -> bool:
-    """Whether a node hangs: the kernel accepts for a process that does not, and both of what it was asked took all
-    their time.
+    """Whether a node hangs: its port accepts (the kernel does that for the process), but neither of two requests was
+    answered in time.
     """
     return running is True and all(isinstance(part, Unread) and part.timed_out for part in (mode, gauges))
 
@@ -246,8 +246,8 @@ def _is_silent(running: bool | Unread, mode: object, gauges: object) -> bool:
 def _look_at_broker(
     spec: ClusterSpec, broker: Broker, secrets: Secrets, deadline: _Deadline, so_far: dict[int, _Look]
 ) -> _Look:
-    """``so_far`` gets what is known before Metadata is asked: a broker that hangs takes all the time of a look, and on
-    a busy machine more.
+    """``so_far`` gets what is known before Metadata is asked, since a broker that hangs takes all the time of a look,
+    and more on a busy machine.
     """
     running = accepts(*split_address(spec.broker_address(broker)))
     if running is not True:
@@ -330,9 +330,7 @@ def _topics(looks: Mapping[int, _Look | Unread]) -> TopicsState | Unread:
 
 
 _kept: dict[tuple[str, str], tuple[float, ClusterRecords]] = {}
-"""The last read of each cluster's log, so that a wait reads only what is new. Holds nothing that is not read again
-after half a minute.
-"""
+"""The last read of each cluster's log, so that a wait reads only what is new. After 30 s everything is read again."""
 
 
 def _apart(
@@ -381,7 +379,7 @@ def _read_hosts(spec: ClusterSpec) -> Mapping[int, HostState]:
 def _undeclared(
     spec: ClusterSpec, zookeeper: ZookeeperState | Unread, quorum: QuorumState | Unread, topics: TopicsState | Unread
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Live ids that the cluster file does not know."""
+    """Live ids that the cluster file does not name."""
     brokers: set[int] = set()
     voters: set[int] = set()
     if was_read(zookeeper):

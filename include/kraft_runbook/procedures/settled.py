@@ -1,7 +1,7 @@
-"""A look at a cluster that is not fooled by a moment: before an UNKNOWN phase is believed, it is looked at again.
+"""Observing a cluster again while its phase is UNKNOWN, which may be over in a moment.
 
-A node that has just started contradicts the others for some seconds (docs/interruptions.md lists how). So whoever would
-refuse for what was seen looks through here; who waits for something looks again and again anyway.
+A node that has just started contradicts the others for some seconds (docs/interruptions.md lists how). So code that may
+refuse observes through this module. Waits look again and again anyway.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ def observe_settled(
     within: float | None = None,
     gone: Collection[int] = (),
 ) -> ClusterObservation:
-    """Observe, and again every ``deadlines.poll`` seconds while the phase is UNKNOWN; the last observation, whatever it
-    shows.
+    """Observe, and again every ``deadlines.poll`` seconds while the phase is UNKNOWN. Returns the last observation.
 
-    What may be a node that is starting (``PhaseReading.transient``) is looked at until ``within`` seconds have passed
-    (default: ``deadlines.quorum``); any other contradiction ``deadlines.healthy_in_a_row`` times. The looks in between
-    are quick ones; a deep one comes last. ``tell`` gets what is not clear yet, when that changes. ``gone``: as in
-    ``observe``. Raises SecretMissing where a secret can't be resolved.
+    While a node may be starting (``PhaseReading.transient``), it looks until ``within`` seconds have passed (default:
+    ``deadlines.quorum``); at any other contradiction ``deadlines.healthy_in_a_row`` times. The looks in between are
+    quick; a deep one comes last. ``tell`` gets the reasons of UNKNOWN when they change. ``gone``: as in ``observe``.
+    Raises SecretMissing if a secret can't be resolved.
     """
     ends = time.monotonic() + (spec.deadlines.quorum if within is None else within)
     quick = scope is Scope.LIVE and not with_hosts

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Guard(Enum):
-    """What a step demands of the controllers' hosts first, so that no election can finalize the migration unasked
+    """What the controllers' hosts must prove before a step, so that no election can finalize the migration too early
     (KAFKA-20960).
     """
 
@@ -26,9 +26,8 @@ class Play:
     """``playbook``: its name below ``playbooks/``. ``variables`` come on top of the node's own
     (``io.hosts.playbooks.node_variables``).
 
-    ``guard``: what must be true of the controllers' hosts, but for those of ``gone``. A node that the play itself
-    writes is not asked for that, unless ``guards_itself``. ``writes_secrets``: whether the host's secrets file is
-    written.
+    ``guard``: what the controllers' hosts must prove, except those of ``gone``. The node that the play itself writes
+    need not prove it, unless ``guards_itself``. ``writes_secrets``: whether the host's secrets file is written.
     """
 
     playbook: str

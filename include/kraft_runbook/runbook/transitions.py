@@ -1,7 +1,7 @@
 """The one table of an operation: its stages, what leads from one to the next, and the gates between them.
 
-Whatever is said of a step, a stage or a gate is read here: by the DAGs, the plan, refusals, explain, the closing report
-and the docs. No variable, XCom or file remembers a stage: each operation derives it from an observation.
+The DAGs, the plan, refusals, explain, the closing report and the docs read every fact about a step, a stage or a gate
+here. No variable, XCom or file remembers a stage: each operation derives it from an observation.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from kraft_runbook.runbook.conditions import Condition
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a cluster stands. ``means``: to an operator.
+    """A stage of a cluster. ``means``: its meaning to an operator.
 
-    ``end``: the last words of a run that ends here; None where no run does. ``also_reached_in``: the stages in which
-    such a run has what it wanted, too. ``refuses``: the way out of every step that is refused here; empty where the
-    table tells it.
+    ``end``: the last words of a run that ends here; None if no run does. ``also_reached_in``: other stages in which
+    such a run has reached its goal. ``refuses``: the way out of every step that is refused here; empty if the table
+    gives it.
     """
 
     name: str
@@ -33,13 +33,13 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class GateTerms:
-    """The terms of a gate: what a person is asked, what approving does, and on what.
+    """The terms of a gate: the question to a person, what approving does, and the proof that it needs.
 
     ``needs_parity``: a full comparison that was a MATCH. ``proven_again``: the task that compares once more after the
-    last signature. ``checked``: whether its proof must hold checks. ``next``: what the cluster waits for where only
-    this signature is missing. ``goes_back``: behind it lies the way back itself, which must be open; controllers may
-    start and stop before it is confirmed. ``loses``: what going back loses, for the page. ``without_parity``: what the
-    page says of parity where none was measured; empty: nothing.
+    last signature. ``checked``: whether its proof must hold checks. ``next``: what the cluster waits for when only this
+    signature is missing. ``goes_back``: the gate guards the rollback itself, which must be possible; controllers may
+    start and stop before the confirmation. ``loses``: what a rollback loses, for the page. ``without_parity``: the
+    page's words on parity if none was measured; empty: none.
     """
 
     name: str
@@ -57,10 +57,10 @@ class GateTerms:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One way from stage to stage. A step may start in ``source``, and resume in ``source`` or ``target``.
+    """A step from one stage to another. It may start in ``source``, and resume in ``source`` or ``target``.
 
-    ``gate``: whose signature it needs. ``waits``: what is waited for, of each node or of the cluster. ``before``,
-    ``after``: what a plan has around the nodes' actions.
+    ``gate``: the gate whose signature it needs. ``waits``: the conditions that it waits for, of each node or of the
+    cluster. ``before``, ``after``: what a plan shows around the nodes' actions.
     """
 
     step: str
@@ -90,7 +90,7 @@ class Reading(Protocol):
 
 @dataclass(frozen=True)
 class Transitions:
-    """``stages``: in the order of the way forward. ``outside``: those that lie on no way, such as the one of an
+    """``stages``: in the order of the operation. ``outside``: stages that no step leads to, such as the stage of an
     observation that proves none. ``at_rest``: why nothing has to be undone in the first stage.
     """
 
@@ -145,8 +145,8 @@ class Transitions:
         return (edges[0], *self._down(edges[0].target)) if edges else ()
 
     def already_past(self, step: str, stage: str) -> bool:
-        """Whether the cluster lies beyond the step's target, in the step's direction, so that nothing of it is left to
-        do.
+        """Whether the cluster is past the step's target, in the step's direction, so that nothing of the step is left
+        to do.
         """
         if not self._is_on_the_way(stage):
             return False
@@ -155,8 +155,8 @@ class Transitions:
         return here > target if self.is_forward(edge) else here < target
 
     def leaves_out(self, step: str, goal: str) -> bool:
-        """Whether a run back to the goal leaves this step out: it would go beyond. Raises ValueError for a goal that is
-        no stage of the way.
+        """Whether a run back to the goal leaves this step out, since the step leads past the goal. Raises ValueError
+        for a goal that is none of ``stages``.
         """
         edge = self.edge(step)
         return not self.is_forward(edge) and self._place(edge.target) < self._place(goal)
@@ -166,16 +166,16 @@ class Transitions:
         return tuple(each for each in self.edges if each.gate == gate)
 
     def is_past_gate(self, gate: str, stage: str) -> bool:
-        """Whether the cluster lies beyond everything that the gate guards."""
+        """Whether the cluster is past every step that the gate guards."""
         return all(self.already_past(each.step, stage) for each in self.guarded_by(gate))
 
     def opens(self, edge: Edge) -> GateTerms | None:
-        """The gate right before this edge; None where its signature was asked for before an earlier one."""
+        """The gate right before this edge; None if its signature was asked for before an earlier edge."""
         return self.gate(edge.gate) if self.guarded_by(edge.gate)[0] is edge else None
 
     def awaited(self, stage: str) -> Iterator[Condition | str]:
-        """What the way forward waits for in this stage: what led here must be complete, then the signature before what
-        comes next, or what that waits for.
+        """What the operation waits for in this stage: first the conditions of the step that led here, then the
+        signature before the next step, or that step's conditions.
         """
         for edge in (each for each in self.forward() if each.target == stage):
             yield from edge.waits
@@ -187,7 +187,7 @@ class Transitions:
                 yield from edge.waits
 
     def require(self, step: str, reading: Reading) -> Edge:
-        """The step's edge, where it may run in the observed stage. Raises Refused, naming the stage and the way out."""
+        """The step's edge, if it may run in the observed stage. Raises Refused, naming the stage and the way out."""
         edge = self.edge(step)
         if reading.stage in edge.may_run_in:
             return edge

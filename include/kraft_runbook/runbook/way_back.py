@@ -1,4 +1,4 @@
-"""Whether an operation can be undone from where a cluster stands, and how."""
+"""Whether an operation can be undone from a cluster's present stage, and how."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """Whether the cluster can go back now, and the steps in order. ``risks`` says what a person must know first.
+    """Whether the cluster can go back now, and the steps in order. ``risks``: what a person must know first.
 
-    ``seconds``: about how long it takes; ``window_seconds``: about how long of it no metadata can be changed. Both 0
-    where nothing is estimated.
+    ``seconds``: the estimated time; ``window_seconds``: the estimated part of it without metadata changes. Both are 0
+    if there is no estimate.
     """
 
     possible: bool
@@ -22,7 +22,7 @@ class RollbackPlan:
 
 
 def render_estimate(plan: RollbackPlan) -> str:
-    """The estimate in brackets, or nothing where there is none."""
+    """The estimate in brackets; empty if there is none."""
     if not plan.seconds:
         return ""
     window = f", about {plan.window_seconds:g} s of it without metadata changes" if plan.window_seconds else ""

@@ -43,8 +43,8 @@ class StateAt:
     """The metadata at one offset, as far as reading on from there needs it: topics with their partitions and configs,
     ACLs, brokers, features.
 
-    Credentials, tokens, quotas, broker configs and the producer id block are left out: a record about one of those says
-    the whole of it anew, and a file of this state then holds no secret.
+    Credentials, tokens, quotas, broker configs and the producer id block are left out: a record about one of them holds
+    its whole new value, and without them a file of this state holds no secret.
     """
 
     topics: FrozenTopics

@@ -1,6 +1,6 @@
-"""Metadata transactions (KIP-866, KIP-868): what stands between Begin and End takes effect at End, or never.
+"""Metadata transactions (KIP-866, KIP-868): records between Begin and End take effect at End, or never.
 
-The copy from ZooKeeper is one transaction; no snapshot is cut inside one.
+The metadata copy is one transaction. No snapshot ends inside a transaction.
 """
 
 from __future__ import annotations

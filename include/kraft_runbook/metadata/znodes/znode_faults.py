@@ -1,5 +1,5 @@
-"""Znodes that Kafka 3.9.2 can't go on with: in the copy to KRaft, right after it, or when a broker starts. One function
-a kind of znode.
+"""Znodes that Kafka 3.9.2 can't handle: in the metadata copy, right after it, or when a broker starts. One function a
+kind of znode.
 
 Read from Kafka's source, and exactly what throws there: ``ZkData`` (the formats), ``Json`` (whose numbers are no
 texts), ``ZkTopicMigrationClient``, ``ZkConfigMigrationClient``, ``AclAuthorizer.loadAllAcls``,
@@ -47,8 +47,8 @@ _Said = Iterator[tuple[Consequence, str]]
 
 
 def faults_of(path: str, data: bytes) -> tuple[ZnodeFault, ...]:
-    """What is wrong with the znode at ``path`` (Kafka's path, without a chroot), and what comes of it. Values are never
-    quoted: they may be secrets.
+    """The problems of the znode at ``path`` (Kafka's path, without a chroot), with their effects. Values are never
+    quoted, since they may be secrets.
     """
     return tuple(dict.fromkeys(ZnodeFault(path, consequence, problem) for consequence, problem in _route(path, data)))
 
@@ -231,7 +231,7 @@ def _spellings(kind: str, names: tuple[str, ...]) -> _Said:
     """The sync that follows the copy writes every entity at Kafka's own spelling of its name
     (``KRaftMigrationZkWriter.handleClientQuotasSnapshot``).
 
-    A znode of another spelling stays beside it. So of two spellings of one entity at least one is told.
+    A znode of another spelling stays beside it. So at least one of two spellings of an entity is reported.
     """
     for name in names:
         if name == DEFAULT_ENTITY or not is_url_decodable(name):
@@ -400,7 +400,7 @@ def _is_unknown(entry: dict[str, str]) -> bool:
 
 
 def _token(data: bytes) -> _Said:
-    """``DelegationTokenManagerZk.fromBytes``. A broker that starts logs what it can't read, the copy ends of it."""
+    """``DelegationTokenManagerZk.fromBytes``. A starting broker logs what it can't read; the copy ends on it."""
     if not data:
         return
     try:
