@@ -20,7 +20,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,15 +85,15 @@ class Watch:
             if parents[pid] in kinds and pid != root:
                 command = _read(Path(f"/proc/{pid}/cmdline")).replace("\0", " ")
                 key, used = (pid, fields[pid][19]), (int(fields[pid][11]) + int(fields[pid][12])) / TICKS
-                kinds[pid] = kind_of(command, kinds[parents[pid]]) if command else self.seen.get(key, (OTHER, 0))[0]
+                kinds[pid] = kind_of(command, kinds[parents[pid]]) if command else self.seen.get(key, (OTHER, 0.0))[0]
                 self.seen[key] = kinds[pid], used
 
-    def totals(self) -> Counter[str]:
-        """kind -> cpu-seconds of all its processes."""
-        found: Counter[str] = Counter()
+    def totals(self) -> dict[str, float]:
+        """kind -> cpu-seconds of all its processes, the largest first."""
+        found: dict[str, float] = defaultdict(float)
         for kind, used in self.seen.values():
             found[kind] += used
-        return found
+        return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 
 def _read(file: Path) -> str:
@@ -130,13 +130,13 @@ def _reap(*, but: int) -> None:
 def _used_with_children(pid: int, start: str) -> float:
     """The cpu-seconds of a process that still runs, and of its children that have ended; 0 where it has ended."""
     fields = _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / TICKS if fields[19:20] == [start] else 0.0
+    return sum(int(each) for each in fields[11:15]) / TICKS if fields[19:20] == [start] else 0.0
 
 
 def render(command: list[str], seconds: float, seen: Watch, everything: float) -> str:
     """The table, the largest first."""
     totals = seen.totals()
-    lines = [f"| {kind} | {used:.1f} |" for kind, used in totals.most_common() if used >= 0.05]
+    lines = [f"| {kind} | {used:.1f} |" for kind, used in totals.items() if used >= 0.05]
     return "\n".join(
         [
             f"`{' '.join(command)}`, {commit()}: {seconds:.0f} s, {everything:.0f} cpu-s",
