@@ -15,7 +15,7 @@ def _names_a_target(spec: ClusterSpec) -> bool:
 
 
 UPGRADE = Operation(
-    name="upgrade",
+    name="upgrade_software",
     table=TABLE,
     checks=CHECKS,
     conditions=CONDITIONS,

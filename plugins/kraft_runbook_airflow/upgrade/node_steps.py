@@ -14,7 +14,6 @@ from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.require_readable import require_readable
 from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.upgrade import conditions
 from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook.upgrade.plays import switch_software, target_of
@@ -96,13 +95,8 @@ def _controller(step: Step, software: Chooses) -> NodeStep:
                 f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer",
                 way_out=f"bring it back, then clear this task; controller {look.node} was not touched",
             )
-        if look.seen.controllers[look.node].running is True:
-            progress = quorum_whole(look.seen, look.spec)
-            if not progress.done:
-                raise Refused(
-                    f"the quorum is not whole: {progress.waiting_for}",
-                    way_out=f"wait for it, then clear this task; controller {look.node} was not touched",
-                )
+        if look.seen.controllers[look.node].running is not False:  # one that has ended may be started in any case
+            wait_for(look.spec, conditions.QUORUM_WHOLE, deadline=look.spec.deadlines.quorum, say=look.tell)
         require_readable(look.spec, look.node, software(look.spec), tell=look.tell)
 
     return NodeStep(
