@@ -248,6 +248,20 @@ def test_a_broker_that_lives_and_never_serves_is_waited_for_and_named() -> None:
     assert not found.done and "waiting for broker 1 to register in KRaft mode" in found.waiting_for
 
 
+def test_explain_names_the_broker_that_lives_and_never_serves_and_what_is_left_forward_and_back() -> None:
+    seen = cluster((1, *CONTROLLERS))
+    fenced = {**seen.quorum.registrations, 1: replace(seen.quorum.registrations[1], fenced=True)}
+    found = UPGRADE.explain(with_quorum(registrations=fenced)(seen), PLAIN)
+    (waits,) = found.waits_for
+    assert "broker 1 to register in KRaft mode" in waits and "its registration is fenced" in waits
+    assert [each.partition(" on Kafka")[0] for each in found.forward] == ["upgrade_software: Restart broker 2, 3"]
+    assert [each.partition(" on Kafka")[0] for each in found.back] == [
+        "downgrade_software: Restart broker 1",
+        "downgrade_software: Restart controller 102, 103, 101",
+    ]
+    assert UPGRADE.explain(cluster(), PLAIN).waits_for == () == UPGRADE.explain(cluster(ALL), PLAIN).forward
+
+
 def test_a_controller_counts_when_it_shows_the_target_and_is_caught_up() -> None:
     condition = conditions.CONTROLLER_ON_TARGET
     assert (
