@@ -46,6 +46,12 @@ def test_back_the_brokers_come_first(dags: dict[str, DAG]) -> None:
     ]
 
 
+def test_back_what_is_down_is_started_ahead_of_all_others(dags: dict[str, DAG]) -> None:
+    started = dags[BACK].get_task("bring_back_what_is_down")
+    assert started.upstream_task_ids == {"gate_software_back.confirm"}
+    assert started.downstream_task_ids == {"roll_brokers_back.broker_1.restart"}
+
+
 def test_each_restart_waits_for_the_node_before_on_its_software(dags: dict[str, DAG]) -> None:
     for name, roll, running in (
         (UP, "roll_brokers_up", conditions.BROKER_ON_TARGET),
