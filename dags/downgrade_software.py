@@ -8,6 +8,7 @@ from kraft_runbook.upgrade.stages import Gate
 from kraft_runbook_airflow.base.words import runbook_dag
 from kraft_runbook_airflow.upgrade.words import (
     approve,
+    bring_back_what_is_down,
     closing_report,
     clusters_with_a_target,
     preflight,
@@ -19,6 +20,7 @@ for cluster in clusters_with_a_target():
     with runbook_dag("downgrade_software", cluster, doc=__doc__, params={}):
         ready = preflight(cluster)
         agreed = approve(cluster, Gate.BACK)
+        started = bring_back_what_is_down(cluster)
         brokers = roll_brokers(cluster, back=True)
         controllers = roll_controllers(cluster, back=True)
-        ready >> agreed >> brokers >> controllers >> closing_report(cluster, back=True)
+        ready >> agreed >> started >> brokers >> controllers >> closing_report(cluster, back=True)

@@ -19,7 +19,13 @@ from kraft_runbook.procedures import require_readable as readable
 from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook_airflow.base.node_steps import Look, NodeStep
 from kraft_runbook_airflow.upgrade import node_steps
-from kraft_runbook_airflow.upgrade.node_steps import BROKER_BACK, BROKER_UP, CONTROLLER_BACK, CONTROLLER_UP
+from kraft_runbook_airflow.upgrade.node_steps import (
+    BROKER_BACK,
+    BROKER_UP,
+    CONTROLLER_BACK,
+    CONTROLLER_UP,
+    BringBackWhatIsDown,
+)
 
 SPEC = PLAIN.model_copy(
     update={
@@ -45,6 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
         found.append((node_id, software.version))
 
     monkeypatch.setattr(node_steps, "require_readable", ask)
+    monkeypatch.setattr(node_steps, "wait_for", lambda *_, **__: None)  # the quorum is whole
     return found
 
 
@@ -175,3 +182,41 @@ def test_a_host_s_answer_is_read_as_a_value() -> None:
     told = {"snapshot": {"end": 9, "taken": 1.5, "levels": {"a": 1}}, "after": [], "bootstrap": {}, "end": 12}
     disk = feature_state.on_disk_of(7, told)
     assert disk.snapshot is not None and (disk.node_id, disk.snapshot.end, disk.end) == (7, 9, 12)
+
+
+# -- what is down, on the way back -------------------------------------------------------------------------------------
+
+
+def test_what_is_down_is_started_on_the_version_before_controllers_first_and_each_is_awaited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    seen = a_controller(102, running=False)(broker(2, running=False)(cluster((101, 103, 1))))
+    monkeypatch.setattr(node_steps, "observe", lambda *_, **__: seen)
+    monkeypatch.setattr(node_steps, "airflow_secrets", lambda: None)
+    monkeypatch.setattr(node_steps, "take_step", lambda *given: done.append(f"{given[2].step} {given[3]}"))
+    monkeypatch.setattr(
+        node_steps, "wait_for", lambda _, condition, **given: done.append(f"{condition.name} {given['node_id']}")
+    )
+    found = BringBackWhatIsDown(task_id="bring_back", cluster="lab").act({}, SPEC)
+    assert found == {"started": [102, 2]}
+    assert done == [
+        "roll_controllers_back 102",
+        "controller_on_former 102",
+        "roll_brokers_back 2",
+        "broker_on_former 2",
+        "broker_in_sync 2",
+    ]
+
+
+def test_where_every_node_runs_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_steps, "observe", lambda *_, **__: cluster(ALL))
+    monkeypatch.setattr(node_steps, "airflow_secrets", lambda: None)
+    assert BringBackWhatIsDown(task_id="bring_back", cluster="lab").act({}, SPEC) == {"started": []}
+
+
+def test_a_controller_that_is_down_is_started_whatever_the_others_do(asked: list[tuple[int, str]]) -> None:
+    both_down = a_controller(103, running=False)(a_controller(102, running=False)(cluster((101, 103))))
+    CONTROLLER_BACK.guard(look(102, both_down))
+    BROKER_BACK.guard(look(2, broker(2, running=False)(broker(3, running=False)(cluster((1,))))))
+    assert asked == [(102, "3.9.2"), (2, "3.9.2")]

@@ -46,6 +46,12 @@ def test_back_the_brokers_come_first(dags: dict[str, DAG]) -> None:
     ]
 
 
+def test_back_what_is_down_is_started_ahead_of_all_others(dags: dict[str, DAG]) -> None:
+    started = dags[BACK].get_task("bring_back_what_is_down")
+    assert started.upstream_task_ids == {"gate_software_back.confirm"}
+    assert started.downstream_task_ids == {"roll_brokers_back.broker_1.restart"}
+
+
 def test_each_restart_waits_for_the_node_before_on_its_software(dags: dict[str, DAG]) -> None:
     for name, roll, running in (
         (UP, "roll_brokers_up", conditions.BROKER_ON_TARGET),
@@ -53,7 +59,7 @@ def test_each_restart_waits_for_the_node_before_on_its_software(dags: dict[str, 
     ):
         for broker in (1, 2, 3):
             waits = dags[name].get_task(f"{roll}.broker_{broker}.in_sync").start_trigger_args.trigger_kwargs
-            assert (waits["operation"], waits["condition"]) == ("upgrade", "broker_in_sync")
+            assert (waits["operation"], waits["condition"]) == ("upgrade_software", "broker_in_sync")
             assert (waits["first"][0], waits["node_id"]) == (running.name, broker)
         for before, after in ((1, 2), (2, 3)):
             assert dags[name].get_task(f"{roll}.broker_{after}.restart").upstream_task_ids == {

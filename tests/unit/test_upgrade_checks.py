@@ -121,10 +121,9 @@ def unset(seen: FeatureObservation) -> FeatureObservation:
 @pytest.mark.parametrize(
     ("spoil", "code", "verdict", "words"),
     [
-        (broker(2, running=False), "KRB-PRE-004", "FAIL", "broker 2 does not run"),
         (broker(2, software_version="3.8.0"), "KRB-UPG-002", "UNKNOWN", "broker 2 runs 3.8.0, neither 3.9.2 nor 4.1.1"),
         (a_controller(103, software_version=WHY), "KRB-UPG-002", "UNKNOWN", f"controller 103: {WHY.reason}"),
-        (a_controller(103, running=False), "KRB-UPG-003", "FAIL", "controller 103"),
+        (with_quorum(high_watermark=99_999), "KRB-UPG-003", "FAIL", "to catch up with offset 99999"),
         (topics(under_replicated_count=1, under_replicated=("a-0",)), "KRB-PRE-029", "FAIL", "a-0"),
         (
             host_changed(103, disk=on_disk(103, snapshot=None, after={0: 5, 60: 21})),
@@ -163,6 +162,14 @@ def test_each_reason_not_to_go_up_is_named(spoil: Spoil, code: str, verdict: str
     found = not_passing(spoil(cluster()), Gate.UP)
     assert code in found, found
     assert found[code][0] == verdict and words in found[code][1], found[code]
+
+
+@pytest.mark.parametrize("spoil", [broker(2, running=False, mode=WHY, metrics=WHY), a_controller(102, running=False)])
+def test_in_a_half_done_roll_a_node_that_is_down_keeps_nobody_from_going_on_or_back(spoil: Spoil) -> None:
+    for gate in (Gate.UP, Gate.BACK):
+        seen = both(spoil, topics(under_replicated_count=1, under_replicated=("a-0",)))(cluster((101, 103)))
+        assert UPGRADE.read(seen, PLAIN).stage is Rolled.MIXED
+        assert not_passing(seen, gate) == {}
 
 
 def test_a_look_without_hosts_leaves_what_needs_them_unknown() -> None:
@@ -246,6 +253,20 @@ def test_a_broker_that_lives_and_never_serves_is_waited_for_and_named() -> None:
     fenced = {**seen.quorum.registrations, 1: replace(seen.quorum.registrations[1], fenced=True)}
     found = conditions.BROKER_ON_TARGET.progress(with_quorum(registrations=fenced)(seen), PLAIN, node_id=1)
     assert not found.done and "waiting for broker 1 to register in KRaft mode" in found.waiting_for
+
+
+def test_explain_names_the_broker_that_lives_and_never_serves_and_what_is_left_forward_and_back() -> None:
+    seen = cluster((1, *CONTROLLERS))
+    fenced = {**seen.quorum.registrations, 1: replace(seen.quorum.registrations[1], fenced=True)}
+    found = UPGRADE.explain(with_quorum(registrations=fenced)(seen), PLAIN)
+    (waits,) = found.waits_for
+    assert "broker 1 to register in KRaft mode" in waits and "its registration is fenced" in waits
+    assert [each.partition(" on Kafka")[0] for each in found.forward] == ["upgrade_software: Restart broker 2, 3"]
+    assert [each.partition(" on Kafka")[0] for each in found.back] == [
+        "downgrade_software: Restart broker 1",
+        "downgrade_software: Restart controller 102, 103, 101",
+    ]
+    assert UPGRADE.explain(cluster(), PLAIN).waits_for == () == UPGRADE.explain(cluster(ALL), PLAIN).forward
 
 
 def test_a_controller_counts_when_it_shows_the_target_and_is_caught_up() -> None:

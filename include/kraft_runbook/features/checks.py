@@ -84,11 +84,11 @@ def every_registered_node_is_declared(seen: ClusterObservation, spec: ClusterSpe
     return settle(unlike_declared(seen.features), (), "they are")
 
 
-@check("KRB-FEA-005", severity=BLOCKING, fix="bring every controller to run and let it catch up")
-def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+@check("KRB-FEA-005", severity=BLOCKING, fix="bring every controller to run and let it catch up", twice=True)
+def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
     """A controller leads, and every controller runs and is caught up.
 
     The active controller writes the level, and a majority must acknowledge it.
     """
-    progress = quorum_whole(seen, spec)
+    progress = quorum_whole(seen, spec, earlier=earlier)
     return settle([] if progress.done else [progress.waiting_for], (), f"{len(spec.controllers)} of them")

@@ -61,7 +61,7 @@ def _zookeeper_is_behind(spec: ClusterSpec) -> bool:
 
 
 FEATURES = Operation(
-    name="features",
+    name="upgrade_features",
     table=TABLE,
     checks=CHECKS,
     conditions={},

@@ -91,4 +91,6 @@ def changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Cha
 def _whose(before: Any, after: Any) -> By:
     if after[0] is not True:
         return By.OTHERS
+    if before[0] is False:
+        return By.THE_STEPS  # one that was down when the proof was made is among the first that they start
     return By.UNREAD if UNREAD in (before[1], after[1]) else By.OTHERS

@@ -26,7 +26,13 @@ CHECKS = Checklist()
 
 check = CHECKS.check
 
-CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-045")))
+WHOLE = (Rolled.OLD, Rolled.NEW, Rolled.UNKNOWN)
+"""Where every node must be well. In a half-done roll one may be down: not coming up on its software is the very reason
+to go back. There each step looks at the nodes besides its own.
+"""
+
+CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-009", "KRB-PRE-045")))
+CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046")), stages=WHOLE)
 
 
 @check("KRB-UPG-001", severity=BLOCKING, fix="finalize the migration first; Kafka 4 has no ZooKeeper mode")
@@ -58,13 +64,19 @@ def every_node_shows_one_of_the_two_versions(seen: ClusterObservation, spec: Clu
     )
 
 
-@check("KRB-UPG-003", severity=BLOCKING, fix="bring every controller to run and let it catch up")
-def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+@check(
+    "KRB-UPG-003",
+    severity=BLOCKING,
+    stages=WHOLE,
+    fix="bring every controller to run and let it catch up",
+    twice=True,
+)
+def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
     """A controller leads, and every controller runs and is caught up.
 
     While one restarts, the others must be a majority.
     """
-    progress = quorum_whole(seen, spec)
+    progress = quorum_whole(seen, spec, earlier=earlier)
     return settle([] if progress.done else [progress.waiting_for], (), f"{len(spec.controllers)} of them")
 
 

@@ -12,6 +12,7 @@ from kraft_runbook.runbook.health import (
     exited_broker,
     exited_controllers,
     out_of_sync,
+    quorum_whole,
     unfinished_quorum,
 )
 
@@ -78,6 +79,11 @@ CONTROLLER_CAUGHT_UP = Condition(
         exited_controllers(seen, earlier, node) or first_missing(unfinished_quorum(seen, spec, earlier, node))
     ),
 )
+QUORUM_WHOLE = Condition(
+    "quorum_whole",
+    "every controller to run and be caught up",
+    lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier),
+)
 BROKER_IN_SYNC = Condition(
     "broker_in_sync",
     "broker {id} to be in every ISR",
@@ -90,6 +96,7 @@ CONDITIONS = by_name(
     CONTROLLER_ON_TARGET,
     CONTROLLER_ON_FORMER,
     CONTROLLER_CAUGHT_UP,
+    QUORUM_WHOLE,
     BROKER_ON_TARGET,
     BROKER_ON_FORMER,
     BROKER_IN_SYNC,

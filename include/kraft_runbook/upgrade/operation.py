@@ -7,6 +7,7 @@ from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.upgrade.ahead import changes, is_behind, reading_of, way_back, what_happens_next
 from kraft_runbook.upgrade.checks import CHECKS
 from kraft_runbook.upgrade.conditions import CONDITIONS
+from kraft_runbook.upgrade.explain import explain
 from kraft_runbook.upgrade.stages import TABLE
 
 
@@ -15,7 +16,7 @@ def _names_a_target(spec: ClusterSpec) -> bool:
 
 
 UPGRADE = Operation(
-    name="upgrade",
+    name="upgrade_software",
     table=TABLE,
     checks=CHECKS,
     conditions=CONDITIONS,
@@ -25,5 +26,6 @@ UPGRADE = Operation(
     ahead=what_happens_next,
     is_behind=is_behind,
     serves=_names_a_target,
+    explains=explain,
     back="downgrade_software",
 )

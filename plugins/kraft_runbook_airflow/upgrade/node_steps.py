@@ -14,7 +14,6 @@ from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.require_readable import require_readable
 from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.upgrade import conditions
 from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook.upgrade.plays import switch_software, target_of
@@ -90,19 +89,14 @@ def _controller(step: Step, software: Chooses) -> NodeStep:
         return None
 
     def guard(look: Look) -> None:
-        down = [c.id for c in look.seen.controllers.values() if c.id != look.node and c.running is not True]
-        if down or not was_read(look.seen.quorum):
-            raise Refused(
-                f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer",
-                way_out=f"bring it back, then clear this task; controller {look.node} was not touched",
-            )
-        if look.seen.controllers[look.node].running is True:
-            progress = quorum_whole(look.seen, look.spec)
-            if not progress.done:
+        if look.seen.controllers[look.node].running is not False:  # one that has ended may be started in any case
+            down = [c.id for c in look.seen.controllers.values() if c.id != look.node and c.running is not True]
+            if down or not was_read(look.seen.quorum):
                 raise Refused(
-                    f"the quorum is not whole: {progress.waiting_for}",
-                    way_out=f"wait for it, then clear this task; controller {look.node} was not touched",
+                    f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer",
+                    way_out=f"bring it back, then clear this task; controller {look.node} was not touched",
                 )
+            wait_for(look.spec, conditions.QUORUM_WHOLE, deadline=look.spec.deadlines.quorum, say=look.tell)
         require_readable(look.spec, look.node, software(look.spec), tell=look.tell)
 
     return NodeStep(
@@ -134,6 +128,37 @@ CONTROLLER_UP = _controller(Step.CONTROLLERS_UP, target_of)
 BROKER_UP = _broker(Step.BROKERS_UP, target_of)
 BROKER_BACK = _broker(Step.BROKERS_BACK, _former)
 CONTROLLER_BACK = _controller(Step.CONTROLLERS_BACK, _former)
+
+
+class BringBackWhatIsDown(ClusterOperator):
+    """Start the nodes that do not run on the version before, ahead of all others: a node that did not come up on the
+    target would keep each of them from being restarted.
+    """
+
+    ui_color = "#fde8c8"
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        seen = observe(spec, secrets=airflow_secrets())
+        down = [c.id for c in seen.controllers.values() if c.running is False]
+        for node in down:
+            take_step(context, spec, CONTROLLER_BACK, node, self.log.info)
+            within = spec.deadlines.quorum
+            wait_for(spec, conditions.CONTROLLER_ON_FORMER, node_id=node, deadline=within, say=self.log.info)
+        brokers = [b.id for b in seen.brokers.values() if b.running is False]
+        for node in brokers:
+            take_step(context, spec, BROKER_BACK, node, self.log.info)
+            for condition, within in (
+                (conditions.BROKER_ON_FORMER, spec.deadlines.registration),
+                (conditions.BROKER_IN_SYNC, spec.deadlines.in_sync),
+            ):
+                wait_for(spec, condition, node_id=node, deadline=within, say=self.log.info)
+        if not down and not brokers:
+            self.log.info("already done: every node runs")
+        return {"started": [*down, *brokers]}
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        self.log.info("Dry run: what is down would be started on the version before, ahead of all others")
+        return {"dry_run": True}
 
 
 class RollActiveController(ClusterOperator):

@@ -18,6 +18,7 @@ from kraft_runbook_airflow.upgrade.node_steps import (
     BROKER_UP,
     CONTROLLER_BACK,
     CONTROLLER_UP,
+    BringBackWhatIsDown,
     RollActiveController,
     examine,
 )
@@ -36,6 +37,11 @@ def preflight(cluster: ClusterSpec) -> TaskGroup:
 def approve(cluster: ClusterSpec, gate: Gate) -> TaskGroup:
     """Prove, ask, confirm."""
     return words.ask(cluster, UPGRADE, gate, examine)
+
+
+def bring_back_what_is_down(cluster: ClusterSpec) -> BaseOperator:
+    """Start the nodes that do not run, on the version before."""
+    return BringBackWhatIsDown(task_id="bring_back_what_is_down", cluster=cluster.name)
 
 
 def roll_controllers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:

@@ -1,0 +1,94 @@
+"""What breaks while software or a level changes: a node that does not come back on the new software, and the active
+controller killed while a level rises.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import by_hand
+import on_kafka4
+import pytest
+from labs import Lab
+from stage import ENDED, Stage, open_stage
+
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog, NodeFeatures
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.features.change import plan_change
+from kraft_runbook.features.obstacles import Obstacle, running_software
+from kraft_runbook.procedures.change_level import await_level, change_level
+from lab import supervision
+from lab.layout import layout
+from lab.software import write_cluster_file
+
+UP, BACK = "upgrade_software__lab", "downgrade_software__lab"
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with on_kafka4.finalized_lab() as found:
+        yield found
+
+
+def test_the_active_controller_is_killed_while_a_level_changes_and_it_is_there_once_and_everywhere(lab: Lab) -> None:
+    """Whatever became of the request: run again, it finds out, and the level is what was planned."""
+    for target in (20, 19, 18, 21):
+        seen = on_kafka4.look(lab)
+        software = running_software(seen)
+        assert not isinstance(software, Obstacle) and isinstance(seen.log, LevelsInLog)
+        change = plan_change(software, METADATA_VERSION, seen.log.levels[METADATA_VERSION], str(target))
+        service = lab.spec.controller(on_kafka4.leader(lab)).service
+        pid = supervision.processes(layout(lab.spec))[service].pid
+        killer = threading.Timer(0.02 * (target - 17), os.kill, (pid, signal.SIGKILL))
+        killer.start()
+        for _ in range(3):
+            try:
+                change_level(lab.spec, change, secrets=lab.secrets, tell=print)
+            except RunbookError as error:
+                print(f"broke off: {error}")
+                continue
+            break
+        killer.join()
+        by_hand.wait_until(
+            "supervisor sees the end",
+            lambda service=service: not supervision.processes(layout(lab.spec))[service].runs,
+        )
+        supervision.begin_start(layout(lab.spec), service)
+        on_kafka4.shown_everywhere(lab, target)
+        assert not change_level(lab.spec, change, secrets=lab.secrets, tell=print), "it is there: nothing is sent"
+        await_level(lab.spec, METADATA_VERSION, target, secrets=lab.secrets, tell=print)
+
+
+@pytest.fixture(scope="module")
+def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    clusters = write_cluster_file(tmp_path_factory.mktemp("files") / "clusters").parent
+    opened = open_stage(lab, tmp_path_factory.mktemp("airflow"), further={"KRAFT_RUNBOOK_CLUSTERS": str(clusters)})
+    yield opened
+    opened.airflow.stop()
+
+
+def test_a_node_that_does_not_come_back_stops_the_roll_and_the_software_goes_back(stage: Stage, lab: Lab) -> None:
+    meta = Path(lab.spec.broker(2).log_dirs[0], "meta.properties")
+    kept = meta.read_text()
+    meta.write_text("version=1\nnode.id=2\ncluster.id=another-cluster-0000000\n")
+    run_id = stage.start(UP)
+    assert stage.run_to_its_end(UP, run_id) == "failed"
+    restart = "roll_brokers_up.broker_2.restart"
+    assert stage.wait(UP, run_id, restart, ENDED) == "failed"
+    assert stage.wait(UP, run_id, "roll_brokers_up.broker_3.restart", ENDED) == "upstream_failed"
+    report = stage.log(UP, run_id, "closing_report")
+    assert restart in report and "To go back (trigger downgrade_software__lab)" in report, report
+    meta.write_text(kept)
+    back = stage.start(BACK)
+    assert stage.run_to_its_end(BACK, back) == "success", stage.failures(BACK, back)
+    versions = {
+        str(node.software_version) for node in on_kafka4.look(lab).nodes.values() if isinstance(node, NodeFeatures)
+    }
+    assert versions == {"3.9.2"}
+    again = stage.start(UP)
+    assert stage.run_to_its_end(UP, again) == "success", stage.failures(UP, again)
