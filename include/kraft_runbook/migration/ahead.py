@@ -1,4 +1,4 @@
-"""What lies behind a gate of the migration: whether anything is left to do, and what approving lets happen. Pure."""
+"""The steps that a gate of the migration guards: whether any is left to do, and what approving allows. Pure."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The threads through which a broker in migration mode speaks to its controller, and how one that died is seen. Pure.
+"""The threads by which a broker in migration mode connects to its controller, and how a dead one is noticed. Pure.
 
-Found on 3.9.2: in 5 of 68 departures, one of three brokers could create no topic afterwards, for ever, though it knew
-its controller. Its log says ``NodeToControllerRequestThread: Error due to IllegalArgumentException: A metric named ...
-already exists``. Each of these threads makes its network client anew when the controller changes between ZooKeeper and
-KRaft. The clients' sensors bear the same names, so two threads that do so at the same moment leave a metric behind, and
-the next change ends the thread (inferred from the code; that both do so at once was seen in the log). Without
-``forwarding`` the broker passes on no change of metadata, without ``alter-partition`` none of its partitions' replicas
-comes back into the ISR. Nothing but a restart mends it.
+Found on 3.9.2: in 5 of 68 rollbacks with three brokers each, one broker received no new topic afterwards, though it
+knew its controller. Its log says ``NodeToControllerRequestThread: Error due to IllegalArgumentException: A metric named
+... already exists``. Each of these threads creates its network client again when the controller changes between
+ZooKeeper and KRaft. The clients' sensors have the same names. So two threads that do this at the same moment leave a
+metric over, and the next change ends the thread (inferred from the code; that both do it at once was seen in the log).
+Without ``forwarding`` the broker forwards no metadata change. Without ``alter-partition`` no replica of its partitions
+comes back into the ISR. Only a restart helps.
 """
 
 from __future__ import annotations

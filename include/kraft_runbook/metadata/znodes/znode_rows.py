@@ -123,7 +123,7 @@ def _number_in_a_path(name: str) -> int:
 
 
 def stat_rows(path: str, version: int) -> list[Row]:
-    """The rows that a znode's stat gives: of a partition's state its version, which must not lie behind the partition's
+    """The rows from a znode's stat: for a partition's state its version, which must not be lower than the partition's
     epoch.
     """
     match path.split("/")[1:]:
