@@ -40,7 +40,7 @@ class SavedState:
 
 
 def from_json(text: str, *, source: str) -> SavedState:
-    """What a run saved. ``source`` names the file in errors. Raises Refused for what is no such file, or was changed."""
+    """What a run saved. ``source`` names the file in errors. Raises Refused where it is none, or was changed."""
     try:
         body: Mapping[str, Any] = json.loads(text)
         if body["format"] != FORMAT:
