@@ -6,13 +6,16 @@ others. Moves end within one replica a broker of the least that must move.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
 from kraft_runbook.reassignment.racks import Bounds, rack_bounds, rack_shares
 from kraft_runbook.reassignment.replica_flow import Ground
+
+SMALLEST = 50
+"""So many replicas of a broker that are larger than what must move are kept in mind, the smallest of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +86,18 @@ class _State:
         return {b: float(shares[rack]) / self.ground.sizes[rack] for b, rack in self.ground.racks.items()}
 
     def bound(self) -> int:
+        """What must leave the brokers above their band, or come to those below, whichever is more; rack by rack where
+        the rack rule keeps every move within its rack.
+        """
         gone = sum(load for broker, load in self.load.items() if broker not in self.ground.racks)
-        departing = gone + sum(max(0, self.load[b] - self.high[b]) for b in self.ground.brokers)
-        arriving = sum(max(0, self.low[b] - self.load[b]) for b in self.ground.brokers)
-        return max(departing, arriving)
+        within_racks = not gone and all(low == high for rule in self.rules.values() for low, high in rule.values())
+        parts = self.ground.sizes if within_racks else ("",)
+        found = 0
+        for part in parts:
+            brokers = [b for b in self.ground.brokers if part in ("", self.ground.racks[b])]
+            departing = gone + sum(max(0, self.load[b] - self.high[b]) for b in brokers)
+            found += max(departing, sum(max(0, self.low[b] - self.load[b]) for b in brokers))
+        return found
 
     def over(self) -> list[int]:
         return [b for b in self.ground.brokers if self.load[b] > self.high[b]]
@@ -104,35 +115,49 @@ class _State:
 
     def give(self, broker: int) -> None:
         """Give what lies above the band, no more than one replica too much."""
-        too_large: list[tuple[TopicPartition, int]] = []
+        too_large: deque[TopicPartition] = deque(maxlen=SMALLEST)
         for partition in self.by_broker[broker]:
             excess, size = self.load[broker] - self.high[broker], self.sizes.get(partition, 0)
             if excess <= 0:
                 return
             if not size or broker not in self.held[partition]:
                 continue
-            target = self._target(partition, broker)
-            if target is not None and size <= excess:
+            if size > excess:
+                too_large.append(partition)
+            elif (target := self._target(partition, broker)) is not None:
                 self._move(partition, broker, target)
-            elif target is not None:
-                too_large.append((partition, target))
-        for partition, _ in reversed(too_large):
-            target = self._target(partition, broker)
+        for partition in reversed(too_large):
+            if self.load[broker] <= self.high[broker]:
+                return
             fits = self.load[broker] - self.sizes[partition] >= self.low[broker]
-            if self.load[broker] > self.high[broker] and target is not None and fits:
+            target = self._target(partition, broker) if fits else None
+            if target is not None:
                 self._move(partition, broker, target)
 
     def take(self, broker: int) -> None:
-        """Take what is lacking from those that can spare it, the fullest first."""
+        """Take what is lacking from those that can spare it, the fullest first; no more than one replica too much."""
+        too_large: list[tuple[TopicPartition, int]] = []
         for source in sorted(self.ground.brokers, key=lambda b: self.low[b] - self.load[b]):
+            larger: deque[tuple[TopicPartition, int]] = deque(maxlen=SMALLEST)
             for partition in self.by_broker[source]:
-                lacking, size = self.low[broker] - self.load[broker], self.sizes.get(partition, 0)
+                lacking = self.low[broker] - self.load[broker]
                 if lacking <= 0:
                     return
-                spare = self.load[source] - self.low[source]
-                fits = 0 < size <= min(spare, self.high[broker] - self.load[broker])
-                if fits and source in self.held[partition] and self._may(partition, source, broker):
+                if self.load[source] <= self.low[source]:
+                    break
+                if self.sizes.get(partition, 0) > lacking:
+                    larger.append((partition, source))
+                elif self._can_spare(partition, source, broker):
                     self._move(partition, source, broker)
+            too_large += larger
+        for partition, source in sorted(too_large, key=lambda each: self.sizes[each[0]]):
+            if self.load[broker] < self.low[broker] and self._can_spare(partition, source, broker):
+                self._move(partition, source, broker)
+
+    def _can_spare(self, partition: TopicPartition, source: int, target: int) -> bool:
+        size = self.sizes.get(partition, 0)
+        room = min(self.load[source] - self.low[source], self.high[target] - self.load[target])
+        return 0 < size <= room and source in self.held[partition] and self._may(partition, source, target)
 
     def _target(self, partition: TopicPartition, source: int, *, must_fit: bool = True) -> int | None:
         """The broker that lacks most of its share."""
