@@ -293,9 +293,11 @@ def test_what_a_dead_tool_left_behind_is_swept_up_by_name(ground: Ground) -> Non
     try:
         wanted = ["the brokers' default", "broker 3", f"topic {topic}"]
         deadline = time.monotonic() + 10
-        while [each.where for each in (found := sweep(spec, [topic], former, secrets=secrets, within=0))] != wanted:
+        found = ()
+        while [each.where for each in found] != wanted:
             assert time.monotonic() < deadline, found
             time.sleep(0.3)
+            found = sweep(spec, [topic], former, secrets=secrets, within=0)
     finally:
         alter_configs(spec, {entity: dict.fromkeys(values) for entity, values in left.items()}, secrets=secrets)
     assert sweep(spec, [topic], former, secrets=secrets) == ()
@@ -331,8 +333,8 @@ def test_a_target_that_dies_is_named_and_the_move_ends_when_it_is_back(ground: G
 
 @pytest.mark.long
 def test_a_cancel_that_would_lose_every_record_is_refused(ground: Ground) -> None:
-    """[1, 2] to [3, 4]: 3 is in sync, 4 is held back, then 1 and 2 die and 3 leads. In ZooKeeper mode Kafka would cancel,
-    and delete the one whole copy.
+    """[1, 2] to [3, 4]: 3 is in sync, 4 is held back, then 1 and 2 die and 3 leads. In ZooKeeper mode Kafka would
+    cancel, and delete the one whole copy.
     """
     spec, secrets = ground.lab.spec, ground.lab.secrets
     topic = ground.topic((1, 2), megabytes=8)
@@ -346,7 +348,7 @@ def test_a_cancel_that_would_lose_every_record_is_refused(ground: Ground) -> Non
     ground.until(lambda look: 3 in look.seen[partition].isr)
     ground.kill(1, 2)
     look = ground.until(lambda now: now.seen[partition].leader == 3)
-    with pytest.raises(Refused, match="cancelling would lose data: .* none of the replicas") as refused:
+    with pytest.raises(Refused, match=r"cancelling would lose data: .* none of the replicas") as refused:
         cancel_moves(spec, look, [partition], secrets=secrets)
     assert "let the reassignment end: broker 3 holds all of it" in refused.value.way_out
     assert partition in ground.look(settings=False).placement.ongoing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kraft_runbook.cluster.assignment import Assignment, Move, Replicas, TopicPartition
 from kraft_runbook.runbook.digests import sha256_of
@@ -41,6 +42,38 @@ class ReassignmentPlan:
     def digest(self) -> str:
         """Over the plan and what the partitions have now: what a person's approval is bound to."""
         return sha256_of({"present": plain(self.present), "target": plain(self.target)})
+
+
+def plan_to_dict(plan: ReassignmentPlan) -> dict[str, object]:
+    """As plain values, for a file; without the sizes, which change."""
+    return {
+        "goal": plan.goal,
+        "present": plain(plan.present),
+        "target": plain(plan.target),
+        "copies": plan.copies,
+        "bound": plan.bound,
+        "unit": plan.unit,
+        "notes": list(plan.notes),
+        "changes_replication_factor": plan.changes_replication_factor,
+        "digest": plan.digest,
+    }
+
+
+def plan_from_dict(data: Mapping[str, Any]) -> ReassignmentPlan:
+    """Raises KeyError, TypeError or ValueError where it is none, or its digest does not fit."""
+    found = ReassignmentPlan(
+        data["goal"],
+        {TopicPartition(topic, number): tuple(replicas) for topic, number, replicas in data["present"]},
+        {TopicPartition(topic, number): tuple(replicas) for topic, number, replicas in data["target"]},
+        data["copies"],
+        data["bound"],
+        data["unit"],
+        tuple(data["notes"]),
+        data["changes_replication_factor"],
+    )
+    if found.digest != data["digest"]:
+        raise ValueError("the plan was changed since it was made")
+    return found
 
 
 def plain(assignment: Mapping[TopicPartition, Replicas]) -> list[list[object]]:
