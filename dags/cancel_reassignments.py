@@ -3,8 +3,8 @@
 Kafka gives back the replicas, not their order; restore_assignment does.
 """
 
-from kraft_runbook_airflow.reassignment_words import TOPICS, agree_to_cancel, cancel, list_reassignments, report
-from kraft_runbook_airflow.runbook import load_clusters, runbook_dag
+from kraft_runbook_airflow.base.words import load_clusters, runbook_dag
+from kraft_runbook_airflow.reassignment.words import TOPICS, agree_to_cancel, cancel, list_reassignments, report
 
 for cluster in load_clusters():
     with runbook_dag("cancel_reassignments", cluster, doc=__doc__, params=TOPICS):

@@ -3,7 +3,8 @@
 Any task can be cleared: it looks at the cluster first and goes on from what is true. No worker waits while data moves.
 """
 
-from kraft_runbook_airflow.reassignment_words import (
+from kraft_runbook_airflow.base.words import load_clusters, runbook_dag
+from kraft_runbook_airflow.reassignment.words import (
     MOVING,
     agree,
     asks_for_goal,
@@ -12,7 +13,6 @@ from kraft_runbook_airflow.reassignment_words import (
     plan,
     report,
 )
-from kraft_runbook_airflow.runbook import load_clusters, runbook_dag
 
 for cluster in load_clusters():
     with runbook_dag("reassign_partitions", cluster, doc=__doc__, params=MOVING):

@@ -1,6 +1,7 @@
 """Give back the assignment that a run saved before it moved replicas, order included."""
 
-from kraft_runbook_airflow.reassignment_words import (
+from kraft_runbook_airflow.base.words import load_clusters, runbook_dag
+from kraft_runbook_airflow.reassignment.words import (
     RESTORING,
     agree,
     asks_to_restore,
@@ -9,7 +10,6 @@ from kraft_runbook_airflow.reassignment_words import (
     plan,
     report,
 )
-from kraft_runbook_airflow.runbook import load_clusters, runbook_dag
 
 for cluster in load_clusters():
     with runbook_dag("restore_assignment", cluster, doc=__doc__, params=RESTORING):

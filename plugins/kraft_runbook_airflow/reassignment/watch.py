@@ -12,10 +12,10 @@ from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.stuck import why_not_done
 from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, LEADER_RATE, leftovers
-from kraft_runbook_airflow.environment import airflow_secrets
-from kraft_runbook_airflow.journal import record
-from kraft_runbook_airflow.operators import ClusterOperator
-from kraft_runbook_airflow.reassignment_steps import checked, settled_look
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.journal import record
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.reassignment.steps import checked, settled_look
 
 APART_SECONDS = 10.0
 LEFT_BEHIND = frozenset({"KRB-MOV-004", "KRB-MOV-005"})

@@ -17,8 +17,8 @@ from kraft_runbook.reassignment.progress import progress
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.stuck import why_not_done
 from kraft_runbook.reassignment.throttles import gap_grows
-from kraft_runbook_airflow.environment import airflow_secrets, cluster_spec
-from kraft_runbook_airflow.reassignment_files import RunFiles
+from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
+from kraft_runbook_airflow.reassignment.files import RunFiles
 
 POLL_SECONDS = 2.0
 """A list of 2,000 moving partitions takes a controller 0.1 to 0.6 s (measured)."""

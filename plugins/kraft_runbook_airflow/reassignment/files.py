@@ -10,8 +10,8 @@ from typing import Any
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
-from kraft_runbook_airflow.environment import state_directory
-from kraft_runbook_airflow.journal import run_file_name
+from kraft_runbook_airflow.base.environment import state_directory
+from kraft_runbook_airflow.base.journal import run_file_name
 
 
 @dataclass(frozen=True, slots=True)

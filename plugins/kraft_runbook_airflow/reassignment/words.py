@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
@@ -27,10 +26,11 @@ from kraft_runbook.reassignment.goals import (
 from kraft_runbook.reassignment.operation import CANCEL, MOVE, REASSIGNMENT
 from kraft_runbook.reassignment.plan_file import from_json
 from kraft_runbook.reassignment.refusals import Reason
-from kraft_runbook_airflow.cancel_steps import CancelReassignments, ListReassignments, shows_reassignments
-from kraft_runbook_airflow.environment import state_directory
-from kraft_runbook_airflow.operators import ClaimOperator
-from kraft_runbook_airflow.reassignment_steps import (
+from kraft_runbook_airflow.base.environment import state_directory
+from kraft_runbook_airflow.base.operators import ClaimOperator
+from kraft_runbook_airflow.base.words import ask, read_only_dag
+from kraft_runbook_airflow.reassignment.cancel_steps import CancelReassignments, ListReassignments, shows_reassignments
+from kraft_runbook_airflow.reassignment.steps import (
     Asks,
     CheckBeforeMoving,
     MakePlan,
@@ -46,8 +46,7 @@ from kraft_runbook_airflow.reassignment_steps import (
     saved_by,
     shows_plan,
 )
-from kraft_runbook_airflow.reassignment_watch import ReassignmentWatch
-from kraft_runbook_airflow.runbook import TAGS, ask
+from kraft_runbook_airflow.reassignment.watch import ReassignmentWatch
 
 GOALS = ("even out", "add brokers", "drain brokers", "replication factor", "even leaders", "mend racks", "explicit")
 TOPICS: Mapping[str, Param] = {
@@ -220,16 +219,6 @@ def cancel(cluster: ClusterSpec) -> BaseOperator:
 
 def watch_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     """``reassignment_watch__<cluster>``: every ten minutes, read-only."""
-    with DAG(
-        f"reassignment_watch__{cluster.name}",
-        description=f"reassignments of {cluster.name}, read-only",
-        doc_md=doc,
-        schedule="*/10 * * * *",
-        catchup=False,
-        max_active_runs=1,
-        tags=[*TAGS, cluster.name, "read-only"],
-        params={"dry_run": Param(False, type="boolean", title="Dry run")},
-        dagrun_timeout=timedelta(hours=1),
-    ) as dag:
+    with read_only_dag(cluster, "reassignment_watch", "reassignments", "*/10 * * * *", doc) as dag:
         ReassignmentWatch(task_id="watch", cluster=cluster.name)
     return dag

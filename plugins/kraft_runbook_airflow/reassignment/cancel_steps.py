@@ -12,23 +12,23 @@ from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.gates.signatures import standing
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.migration.gates import Exhibit
-from kraft_runbook.migration.signatures import standing
 from kraft_runbook.procedures.move_replicas import cancel_moves
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import Topics
 from kraft_runbook.reassignment.operation import CANCEL, REASSIGNMENT
 from kraft_runbook.runbook.digests import sha256_of
-from kraft_runbook_airflow.approvals import begins, load_proof, require_confirmation
-from kraft_runbook_airflow.claims import take_claim
-from kraft_runbook_airflow.environment import airflow_secrets
-from kraft_runbook_airflow.gates import Shown
-from kraft_runbook_airflow.journal import record, records_of
-from kraft_runbook_airflow.operators import ClusterOperator
-from kraft_runbook_airflow.reassignment_files import files_of
-from kraft_runbook_airflow.reassignment_steps import settled_look
+from kraft_runbook_airflow.base.approvals import begins, load_proof, require_confirmation
+from kraft_runbook_airflow.base.claims import take_claim
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.gates import Shown
+from kraft_runbook_airflow.base.journal import record, records_of
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.steps import settled_look
 
 LISTED = "cancelled.json"
 

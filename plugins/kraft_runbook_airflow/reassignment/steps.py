@@ -17,10 +17,10 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Checked, Closed, Moves
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
+from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.gates.signatures import refusal, standing
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.zookeeper.reassignment_znodes import read_reassignment_znodes
-from kraft_runbook.migration.gates import Exhibit
-from kraft_runbook.migration.signatures import refusal, standing
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas, read_state, save_state, start_next_batch
 from kraft_runbook.procedures.observe import Scope
@@ -38,15 +38,15 @@ from kraft_runbook.reassignment.refusals import Reason, require_no_refusal
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
 from kraft_runbook.reassignment.verifying import verify
 from kraft_runbook.runbook.check_results import CheckResult, ChecksReport
-from kraft_runbook_airflow.approvals import asked_signatures, begins, load_proof
-from kraft_runbook_airflow.claims import give_back, take_claim
-from kraft_runbook_airflow.environment import airflow_secrets
-from kraft_runbook_airflow.gates import Examined, Shown
-from kraft_runbook_airflow.journal import record, records_of, require_mirrored
-from kraft_runbook_airflow.operators import ClusterOperator
-from kraft_runbook_airflow.reassignment_files import files_of
-from kraft_runbook_airflow.reassignment_trigger import ReassignmentTrigger
-from kraft_runbook_airflow.report import BAD, states_of
+from kraft_runbook_airflow.base.approvals import asked_signatures, begins, load_proof
+from kraft_runbook_airflow.base.claims import give_back, take_claim
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.gates import Examined, Shown
+from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.report import BAD, states_of
+from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 
 
 def settled_look(spec: ClusterSpec, **how: Any) -> Look:
