@@ -56,8 +56,8 @@ def _all(
         "KRB-MOV-004",
         "/admin/reassign_partitions does not exist",
         failed(f"it holds {look.legacy[:200]!r}") if look.legacy is not None else passed("it does not"),
-        "let it end. Where it stays, delete it and then /controller, since the controller no longer watches a path that"
-        " was deleted by hand; then give its JSON to this DAG as an explicit plan",
+        "let it end. If it stays, note its JSON, delete the znode and restart the broker that is the controller: a"
+        " controller no longer watches the path after that. Then give the JSON to this DAG as an explicit plan",
     )
     yield _result(
         "KRB-MOV-005",
