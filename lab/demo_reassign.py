@@ -69,7 +69,7 @@ def run(*, approve: bool, say: Callable[[str], None] = print) -> int:
     say(table(counted))
     shutil.copyfile(airflow.home / "kraft-runbook" / "reassignments" / first / "preview.svg", HOME / "preview.svg")
     say(
-        f"the first plan's picture: {(HOME / 'preview.svg').relative_to(ROOT)}; `make demo-reassign-down` ends all of it"
+        f"a picture of the first plan: {(HOME / 'preview.svg').relative_to(ROOT)}; `make demo-reassign-down` ends it all"
     )
     return 0 if counted["at first"] == counted["all is put back"] and not counted["broker 1 is drained"].get(1) else 1
 
