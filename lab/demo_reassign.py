@@ -67,10 +67,9 @@ def run(*, approve: bool, say: Callable[[str], None] = print) -> int:
     carry_out(client, airflow, RESTORE, {"run": first}, approve=approve, say=say)
     counted["all is put back"] = replicas(spec)
     say(table(counted))
-    shutil.copyfile(airflow.home / "kraft-runbook" / "reassignments" / first / "preview.svg", HOME / "preview.svg")
-    say(
-        f"a picture of the first plan: {(HOME / 'preview.svg').relative_to(ROOT)}; `make demo-reassign-down` ends it all"
-    )
+    picture = HOME / "preview.svg"
+    shutil.copyfile(airflow.home / "kraft-runbook" / "reassignments" / first / picture.name, picture)
+    say(f"a picture of the first plan: {picture.relative_to(ROOT)}; `make demo-reassign-down` ends all of it")
     return 0 if counted["at first"] == counted["all is put back"] and not counted["broker 1 is drained"].get(1) else 1
 
 
