@@ -16,6 +16,7 @@ from kraft_runbook.reassignment.throttles import (
     entries_of,
     gap_grows,
     leftovers,
+    produced_into,
     put_back,
     rates_put_back,
     throttled_lists,
@@ -76,6 +77,13 @@ def test_what_is_left_is_named_by_where_it_lies() -> None:
     ]
     was = Former({LEADER_RATE: "5"}, {}, {"a": {LEADER_LIST: "0:2,0:1"}, "b": {LEADER_LIST: "*"}})
     assert [each.where for each in leftovers(now, was)] == ["broker 3"]
+
+
+def test_what_is_produced_falls_on_each_broker_that_takes_copies() -> None:
+    moves = [Move(tp("a", 0), (1, 2), (3, 4)), Move(tp("a", 1), (2, 1), (3, 1)), Move(tp("a", 2), (1, 2), (2, 1))]
+    before = {tp("a", 0): 100, tp("a", 1): 50, tp("a", 2): 10}
+    after = {tp("a", 0): 120, tp("a", 1): 40, tp("a", 2): 99}
+    assert produced_into(moves, before, after, 10) == {3: 2.0, 4: 2.0}
 
 
 def test_a_throttle_under_the_produce_rate_is_said_to_have_no_end() -> None:

@@ -34,6 +34,7 @@ from kraft_runbook.reassignment.goals import (
 )
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.picture import draw
+from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.plan_file import from_json as assignment_from
 from kraft_runbook.reassignment.plan_file import to_json as assignment_to
 from kraft_runbook.reassignment.planner import make_plan
@@ -139,12 +140,14 @@ def status_command(
     earlier = look_at_replicas(spec, secrets=secrets, settings=False)
     time.sleep(APART_SECONDS)
     now = look_at_replicas(spec, secrets=secrets, settings=False)
-    wanted = (
-        Explicit(assignment_from(_text(plan), source=str(plan)), what=plan.name)
+    target = (
+        assignment_from(_text(plan), source=str(plan))
         if plan
-        else Explicit({p: each.target for p, each in now.placement.ongoing.items()}, what="what moves now")
+        else {p: each.target for p, each in now.placement.ongoing.items()}
     )
-    reading = read_plan(make_plan(wanted, earlier.placement), now.placement)
+    # What was there before the plan is not known here: what is neither there nor on its way is left.
+    present = {p: now.placement.present.get(p, ()) for p in target}
+    reading = read_plan(ReassignmentPlan("status", present, target, copies=0, bound=0), now.placement)
     former = read_throttles(spec, {p.topic for p in now.placement.ongoing}, secrets=secrets)
     throttled = any(
         LEADER_RATE in each or FOLLOWER_RATE in each for each in (former.rates, *former.of_brokers.values())

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.cluster.assignment import Move, TopicPartition
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LEADER_LIST, FOLLOWER_LIST = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
@@ -118,6 +118,23 @@ def leftovers(now: Former, former: Former | None = None) -> tuple[Leftover, ...]
             Leftover(f"topic {topic}", k, v) for k, v in lists.items() if entries_of(before.get(k)) != entries_of(v)
         ]
     return tuple(each for each in found if each.value)
+
+
+def produced_into(
+    moves: Iterable[Move],
+    before: Mapping[TopicPartition, int],
+    after: Mapping[TopicPartition, int],
+    seconds: float,
+) -> dict[int, float]:
+    """Bytes a second that each broker would have to take besides its copies, from two looks at the partitions' sizes.
+    What retention took away meanwhile counts as none.
+    """
+    found: dict[int, float] = {}
+    for move in moves:
+        grown = max(0, after.get(move.partition, 0) - before.get(move.partition, 0))
+        for broker in move.adding:
+            found[broker] = found.get(broker, 0.0) + grown / max(seconds, 0.1)
+    return found
 
 
 def cannot_end(rate: int, produced: Mapping[int, float]) -> tuple[str, ...]:

@@ -69,6 +69,10 @@ class RunFiles:
         path = self.directory / "throttled_to"
         return int(path.read_text()) if path.exists() else None
 
+    def throttles_are_back(self) -> None:
+        """Forget the rate: a task that goes on moving sets it anew."""
+        (self.directory / "throttled_to").unlink(missing_ok=True)
+
     def will_throttle_to(self, rate: int) -> None:
         """Written before the rate is set, so that whatever was set is known."""
         write_private(self.directory / "throttled_to", str(rate))

@@ -32,10 +32,12 @@ from kraft_runbook.reassignment.goals import Goal, Topics
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.operation import MOVE, REASSIGNMENT, TABLE
 from kraft_runbook.reassignment.picture import draw
+from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.refusals import Reason, require_no_refusal
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
+from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, cannot_end, produced_into
 from kraft_runbook.reassignment.verifying import verify
 from kraft_runbook.runbook.check_results import CheckResult, ChecksReport
 from kraft_runbook_airflow.base.approvals import asked_signatures, begins, load_proof
@@ -47,6 +49,9 @@ from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.report import BAD, states_of
 from kraft_runbook_airflow.reassignment.files import files_of
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
+
+PRODUCED_SECONDS = 5.0
+"""Between the two looks that tell what is produced."""
 
 
 def settled_look(spec: ClusterSpec, **how: Any) -> Look:
@@ -125,6 +130,8 @@ class MakePlan(ClusterOperator):
         require_no_refusal(plan, look.placement, declared=spec.broker_ids, allowed=wanted.allowed)
         if plan.is_empty:
             raise AirflowSkipException(f"{plan.goal}: nothing is to move, the cluster is as wanted")
+        if wanted.throttle is not None:
+            self.require_an_end(spec, plan, look, wanted.throttle)
         preview = make_preview(plan, look.placement, throttle=wanted.throttle)
         shown = preview.render_markdown()
         files.store_plan(plan)
@@ -133,6 +140,18 @@ class MakePlan(ClusterOperator):
         self.log.info("%s\nA picture of it: %s", preview.render_text(), files.picture)
         record(context, self.cluster, Moves(what="planned", partitions=len(plan.target), told=shown))
         return {"digest": plan.digest, "partitions": len(plan.target), "copies": plan.copies, "bound": plan.bound}
+
+    def require_an_end(self, spec: ClusterSpec, plan: ReassignmentPlan, look: Look, rate: int) -> None:
+        """Raise Refused for a throttle under which the copies would never catch up with what is produced now."""
+        time.sleep(PRODUCED_SECONDS)
+        later = settled_look(spec, sizes_of=list(plan.target), settings=False)
+        produced = produced_into(plan.moves, look.placement.sizes, later.placement.sizes, later.at - look.at)
+        if reasons := cannot_end(rate, produced):
+            least = max(produced.values()) / LEAST_OF_RATE / 1e6
+            raise Refused(
+                f"the throttle would never let it end: {'; '.join(reasons[:5])}",
+                way_out=f"give a throttle well above {least:,.1f} MB/s, or none, in a new run",
+            )
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         """The same: it changes nothing."""
@@ -285,6 +304,7 @@ class PutThrottlesBack(ClusterOperator):
         left = remove_throttles(spec, plan.moves, files.throttled_to, saved.throttles, secrets=airflow_secrets())
         record(context, self.cluster, Moves(what="put back", partitions=None, told="; ".join(map(str, left))))
         require_swept(left)
+        files.throttles_are_back()
         return {"left": []}
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> None:

@@ -51,7 +51,8 @@ class ReassignmentTrigger(BaseTrigger):
         gaps: list[int] = []
         while time.monotonic() - began < AWAKE_SECONDS:
             try:
-                why, look = await asyncio.to_thread(self._look)
+                speaks = earlier is None or time.monotonic() - said >= SAY_SECONDS
+                why, look = await asyncio.to_thread(self._look, speaks)
             except RunbookError as error:
                 self.log.warning("Not seen, looking again: %s", error.problem)
                 await asyncio.sleep(POLL_SECONDS)
@@ -61,7 +62,7 @@ class ReassignmentTrigger(BaseTrigger):
                 return
             if earlier is None:
                 earlier = look
-            elif time.monotonic() - said >= SAY_SECONDS:
+            elif speaks:
                 gaps.append(self._say(earlier, look))
                 if gap_grows(gaps):
                     self.log.warning("What is left to copy has grown four times in a row: raise the throttle")
@@ -69,10 +70,12 @@ class ReassignmentTrigger(BaseTrigger):
             await asyncio.sleep(POLL_SECONDS)
         yield TriggerEvent({"why": "the claim is renewed"})
 
-    def _look(self) -> tuple[str, Look]:
+    def _look(self, speaks: bool) -> tuple[str, Look]:
+        """Why the task should go on, if it should; sizes are read only where they are needed."""
         files = RunFiles(self.run_name)
         plan, spec = files.plan(), cluster_spec(self.cluster)
-        look = look_at_replicas(spec, secrets=airflow_secrets(), sizes_of=list(plan.target), settings=False)
+        sizes_of = list(plan.target) if speaks or self.limits[2] is not None else []
+        look = look_at_replicas(spec, secrets=airflow_secrets(), sizes_of=sizes_of, settings=False)
         stage = read_plan(plan, look.placement).stage
         if stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
             return f"the plan stands {stage}", look
