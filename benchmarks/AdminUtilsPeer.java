@@ -5,7 +5,7 @@ import java.util.Optional;
 import org.apache.kafka.admin.AdminUtils;
 import org.apache.kafka.admin.BrokerMetadata;
 
-/** What kafka-reassign-partitions --generate proposes (ReassignPartitionsCommand.generateAssignment calls this for each topic). */
+/** What kafka-reassign-partitions --generate proposes: ReassignPartitionsCommand asks this for each topic. */
 public final class AdminUtilsPeer {
     /** Arguments: topics, partitions a topic, replication factor, then a broker each as id:rack. */
     public static void main(String[] arguments) {
