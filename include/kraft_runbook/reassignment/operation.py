@@ -42,12 +42,12 @@ TABLE = Transitions(
     gates=(
         GateTerms(
             MOVE,
-            asks="Move these replicas?",
+            asks="move these replicas?",
             means="Brokers copy the partitions below. Clients go on; the copies take disk and network from them.",
         ),
         GateTerms(
             CANCEL,
-            asks="Cancel these reassignments?",
+            asks="cancel these reassignments?",
             means="Partitions get the replicas back that they had. What was copied so far is deleted.",
         ),
     ),
