@@ -77,7 +77,7 @@ def test_data_goes_to_a_new_broker_and_back_and_order_leaders_and_records_stay(g
     )
     assert read_state(tmp_path / "saved.json") == saved
     grown = ground.plan(AddBrokers((4,)), topic)
-    assert grown.copies == grown.bound == 3
+    assert grown.copies == grown.bound == 5  # three to broker 4, and two to broker 3 of the other rack
     ground.finish(grown)
     drained = ground.plan(DrainBrokers((1,)), topic)
     ground.finish(drained)

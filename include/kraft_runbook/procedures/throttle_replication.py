@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -50,8 +50,11 @@ def read_throttles(
 
 
 def set_throttles(spec: ClusterSpec, moves: Iterable[Move], rate: int, *, secrets: Secrets) -> None:
-    """Throttle these moves to ``rate`` bytes a second a broker, in each direction. What is set already stays; to be
-    done again it needs no memory. The caller has saved the former values.
+    """Throttle these moves to ``rate`` bytes a second a broker, in each direction, and wait until every broker that
+    answers shows it: until then it would copy as fast as it can. What is set already stays; to be done again it needs
+    no memory. The caller has saved the former values.
+
+    Raises Unreachable; StepFailed where a broker does not show it in time.
     """
     lists = throttled_lists(moves)
     now = read_throttles(spec, lists, secrets=secrets, live=())
@@ -61,6 +64,38 @@ def set_throttles(spec: ClusterSpec, moves: Iterable[Move], rate: int, *, secret
     if lists:
         changes[ALL_BROKERS] = {key: str(rate) for key in RATES if now.rates.get(key) != str(rate)}
     alter_configs(spec, changes, secrets=secrets)
+    if lists:
+        _await_in_force(spec, lists, rate, secrets)
+
+
+def _await_in_force(
+    spec: ClusterSpec, lists: Mapping[str, Mapping[str, frozenset[str]]], rate: int, secrets: Secrets
+) -> None:
+    deadline = time.monotonic() + SEEN_WITHIN
+    while missing := list(_not_in_force(spec, lists, rate, secrets)):
+        if time.monotonic() > deadline:
+            raise StepFailed(
+                f"the throttle is not in force after {SEEN_WITHIN:g} s: {'; '.join(missing[:5])}",
+                way_out="look at the logs of the brokers that are named, then do this step again",
+            )
+        time.sleep(0.3)
+
+
+def _not_in_force(
+    spec: ClusterSpec, lists: Mapping[str, Mapping[str, frozenset[str]]], rate: int, secrets: Secrets
+) -> Iterator[str]:
+    """A broker's own rate counts more than the default, and is not ours to change."""
+    for broker in spec.broker_ids:
+        entity = Entity(EntityKind.BROKER, str(broker))
+        try:
+            found = read_configs(spec, [entity], RATES, secrets=secrets)[entity]
+        except Unreachable:
+            continue
+        for key in RATES:
+            if key not in found.own and found.effective.get(key) != str(rate):
+                yield f"broker {broker}: {key}={found.effective.get(key)}"
+    now = read_throttles(spec, lists, secrets=secrets, live=())
+    yield from (f"topic {topic}" for topic, ours in lists.items() if with_ours(now.lists.get(topic, {}), ours))
 
 
 def remove_throttles(
