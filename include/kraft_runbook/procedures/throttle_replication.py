@@ -118,10 +118,12 @@ def remove_throttles(
 
 
 def sweep(
-    spec: ClusterSpec, topics: Collection[str], former: Former, *, secrets: Secrets, within: float = SEEN_WITHIN
+    spec: ClusterSpec, topics: Collection[str], former: Former, *, secrets: Secrets, within: float | None = None
 ) -> tuple[Leftover, ...]:
-    """What differs from the former throttles: looked at until nothing does, or time is up."""
-    deadline = time.monotonic() + within
+    """What differs from the former throttles: looked at until nothing does, or ``within`` seconds (SEEN_WITHIN by
+    default) are over.
+    """
+    deadline = time.monotonic() + (SEEN_WITHIN if within is None else within)
     while found := leftovers(read_throttles(spec, topics, secrets=secrets), former):
         if time.monotonic() > deadline:
             break
