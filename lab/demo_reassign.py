@@ -76,7 +76,7 @@ def run(*, approve: bool, say: Callable[[str], None] = print) -> int:
 def fill(spec: ClusterSpec) -> None:
     """One topic with data, on the first three brokers."""
     lists = [list(LISTS[number % len(LISTS)]) for number in range(PARTITIONS)]
-    topic = NewTopic("orders", replica_assignment=lists, config={"min.insync.replicas": "1"})
+    topic = NewTopic("orders", PARTITIONS, replica_assignment=lists, config={"min.insync.replicas": "1"})
     next(iter(admin(spec).create_topics([topic]).values())).result(60)
     producer = Producer({"bootstrap.servers": ",".join(spec.bootstrap_servers), "acks": "all", "linger.ms": 20})
     for number in range(RECORDS):

@@ -45,7 +45,12 @@ class Ground:
     def topic(self, *lists: Replicas, megabytes: int = 0) -> str:
         """A topic with these replicas, and so much data in each partition."""
         name = f"t-{uuid4().hex[:6]}"
-        made = NewTopic(name, replica_assignment=[list(each) for each in lists], config={"min.insync.replicas": "1"})
+        made = NewTopic(
+            name,
+            num_partitions=len(lists),
+            replica_assignment=[list(each) for each in lists],
+            config={"min.insync.replicas": "1"},
+        )
         next(iter(admin(self.lab.spec).create_topics([made]).values())).result(30)
         self.until(lambda look: all(p.isr == p.replicas and p.leader for t, p in look.seen.items() if t.topic == name))
         self.write(name, len(lists), megabytes * MB // len(RECORD))
