@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -33,13 +35,14 @@ from kraft_runbook.reassignment.goals import (
     Restore,
     SetReplicationFactor,
 )
+from kraft_runbook.reassignment.plan_file import from_json
 from kraft_runbook.reassignment.progress import progress
 from kraft_runbook.reassignment.refusals import Reason
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.stuck import Cause, why_not_done
 from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, throttled_lists
 from kraft_runbook.reassignment.verifying import Deviation, verify
-from lab import supervision
+from lab import ROOT, supervision
 from lab.health import wait_until_healthy
 from lab.layout import layout
 
@@ -188,6 +191,39 @@ def test_what_a_dead_tool_left_behind_is_swept_up_by_name(ground: Ground) -> Non
     finally:
         alter_configs(spec, {entity: dict.fromkeys(values) for entity, values in left.items()}, secrets=secrets)
     assert sweep(spec, [topic], former, secrets=secrets) == ()
+
+
+def test_the_command_plans_previews_watches_and_verifies(ground: Ground, tmp_path: Path) -> None:
+    topic = ground.topic((1, 2), (2, 1), megabytes=1)
+    file, picture = tmp_path / "plan.json", tmp_path / "plan.svg"
+    drain = ("--goal", "drain-brokers", "--brokers", "1", "--topics", topic, "--throttle", "10")
+    status, said = command(ground, "plan", *drain, "--out", str(file), "--picture", str(picture))
+    assert (status, "2 partitions change, 2.0 MB are copied" in said) == (0, True), said
+    assert picture.read_text().startswith("<svg")
+    assert command(ground, "preview", "--plan", str(file))[0] == 0
+    status, said = command(ground, "verify", "--plan", str(file))
+    assert (status, "2 has other replicas" in said) == (1, True), said
+    status, said = command(ground, "status", "--plan", str(file))
+    assert (status, "the plan stands as before" in said) == (0, True), said
+    ground.finish(ground.plan(Explicit(from_json(file.read_text(), source=file.name))))
+    status, said = command(ground, "verify", "--plan", str(file))
+    assert (status, "2 partitions compared with the plan: as planned" in said) == (0, True), said
+    status, said = command(ground, "plan", "--goal", "drain-brokers", "--brokers", "9")
+    assert (status, "broker 9 is not in the cluster" in said) == (3, True), said
+
+
+def command(ground: Ground, *arguments: str) -> tuple[int, str]:
+    """``kraft-runbook reassign`` as a person runs it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kraft_runbook.cli.app", "reassign", *arguments, "--cluster", "lab"],
+        env={**ground.lab.place, **ground.lab.environment},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.long
