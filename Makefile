@@ -19,7 +19,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, as in many images of Python, every process compiles what it imports anew: Airflow's take more than twice the time to start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: venv jars jars4 ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-upgrade demo-down
+.PHONY: venv jars jars4 ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-upgrade demo-down demo-reassign demo-reassign-down
 
 venv: $(VENV)
 
@@ -119,3 +119,10 @@ demo-upgrade: ready
 
 demo-down: $(VENV)
 	$(BIN)/python -m lab.demo down
+
+# Broker 4 joins, broker 1 is drained, all is put back: docs/reassignment.md.
+demo-reassign: ready
+	$(BIN)/python -m lab.demo_reassign run --approve "$(APPROVE)"
+
+demo-reassign-down: $(VENV)
+	$(BIN)/python -m lab.demo_reassign down

@@ -78,14 +78,16 @@ class ZookeeperServer:
 
 
 def load(environ: Mapping[str, str] = os.environ) -> ClusterSpec:
-    """The lab's cluster file, read with this environment. A relative ``KRB_LAB_DIR`` counts from here.
+    """The lab's cluster file, read with this environment: include/clusters/lab.yaml, or the lab.yaml in
+    ``KRB_LAB_CLUSTERS``. A relative ``KRB_LAB_DIR`` counts from here.
 
     Raises ClusterFileError.
     """
     given = dict(environ)
     if given.get("KRB_LAB_DIR"):
         given["KRB_LAB_DIR"] = str(Path(given["KRB_LAB_DIR"]).absolute())
-    return load_cluster("lab", directory=ROOT / "include" / "clusters", environment=given)
+    directory = Path(given.get("KRB_LAB_CLUSTERS") or ROOT / "include" / "clusters")
+    return load_cluster("lab", directory=directory, environment=given)
 
 
 def layout(spec: ClusterSpec) -> Layout:

@@ -25,6 +25,7 @@ from lab import supervision
 from lab.broker_state import require_well
 from lab.health import wait_until_healthy
 from lab.installation import fetch_jars, install, java
+from lab.kraft import prepare_in_kraft
 from lab.layout import ZOOKEEPER, Layout, ZookeeperServer, config_files, layout, nodes, zookeeper_servers
 from lab.ports import ZOOKEEPER_ELECTION_PORT, ZOOKEEPER_QUORUM_PORT, addresses, holder, is_open, require_free
 from lab.secret_files import make_secrets
@@ -32,8 +33,11 @@ from lab.secret_files import make_secrets
 Say = Callable[[str], None]
 
 
-def up(spec: ClusterSpec, *, only: Collection[str] = (), say: Say = print) -> None:
-    """Bring the lab up: a new one in ZooKeeper mode, an existing one in whatever mode its configuration files say.
+def up(
+    spec: ClusterSpec, *, only: Collection[str] = (), new_in: BrokerMode = BrokerMode.ZOOKEEPER, say: Say = print
+) -> None:
+    """Bring the lab up: a new one in the mode ``new_in`` (ZOOKEEPER, or KRAFT with the controllers declared), an
+    existing one in whatever mode its configuration files say.
 
     Returns when every broker is registered and every partition in sync. Raises RunbookError; then nothing that this
     call started still runs (logs and data stay for a look); a broker that runs half dead is named, and is left as it
@@ -45,7 +49,7 @@ def up(spec: ClusterSpec, *, only: Collection[str] = (), say: Say = print) -> No
     require_free({name: sockets for name, sockets in asked.items() if name not in _running(here)})
     java_command, jars = java(), fetch_jars(spec.kafka.version)
     with _alone(here):
-        _prepare(spec, jars=jars, java_command=java_command)
+        _prepare(spec, new_in, jars=jars, java_command=java_command)
         launched = not supervision.answers(here)
         if launched:
             supervision.launch(here)
@@ -138,8 +142,9 @@ def _stop_order(spec: ClusterSpec) -> tuple[list[str], ...]:
     return [b.service for b in spec.brokers], [c.service for c in spec.controllers], zookeeper
 
 
-def _prepare(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
+def _prepare(spec: ClusterSpec, new_in: BrokerMode, *, jars: Path, java_command: Path) -> None:
     """Lay out the directory. Configuration that exists is left as it is: after a migration it is a KRaft cluster's."""
+    is_new = not any(path.exists() for path in config_files(spec).values())
     here, servers = layout(spec), zookeeper_servers(spec)
     _require_same_servers(here, servers)
     here.directory.chmod(0o700)
@@ -153,6 +158,8 @@ def _prepare(spec: ClusterSpec, *, jars: Path, java_command: Path) -> None:
         _write_once(server.config, render_properties(properties, header="The lab's ZooKeeper"))
         if len(servers) > 1:
             _write_once(server.data / "myid", f"{server.number}\n")
+    if is_new and new_in is BrokerMode.KRAFT:
+        prepare_in_kraft(spec)
     for broker in spec.brokers:
         text = render_properties(
             broker_properties(spec, broker, BrokerMode.ZOOKEEPER), header=f"Broker {broker.id} of cluster {spec.name}"

@@ -124,15 +124,76 @@ EDGES = {
         closing_report <- verify
     """
     ),
+    "cancel_reassignments__lab": (
+        """
+        preflight.claim_cluster <-
+        preflight.list <- preflight.claim_cluster
+        gate_cancel.prove <- preflight.list
+        gate_cancel.approve <- gate_cancel.prove
+        gate_cancel.approve_second <- gate_cancel.approve, gate_cancel.prove
+        gate_cancel.confirm <- gate_cancel.approve_second
+        cancel <- gate_cancel.confirm
+        closing_report <- cancel
+    """
+    ),
+    "reassignment_watch__lab": "watch <-",
+    **dict.fromkeys(
+        ("reassign_partitions__lab", "restore_assignment__lab"),
+        """
+        preflight.claim_cluster <-
+        preflight.checks <- preflight.claim_cluster
+        plan <- preflight.checks
+        gate_move.prove <- plan
+        gate_move.approve <- gate_move.prove
+        gate_move.approve_second <- gate_move.approve, gate_move.prove
+        gate_move.confirm <- gate_move.approve_second
+        carry_out.save <- gate_move.confirm
+        carry_out.throttle <- carry_out.save
+        carry_out.move <- carry_out.throttle
+        carry_out.put_throttles_back <- carry_out.move
+        carry_out.prefer_leaders <- carry_out.move, carry_out.put_throttles_back
+        carry_out.verify <- carry_out.prefer_leaders
+        closing_report <- carry_out.verify
+    """,
+    ),
 }
 """Each task, and behind the arrow the tasks just before it."""
 
 ALL_DONE = {
-    f"{name}__lab": {"closing_report"} for name in ("rolling_restart", "zk_to_kraft_migration", "zk_to_kraft_rollback")
+    **{
+        f"{name}__lab": {"closing_report"}
+        for name in ("rolling_restart", "zk_to_kraft_migration", "zk_to_kraft_rollback", "cancel_reassignments")
+    },
+    "reassign_partitions__lab": {"carry_out.put_throttles_back", "closing_report"},
+    "restore_assignment__lab": {"carry_out.put_throttles_back", "closing_report"},
 }
 """The tasks that run whatever happened before; every other one runs after success alone."""
 
+PACE = {
+    "dry_run": False,
+    "topics": ".*",
+    "exclude": "",
+    "throttle_mb": None,
+    "partitions_a_request": None,
+    "moves_a_broker": 20,
+    "mb_a_broker": None,
+    "allow_replication_factor": False,
+    "allow_racks": False,
+    "approvals_needed": 1,
+}
 PARAMS = {
+    "cancel_reassignments__lab": {"dry_run": False, "topics": ".*", "exclude": "", "approvals_needed": 1},
+    "reassignment_watch__lab": {"dry_run": False},
+    "reassign_partitions__lab": {
+        **PACE,
+        "goal": "even out",
+        "brokers": None,
+        "even": False,
+        "by": "replicas",
+        "factor": None,
+        "plan": None,
+    },
+    "restore_assignment__lab": {**PACE, "run": None},
     "metadata_parity_check__lab": {"dry_run": False, "full": False},
     "rolling_restart__lab": {"dry_run": False, "nodes": "both", "approvals_needed": 1},
     "way_back_watch__lab": {"dry_run": False},
@@ -246,7 +307,8 @@ def _edge(line: str) -> tuple[str, set[str]]:
 def test_each_dag_has_these_parameters_and_schedule(dags: dict[str, DAG]) -> None:
     assert {dag_id: dag.params.dump() for dag_id, dag in dags.items()} == PARAMS
     assert {dag_id: dag.schedule for dag_id, dag in dags.items()} == dict.fromkeys(PARAMS) | {
-        "way_back_watch__lab": "*/10 * * * *"
+        "reassignment_watch__lab": "*/10 * * * *",
+        "way_back_watch__lab": "*/10 * * * *",
     }
 
 

@@ -6,14 +6,18 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from kraft_runbook.cluster.addresses import split_address
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.secrets import Secrets, environment_secrets
 from kraft_runbook.io.zookeeper.servers import leads
-from lab import ROOT
+from lab import ROOT, lifecycle
+from lab.cluster_file import write_cluster_file
 from lab.layout import ENSEMBLE, ZookeeperServer, environment, load, zookeeper_servers
 from lab.trial import free_network
 
@@ -25,13 +29,17 @@ class Lab:
     spec: ClusterSpec
     directory: Path
     network: str
+    clusters: Path | None = None
+    """Where its cluster file lies, where it is not the lab's own."""
 
     @property
     def place(self) -> dict[str, str]:
         """The whole environment of a process that is to find this lab; without its secrets, which exist
         once it was up.
         """
-        return {**os.environ, "KRB_LAB_DIR": str(self.directory), "KRB_LAB_NET": self.network}
+        named = {"KRB_LAB_CLUSTERS": str(self.clusters), "KRAFT_RUNBOOK_CLUSTERS": str(self.clusters)}
+        place = {"KRB_LAB_DIR": str(self.directory), "KRB_LAB_NET": self.network}
+        return {**os.environ, **place, **(named if self.clusters else {})}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -80,3 +88,19 @@ def describe_new_lab(*, ensemble: bool = False) -> Lab:
     directory = Path(tempfile.mkdtemp(prefix="krb-"))
     directory.rmdir()
     return describe_lab(directory, free_network(), ensemble=ensemble)
+
+
+@contextmanager
+def lab_of(racks: Sequence[str], *, mode: BrokerMode, clusters: Path) -> Iterator[Lab]:
+    """A new, empty lab with one broker in each of ``racks``, up in ``mode`` (ZOOKEEPER or KRAFT); ended and removed
+    afterwards. ``clusters``: where its cluster file is written.
+    """
+    write_cluster_file(clusters, racks=racks)
+    plain = describe_new_lab()
+    place = {"KRB_LAB_DIR": str(plain.directory), "KRB_LAB_NET": plain.network, "KRB_LAB_CLUSTERS": str(clusters)}
+    lab = Lab(load({**os.environ, **place}), plain.directory, plain.network, clusters)
+    try:
+        lifecycle.up(lab.spec, new_in=mode)
+        yield lab
+    finally:
+        lifecycle.down(lab.spec, purge=True)

@@ -1,7 +1,7 @@
 """``kraft-runbook``: the same core without Airflow. Nothing here changes a cluster.
 
 Exit codes: 0 fine (parity: MATCH, preflight: passed) · 1 no (parity: MISMATCH, preflight: a blocking check failed,
-features: the level that was asked for can't be had, evidence: a chain is broken) ·
+features: the level that was asked for can't be had, evidence: a chain is broken, reassign: stuck, or not as planned) ·
 2 can't tell (parity: INCONCLUSIVE, preflight: a blocking check is UNKNOWN, observe and explain: the phase is UNKNOWN,
 features: a node's software is not known) ·
 3 error, with what to do about it · 4 wrong usage.
@@ -20,9 +20,11 @@ from typing import Annotated
 
 import typer
 
+from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cli.features_command import exit_code, show_features
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
+from kraft_runbook.cli.reassign_command import app as reassign_app
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.observation import ClusterObservation, unread_parts, was_read
@@ -55,6 +57,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(reassign_app, name="reassign")
 
 ClusterName = Annotated[str, typer.Option("--cluster", help="The cluster: the name of its file without .yaml.")]
 ClustersDir = Annotated[
@@ -262,18 +265,6 @@ def schema_command(
     if command not in OUTPUTS:
         raise typer.BadParameter(f"no schema for {command}; there are {', '.join(OUTPUTS)}")
     typer.echo(schema(command), nl=False)
-
-
-def clusters_directory(given: Path | None) -> Path:
-    """Where the cluster files lie: as given, ``KRAFT_RUNBOOK_CLUSTERS``, ``include/clusters`` here, or that of this
-    project.
-    """
-    if given is not None:
-        return given
-    if os.environ.get("KRAFT_RUNBOOK_CLUSTERS"):
-        return Path(os.environ["KRAFT_RUNBOOK_CLUSTERS"])
-    here = Path("include/clusters")
-    return here if here.is_dir() else Path(__file__).resolve().parents[2] / "clusters"
 
 
 def _operation(name: str) -> Operation:

@@ -19,6 +19,8 @@ from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.plan import Plan
 from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.parity.parity_report import ParityReport
+from kraft_runbook.reassignment.preview import Preview as MovesPreview
+from kraft_runbook.reassignment.verifying import Verification
 from kraft_runbook.runbook.checklist import Check
 from kraft_runbook.runbook.explanation import Explanation
 from kraft_runbook.upgrade.file_keys import FileFinding
@@ -114,6 +116,28 @@ class FeaturesOutput:
     change: Preview | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StuckEntry:
+    """A partition that does not get on: why, about which brokers, and what to do."""
+
+    partition: str
+    cause: str
+    brokers: tuple[int, ...]
+    way_out: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignStatusOutput:
+    """``reassign status``. ``moving``: partitions; ``stage``: of the plan that was named, None without one."""
+
+    cluster: str
+    moving: int
+    stage: str | None
+    progress: str
+    stuck: tuple[StuckEntry, ...]
+    throttles: tuple[str, ...]
+
+
 OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "observe": TypeAdapter(ObserveOutput),
     "preflight": TypeAdapter(PreflightOutput),
@@ -123,6 +147,9 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "features": TypeAdapter(FeaturesOutput),
     "checks": TypeAdapter(ChecksOutput),
     "evidence": TypeAdapter(EvidenceOutput),
+    "reassign-plan": TypeAdapter(MovesPreview),
+    "reassign-status": TypeAdapter(ReassignStatusOutput),
+    "reassign-verify": TypeAdapter(Verification),
 }
 """By command."""
 

@@ -133,6 +133,9 @@ def _summary(body: Body) -> str:
                 + on_trust
                 + (f"; the copy was never committed: {logs}" if logs else "")
             )
+        case kinds.Moves() as moves:
+            many = "" if moves.partitions is None else f" {moves.partitions} partitions"
+            return f"{moves.what}{many}" + (f": {moves.told.splitlines()[0]}" if moves.told else "")
         case kinds.Workload(values=account):
             return ", ".join(
                 f"{name} {text(account, name)}" for name in ("acknowledged", "lost", "duplicated") if name in account

@@ -294,6 +294,18 @@ class SecretsRemoved(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moves(Kind):
+    """Of a reassignment: what was done with so many partitions ("planned", "saved", "throttled", "started",
+    "cancelled", "ended", "put back", "verified"). ``told``: the rest, such as the preview as markdown.
+    """
+
+    outcome = Outcome.MOVES
+    what: str
+    partitions: int | None
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRefused(Kind):
     """A task changed nothing, for the reason that ``error`` gives with the way out."""
 
@@ -358,6 +370,7 @@ KINDS: Mapping[Outcome, type[Kind]] = {
             CutOff,
             WayBack,
             SecretsRemoved,
+            Moves,
             TaskRefused,
             TaskFailed,
             Closed,

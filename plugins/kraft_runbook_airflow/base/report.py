@@ -39,11 +39,11 @@ class ClosingReport(ClusterOperator):
 
     def follows_a_record(self, context: Any) -> bool:
         """False if the run's first task failed, perhaps before its first line: the report is written in any case."""
-        states = _states(context)
+        states = states_of(context)
         return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        if any(state in BAD for state in _states(context).values()):
+        if any(state in BAD for state in states_of(context).values()):
             return self.act(context, spec)
         self.log.info(
             "Dry run: every step was played, nothing was changed. The plan is in the tasks' logs, in their order."
@@ -51,7 +51,7 @@ class ClosingReport(ClusterOperator):
         return {"dry_run": True}
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        states = _states(context)
+        states = states_of(context)
         failed = sorted(task for task, state in states.items() if state == "failed")
         unfinished = sorted(task for task, state in states.items() if state in BAD)
         gone = self._gone(context, spec)
@@ -115,7 +115,7 @@ class ClosingReport(ClusterOperator):
         return "\n".join(lines)
 
 
-def _states(context: Any) -> dict[str, str]:
+def states_of(context: Any) -> dict[str, str]:
     """task -> its state in this run."""
     ti = context["ti"]
     return dict(ti.get_task_states(ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {}))

@@ -69,20 +69,29 @@ class KafkaConnection:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._manager.close()
         self._net.close()
 
-    def send(self, request: Any, *, timeout: float | None = None) -> Any:
-        """The answer to one request. Raises Unreachable, which names the node, when there is none in time."""
-        seconds, began = timeout or self._timeout, time.monotonic()
+    def connect(self) -> None:
+        """Connect now, not with the first request. Raises Unreachable, which names the node."""
+        self._connection(self._timeout)
+
+    def _connection(self, seconds: float) -> Any:
+        began = time.monotonic()
         try:
             # No refresh of metadata on errors: a controller has none to give, and the library would try for ever.
-            connection = self._manager.get_connection(
-                NODE, timeout_ms=int(seconds * 1000), refresh_metadata_on_err=False
-            )
+            return self._manager.get_connection(NODE, timeout_ms=int(seconds * 1000), refresh_metadata_on_err=False)
         except kafka_errors.KafkaError as error:
             late = time.monotonic() - began >= 0.9 * seconds
             raise (self.timed_out if late else self.unreachable)(_reason(error)) from None
+
+    def send(self, request: Any, *, timeout: float | None = None) -> Any:
+        """The answer to one request. Raises Unreachable, which names the node, when there is none in time."""
+        seconds = timeout or self._timeout
+        connection = self._connection(seconds)
         future = connection.send_request(request, request_timeout_ms=int(seconds * 1000))
         self._net.poll(timeout_ms=int(seconds * 1000), future=future)
         if not future.is_done:

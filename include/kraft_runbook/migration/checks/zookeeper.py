@@ -157,8 +157,9 @@ def no_topic_deletion_stays_pending(
     "KRB-PRE-024",
     severity=BLOCKING,
     fix=(
-        "let the reassignment finish, or cancel it (kafka-reassign-partitions --cancel), then delete the znode if it"
-        " stays"
+        "let the reassignment finish, or cancel it (kafka-reassign-partitions --cancel). If the znode stays, delete it;"
+        " in ZooKeeper mode then restart the broker that is the controller, because a controller no longer watches the"
+        " path after that"
     ),
     stages=UNTIL_FINALIZED,
 )

@@ -1,0 +1,152 @@
+"""``python -m benchmarks.reassignment``: how much a plan moves, against the least that any plan moves and against what
+kafka-reassign-partitions ``--generate`` proposes, and how long planning takes.
+
+Each cluster is made at random (a seed of its own) and evened out first, so that it is none of the peer's making. The
+command fails where a plan moves more than the claims say, breaks a rack, or takes too long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
+from kraft_runbook.reassignment.goals import AddBrokers, DrainBrokers, EvenOut, Goal, Measure
+from kraft_runbook.reassignment.placement import Placement, racks_of
+from kraft_runbook.reassignment.plan import ReassignmentPlan
+from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.racks import breaks_rack_rule, rack_sizes
+
+ROOT = Path(__file__).resolve().parent.parent
+JARS = ROOT / "build" / "jars"
+SIZES = ((200, 6), (2_000, 12), (20_000, 30), (200_000, 60))
+"""Partitions and brokers. Three racks, three replicas, topics of ten partitions."""
+RACKS = FACTOR = 3
+TOPIC = 10
+MOST_REPLICAS, MOST_BYTES, MOST_SECONDS = 1.02, 1.10, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """``peer``: replicas that the peer's proposal copies; None where it has none to make."""
+
+    partitions: int
+    brokers: int
+    case: str
+    plan: ReassignmentPlan
+    seconds: float
+    broken: int
+    peer: int | None
+
+    @property
+    def ratio(self) -> float:
+        return self.plan.copies / self.plan.bound if self.plan.bound else 1.0
+
+    @property
+    def holds(self) -> bool:
+        most = MOST_BYTES if self.plan.unit == "bytes" else MOST_REPLICAS
+        return self.ratio <= most and self.seconds <= MOST_SECONDS and not self.broken
+
+    def __str__(self) -> str:
+        peer = "" if self.peer is None else f"{self.peer / self.plan.bound:.1f}"
+        return (
+            f"| {self.partitions:,} / {self.brokers} | {self.case} | {self.plan.bound:,} | {self.plan.copies:,}"
+            f" | {self.ratio:.3f} | {peer} | {self.seconds:.2f} |"
+        )
+
+
+def rack(broker: int) -> str:
+    return f"rack-{broker % RACKS}"
+
+
+def at_random(partitions: int, brokers: int, *, seed: int, sized: bool = False) -> Placement:
+    """One replica of each partition in each rack, on any of its brokers; ``sized``: a few hold most bytes."""
+    dice = random.Random(seed)  # noqa: S311
+    in_rack = [[broker for broker in range(brokers) if broker % RACKS == each] for each in range(RACKS)]
+    present: dict[TopicPartition, Replicas] = {}
+    for number in range(partitions):
+        chosen = [dice.choice(of_rack) for of_rack in dice.sample(in_rack, RACKS)]
+        present[TopicPartition(f"topic-{number // TOPIC}", number % TOPIC)] = tuple(chosen)
+    sizes = {p: int(dice.paretovariate(1.5) * 10_000_000) for p in present} if sized else {}
+    return Placement({broker: rack(broker) for broker in range(brokers)}, present, sizes=sizes)
+
+
+def proposed_by_peer(partitions: int, racks: Mapping[int, str | None]) -> dict[TopicPartition, set[int]]:
+    """What AdminUtils of Kafka's jar proposes for all topics over these brokers."""
+    brokers = [f"{broker}:{where}" for broker, where in racks.items()]
+    command = ["java", "-cp", f"{JARS}/*", str(ROOT / "benchmarks" / "AdminUtilsPeer.java")]
+    done = subprocess.run(
+        [*command, str(partitions // TOPIC), str(TOPIC), str(FACTOR), *brokers],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
+    found = {}
+    for line in done.stdout.splitlines():
+        topic, number, *replicas = map(int, line.split())
+        found[TopicPartition(f"topic-{topic}", number)] = set(replicas)
+    if len(found) != partitions:
+        raise SystemExit(f"the peer proposed {len(found)} of {partitions} partitions")
+    return found
+
+
+def copies(present: Assignment, proposed: Mapping[TopicPartition, set[int]]) -> int:
+    return sum(len(proposed[partition] - set(replicas)) for partition, replicas in present.items())
+
+
+def measured(case: str, goal: Goal, placement: Placement, left: Mapping[int, str | None] | None, brokers: int) -> Line:
+    """``left``: the brokers that the peer may use; None: it is not asked."""
+    began = time.perf_counter()
+    plan = make_plan(goal, placement)
+    seconds = time.perf_counter() - began
+    final = {**placement.present, **plan.target}
+    allowed = {b: r for b, r in placement.racks.items() if left is None or b in left}
+    racks = racks_of(sorted(allowed), allowed)
+    broken = sum(breaks_rack_rule(replicas, racks, rack_sizes(racks)) for replicas in final.values())
+    peer = None if left is None else copies(placement.present, proposed_by_peer(len(placement.present), left))
+    return Line(len(placement.present), brokers, case, plan, seconds, broken, peer)
+
+
+def lines(partitions: int, brokers: int) -> Iterator[Line]:
+    start = at_random(partitions, brokers, seed=partitions)
+    even = make_plan(EvenOut(), start)
+    placement = replace(start, present={**start.present, **even.target})
+    for many in (1, 3):
+        new: dict[int, str | None] = {brokers + each: rack(each) for each in range(many)}
+        grown = replace(placement, racks={**placement.racks, **new})
+        yield measured(f"add {many}", AddBrokers(tuple(new)), grown, grown.racks, brokers)
+    for many in (1, 3):
+        gone = tuple(range(many))
+        left = {broker: where for broker, where in placement.racks.items() if broker not in gone}
+        yield measured(f"drain {many}", DrainBrokers(gone, even=True), placement, left, brokers)
+    yield measured("even out, as made", EvenOut(), start, None, brokers)
+    sized = at_random(partitions, brokers, seed=partitions + 1, sized=True)
+    yield measured("even out bytes within 5 %", EvenOut(Measure.BYTES), sized, None, brokers)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--most", type=int, default=SIZES[-1][0], help="the largest number of partitions")
+    options = parser.parse_args()
+    print("| partitions / brokers | case | bound | moved | × bound | --generate × bound | s |")
+    print("|---|---|---:|---:|---:|---:|---:|")
+    failed = []
+    for partitions, brokers in SIZES:
+        if partitions <= options.most:
+            for line in lines(partitions, brokers):
+                print(line, flush=True)
+                failed += [] if line.holds else [line]
+    for line in failed:
+        print(f"NOT as claimed: {line.partitions} {line.case}; {line.broken} racks broken", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

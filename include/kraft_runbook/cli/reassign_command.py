@@ -1,0 +1,291 @@
+"""``kraft-runbook reassign``: plan a move of replicas, preview it, see how far one is, verify one. Changes nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kraft_runbook.cli.cluster_files import clusters_directory
+from kraft_runbook.cli.outputs import ReassignStatusOutput, StuckEntry, to_json
+from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.procedures.look_at_replicas import look_at_replicas
+from kraft_runbook.procedures.move_replicas import read_state
+from kraft_runbook.procedures.throttle_replication import read_throttles
+from kraft_runbook.reassignment.goals import (
+    AddBrokers,
+    DrainBrokers,
+    EvenLeaders,
+    EvenOut,
+    Explicit,
+    Goal,
+    Measure,
+    MendRacks,
+    Restore,
+    SetReplicationFactor,
+    Topics,
+)
+from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.picture import draw
+from kraft_runbook.reassignment.plan import ReassignmentPlan
+from kraft_runbook.reassignment.plan_file import from_json as assignment_from
+from kraft_runbook.reassignment.plan_file import to_json as assignment_to
+from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.preview import make_preview
+from kraft_runbook.reassignment.progress import progress
+from kraft_runbook.reassignment.refusals import Reason, require_no_refusal
+from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
+from kraft_runbook.reassignment.stuck import Stuck, why_not_done
+from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, LEADER_RATE, leftovers
+from kraft_runbook.reassignment.verifying import verify
+
+APART_SECONDS = 5.0
+"""Between the two looks that tell whether a copy grows."""
+FINE, NO, CANT_TELL = 0, 1, 2
+
+app = typer.Typer(help="Moving replicas between brokers: plan, preview, status, verify. Changes nothing.")
+
+
+class GoalName(StrEnum):
+    """What ``--goal`` takes."""
+
+    ADD_BROKERS = "add-brokers"
+    DRAIN_BROKERS = "drain-brokers"
+    REPLICATION_FACTOR = "replication-factor"
+    EVEN_OUT = "even-out"
+    EVEN_LEADERS = "even-leaders"
+    MEND_RACKS = "mend-racks"
+    EXPLICIT = "explicit"
+    RESTORE = "restore"
+
+
+class Allowed(StrEnum):
+    """What ``--allow`` takes."""
+
+    REPLICATION_FACTOR = "replication-factor"
+    RACKS = "racks"
+
+
+REASONS = {Allowed.REPLICATION_FACTOR: Reason.REPLICATION_FACTOR, Allowed.RACKS: Reason.RACKS}
+
+ClusterName = Annotated[str, typer.Option("--cluster", help="The cluster: the name of its file without .yaml.")]
+ClustersDir = Annotated[Path | None, typer.Option("--clusters-dir", help="Where the cluster files lie.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; its schema lies in docs/schemas.")]
+PlanFile = Annotated[Path, typer.Option("--plan", help="The plan, in the JSON of kafka-reassign-partitions.")]
+Allow = Annotated[list[Allowed] | None, typer.Option("--allow", help="Allow by name what is refused otherwise.")]
+Throttle = Annotated[float | None, typer.Option("--throttle", help="MB/s a broker, for the estimate of time.")]
+Picture = Annotated[Path | None, typer.Option("--picture", help="Also draw the preview to this SVG file.")]
+
+
+@app.command("plan")
+def plan_command(
+    cluster: ClusterName,
+    goal: Annotated[GoalName, typer.Option("--goal", help="What is wanted.")],
+    clusters_dir: ClustersDir = None,
+    brokers: Annotated[str, typer.Option("--brokers", help="Ids to add or drain, separated by commas.")] = "",
+    even: Annotated[bool, typer.Option("--even", help="drain-brokers: also even out the brokers that stay.")] = False,
+    factor: Annotated[int, typer.Option("--factor", help="replication-factor: how many replicas.")] = 0,
+    by: Annotated[Measure, typer.Option("--by", help="add-brokers, even-out: what is to be even.")] = Measure.REPLICAS,
+    within: Annotated[float, typer.Option("--within", help="even-out by bytes: the part that may differ.")] = 0.05,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="explicit: a plan in JSON. restore: the state that a run saved.")
+    ] = None,
+    topics: Annotated[list[str] | None, typer.Option("--topics", help="Pattern of topics; all by default.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="Pattern of topics to leave out.")] = None,
+    allow: Allow = None,
+    throttle: Throttle = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the plan, as kafka-reassign-partitions reads it.")
+    ] = None,
+    picture: Picture = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the plan of the least movement, and show it. What must not be planned is refused with its names."""
+    wanted = _goal(goal, _ids(brokers), even=even, factor=factor, by=by, within=within, source=source)
+    chosen = Topics(tuple(topics or (".*",)), tuple(exclude or ()))
+    _show(_spec(cluster, clusters_dir), wanted, chosen, allow, throttle, out, picture, as_json)
+
+
+@app.command("preview")
+def preview_command(
+    cluster: ClusterName,
+    plan: PlanFile,
+    clusters_dir: ClustersDir = None,
+    allow: Allow = None,
+    throttle: Throttle = None,
+    picture: Picture = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a plan that somebody else made would move, and refuse it where it must not be carried out."""
+    wanted = Explicit(assignment_from(_text(plan), source=str(plan)), what=plan.name)
+    _show(_spec(cluster, clusters_dir), wanted, Topics(), allow, throttle, None, picture, as_json)
+
+
+@app.command("status")
+def status_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    plan: Annotated[Path | None, typer.Option("--plan", help="Say how far this plan is; else whatever moves.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what moves, how far it is, what is stuck and why, and which throttles are set. Looks twice, 5 s apart."""
+    spec, secrets = _spec(cluster, clusters_dir), environment_secrets()
+    earlier = look_at_replicas(spec, secrets=secrets, settings=False)
+    time.sleep(APART_SECONDS)
+    now = look_at_replicas(spec, secrets=secrets, settings=False)
+    target = (
+        assignment_from(_text(plan), source=str(plan))
+        if plan
+        else {p: each.target for p, each in now.placement.ongoing.items()}
+    )
+    # What was there before the plan is not known here: what is neither there nor on its way is left.
+    present = {p: now.placement.present.get(p, ()) for p in target}
+    reading = read_plan(ReassignmentPlan("status", present, target, copies=0, bound=0), now.placement)
+    former = read_throttles(spec, {p.topic for p in now.placement.ongoing}, secrets=secrets)
+    throttled = any(
+        LEADER_RATE in each or FOLLOWER_RATE in each for each in (former.rates, *former.of_brokers.values())
+    )
+    causes = _causes(earlier, now, throttled)
+    far = progress(
+        reading, now.placement.ongoing, now.seen, now.logs, earlier=earlier.logs, seconds=now.at - earlier.at
+    )
+    throttles = tuple(map(str, leftovers(former)))
+    output = ReassignStatusOutput(
+        spec.name,
+        len(now.placement.ongoing),
+        str(reading.stage) if plan else None,
+        str(far),
+        tuple(StuckEntry(str(c.partition), str(c.cause), c.brokers, c.way_out) for c in causes if not c.waits),
+        throttles,
+    )
+    typer.echo(to_json("reassign-status", output) if as_json else _status_text(output, reading))
+    unclear = reading.stage is PlanStage.UNKNOWN or any(c.cause.name == "UNSEEN" for c in causes)
+    forgotten = bool(throttles) and not now.placement.ongoing
+    stuck = any(not c.waits for c in causes)
+    raise typer.Exit(CANT_TELL if unclear else NO if stuck or forgotten else FINE)
+
+
+@app.command("verify")
+def verify_command(
+    cluster: ClusterName, plan: PlanFile, clusters_dir: ClustersDir = None, as_json: AsJson = False
+) -> None:
+    """Compare what was found with what was planned: replicas in their order, ISR, leaders, no throttle left."""
+    spec, secrets = _spec(cluster, clusters_dir), environment_secrets()
+    target = assignment_from(_text(plan), source=str(plan))
+    look = look_at_replicas(spec, secrets=secrets)
+    throttles = leftovers(read_throttles(spec, {p.topic for p in target}, secrets=secrets))
+    found = verify(target, look.seen, look.placement.ongoing, throttles=throttles, legacy_znode=look.legacy is not None)
+    typer.echo(to_json("reassign-verify", found) if as_json else found.render_text())
+    raise typer.Exit(FINE if found.holds else NO)
+
+
+def _show(
+    spec: ClusterSpec,
+    goal: Goal,
+    topics: Topics,
+    allow: list[Allowed] | None,
+    throttle: float | None,
+    out: Path | None,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    look = look_at_replicas(spec, secrets=environment_secrets())
+    plan = make_plan(goal, look.placement, topics=topics)
+    preview = make_preview(plan, look.placement, throttle=int(throttle * 1e6) if throttle else None)
+    require_no_refusal(plan, look.placement, declared=spec.broker_ids, allowed=[REASONS[each] for each in allow or ()])
+    if out is not None:
+        _write(out, assignment_to(plan.target) + "\n")
+    if picture is not None:
+        _write(picture, draw(preview))
+    typer.echo(to_json("reassign-plan", preview) if as_json else preview.render_text())
+
+
+def _goal(
+    name: GoalName,
+    brokers: tuple[int, ...],
+    *,
+    even: bool,
+    factor: int,
+    by: Measure,
+    within: float,
+    source: Path | None,
+) -> Goal:
+    if name in (GoalName.ADD_BROKERS, GoalName.DRAIN_BROKERS) and not brokers:
+        raise typer.BadParameter(f"--goal {name} needs --brokers")
+    if name in (GoalName.EXPLICIT, GoalName.RESTORE) and source is None:
+        raise typer.BadParameter(f"--goal {name} needs --from")
+    if not 0 < within < 1:
+        raise typer.BadParameter("--within is a part between 0 and 1, such as 0.05")
+    match name:
+        case GoalName.ADD_BROKERS:
+            return AddBrokers(brokers, by)
+        case GoalName.DRAIN_BROKERS:
+            return DrainBrokers(brokers, even)
+        case GoalName.REPLICATION_FACTOR:
+            return SetReplicationFactor(factor)
+        case GoalName.EVEN_OUT:
+            return EvenOut(by, within)
+        case GoalName.EVEN_LEADERS:
+            return EvenLeaders()
+        case GoalName.MEND_RACKS:
+            return MendRacks()
+        case GoalName.EXPLICIT:
+            assert source is not None
+            return Explicit(assignment_from(_text(source), source=str(source)), what=source.name)
+        case GoalName.RESTORE:
+            assert source is not None
+            return Restore(read_state(source).assignment)
+
+
+def _causes(earlier: Look, now: Look, throttled: bool) -> list[Stuck]:
+    live = now.placement.live
+    return [
+        why_not_done(p, moving, now.seen[p], live, earlier=earlier.logs, now=now.logs, throttled=throttled)
+        for p, moving in sorted(now.placement.ongoing.items())
+        if p in now.seen and p in earlier.placement.ongoing
+    ]
+
+
+def _status_text(output: ReassignStatusOutput, reading: PlanReading) -> str:
+    if output.stage is None and not output.moving:
+        lines = [f"{output.cluster}: nothing is being reassigned"]
+    else:
+        lines = [f"{output.cluster}: {output.progress}"]
+    lines += [f"the plan stands {output.stage}: {'; '.join(reading.because)}"] if output.stage else []
+    lines += [
+        f"stuck: {s.partition}: {s.cause} (broker {', '.join(map(str, s.brokers))}): {s.way_out}" for s in output.stuck
+    ]
+    lines += [f"throttle set: {each}" for each in output.throttles]
+    return "\n".join(lines)
+
+
+def _ids(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(each) for each in text.split(",") if each.strip())
+    except ValueError:
+        raise typer.BadParameter(f"--brokers takes ids separated by commas, not {text!r}") from None
+
+
+def _spec(name: str, directory: Path | None) -> ClusterSpec:
+    return load_cluster(name, directory=clusters_directory(directory), environment=os.environ)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise Refused(f"{path} can't be read: {error}", way_out="name a file that exists") from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise Refused(f"{path} can't be written: {error}", way_out="name a file in a directory that exists") from None

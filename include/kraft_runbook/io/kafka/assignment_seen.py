@@ -1,0 +1,67 @@
+"""Every partition's replicas, leader and ISR, and the brokers that are alive with their racks (Metadata)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from kafka.protocol.metadata import MetadataRequest
+
+from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.controller_broker import controller_address
+from kraft_runbook.io.kafka.topics_seen import client_security
+from kraft_runbook.io.secrets import Secrets
+
+_quiet = logging.getLogger("kraft_runbook.io.kafka.assignment_seen.librdkafka")
+_quiet.setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentSeen:
+    """``racks``: of every live broker, None where it has none."""
+
+    cluster_id: str
+    racks: Mapping[int, str | None]
+    partitions: Mapping[TopicPartition, PartitionSeen]
+
+
+def assignment_seen(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 30.0) -> AssignmentSeen:
+    """All partitions as the controller's broker knows them (in KRaft mode: as one live broker does). Raises
+    Unreachable.
+
+    In ZooKeeper mode the other brokers hear of a change later than that one.
+    """
+    address, who = controller_address(spec, secrets=secrets)
+    with KafkaConnection(address, who, spec.broker_security, secrets=secrets, timeout=timeout) as connection:
+        brokers = connection.send(MetadataRequest(version=8, topics=[]))
+    racks = {int(each.node_id): each.rack for each in brokers.brokers}
+    options: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": address,
+        "client.id": "kraft-runbook",
+        "socket.timeout.ms": int(timeout * 1000),
+        "log_level": 0,
+        **client_security(spec.broker_security, secrets),
+    }
+    try:
+        # A new client is connected to its bootstrap server alone, so that one answers. librdkafka decodes by the
+        # hundred thousand, kafka-python does not.
+        metadata = AdminClient(options, logger=_quiet).list_topics(timeout=timeout)
+    except KafkaException as error:
+        raise Unreachable(
+            f"{who} at {address} did not answer Metadata: {error.args[0].str()}",
+            way_out="check that it runs, and that this tool's identity may describe the cluster and its topics",
+        ) from None
+    partitions = {
+        TopicPartition(name, number): PartitionSeen(
+            tuple(p.replicas), p.leader if p.leader >= 0 else None, tuple(p.isrs)
+        )
+        for name, topic in metadata.topics.items()
+        for number, p in topic.partitions.items()
+    }
+    return AssignmentSeen(str(brokers.cluster_id), racks, partitions)

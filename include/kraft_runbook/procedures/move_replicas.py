@@ -1,0 +1,107 @@
+"""Save what is, and start, cancel and finish moves. Each can be done again: it looks first, and leaves alone what is
+already so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from kraft_runbook.cluster.assignment import Answer, Move, Ongoing, PartitionResult, TopicPartition
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
+from kraft_runbook.io.kafka.reassignments import Reassignments
+from kraft_runbook.io.private_file import write_private
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.reassignment.batches import Limits, next_batch
+from kraft_runbook.reassignment.cancelling import unsafe_cancels
+from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.plan import ReassignmentPlan
+from kraft_runbook.reassignment.saved_state import SavedState, from_json
+from kraft_runbook.reassignment.throttles import Former
+
+SAMPLE = 5
+
+
+def save_state(path: Path, look: Look, throttles: Former) -> SavedState:
+    """Keep the whole assignment and the throttles, on disk, before anything is changed. What an earlier try of the same
+    run saved stays: it is what was there before. Raises Refused where that is of another cluster.
+    """
+    if path.exists():
+        saved = read_state(path)
+        if saved.cluster_id != look.cluster_id:
+            raise Refused(
+                f"{path} was saved of cluster {saved.cluster_id}, and this is {look.cluster_id}",
+                way_out="correct the addresses in the cluster file, or begin a new run",
+            )
+        return saved
+    saved = SavedState(look.cluster_id, look.placement.present, throttles)
+    write_private(path, saved.to_json())
+    return saved
+
+
+def read_state(path: Path) -> SavedState:
+    """What was saved. Raises Refused where it can't be read."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise Refused(f"{path} can't be read: {error}", way_out="name the file that a run saved") from None
+    return from_json(text, source=str(path))
+
+
+def start_next_batch(
+    spec: ClusterSpec, plan: ReassignmentPlan, look: Look, limits: Limits, *, secrets: Secrets
+) -> tuple[Move, ...]:
+    """Send what may be started now; returns it. A topic that was deleted meanwhile is no error. Raises StepFailed with
+    Kafka's texts where anything else was refused; what was accepted moves.
+    """
+    batch = next_batch(plan, look.placement, limits)
+    answers = Reassignments(spec, secrets=secrets).alter(
+        batch, allow_replication_factor_change=plan.changes_replication_factor
+    )
+    _require_accepted(answers, "start", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
+    return batch
+
+
+def cancel_moves(
+    spec: ClusterSpec, look: Look, partitions: Collection[TopicPartition], *, secrets: Secrets
+) -> Mapping[TopicPartition, Ongoing]:
+    """Cancel the reassignment of these partitions, where that is safe for all of them; returns what was cancelled,
+    which is those that moved. One that ended by itself is no error.
+
+    Raises Refused, before anything is sent, where a cancel would lose data; StepFailed with Kafka's texts.
+    """
+    ongoing = {p: each for p, each in look.placement.ongoing.items() if p in set(partitions)}
+    if unsafe := unsafe_cancels(ongoing, look.seen, look.placement.live):
+        more = f" and {len(unsafe) - SAMPLE} more" if len(unsafe) > SAMPLE else ""
+        raise Refused(
+            f"cancelling would lose data: {'; '.join(map(str, unsafe[:SAMPLE]))}{more}",
+            way_out="; ".join(dict.fromkeys(each.way_out for each in unsafe[:SAMPLE])),
+        )
+    answers = Reassignments(spec, secrets=secrets).cancel(ongoing)
+    _require_accepted(answers, "cancel", but=Answer.NO_REASSIGNMENT_IN_PROGRESS)
+    return ongoing
+
+
+def prefer_first_replicas(
+    spec: ClusterSpec, look: Look, partitions: Collection[TopicPartition], *, secrets: Secrets
+) -> dict[TopicPartition, str]:
+    """Elect the first replica of each of these partitions that another leads. Returns why not, where Kafka refused."""
+    wanted = [
+        p
+        for p in partitions
+        if p in look.seen and look.seen[p].replicas and look.seen[p].leader != look.seen[p].replicas[0]
+    ]
+    return elect_preferred_leaders(spec, wanted, secrets=secrets)
+
+
+def _require_accepted(answers: Mapping[TopicPartition, PartitionResult], what: str, *, but: Answer) -> None:
+    refused = [each for each in answers.values() if not each.accepted and each.answer is not but]
+    if refused:
+        more = f" and {len(refused) - SAMPLE} more" if len(refused) > SAMPLE else ""
+        raise StepFailed(
+            f"Kafka did not {what} {len(refused)} of {len(answers)} reassignments: "
+            f"{'; '.join(map(str, refused[:SAMPLE]))}{more}",
+            way_out="correct what the texts say, then do this step again: what was accepted is not sent twice",
+        )

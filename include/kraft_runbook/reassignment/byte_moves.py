@@ -1,0 +1,192 @@
+"""Bytes even over the brokers, within a part of each broker's share, with few bytes moved.
+
+Replicas are of any size, so this is no flow: brokers above their band give, largest first, what fits into the band of
+others. Moves end within one replica a broker of the least that must move.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.assignment import Replicas, TopicPartition
+from kraft_runbook.reassignment.racks import Bounds, rack_bounds, rack_shares
+from kraft_runbook.reassignment.replica_flow import Ground
+
+SMALLEST = 50
+"""So many replicas of a broker that are larger than what must move are kept in mind, the smallest of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteMoves:
+    """``sets``: of the partitions that change. ``bound``: bytes that must move, whatever the plan. ``outside``: the
+    brokers that stay outside their band, with their bytes.
+    """
+
+    sets: Mapping[TopicPartition, frozenset[int]]
+    bound: int
+    moved: int
+    outside: Mapping[int, int]
+
+
+def even_bytes(
+    assignment: Mapping[TopicPartition, Replicas], sizes: Mapping[TopicPartition, int], ground: Ground, *, within: float
+) -> ByteMoves:
+    """Move replicas until every broker's bytes lie within ``within`` of its share, or nothing more can be moved."""
+    state = _State(assignment, sizes, ground, within)
+    bound = state.bound()
+    state.empty_the_gone()
+    for broker in sorted(state.over(), key=lambda b: state.high[b] - state.load[b]):
+        state.give(broker)
+    for broker in sorted(state.under(), key=lambda b: state.load[b] - state.low[b]):
+        state.take(broker)
+    outside = {b: state.load[b] for b in ground.brokers if not state.low[b] <= state.load[b] <= state.high[b]}
+    sets = {p: frozenset(held) for p, held in state.held.items() if held != set(assignment[p])}
+    return ByteMoves(sets, bound, state.moved, outside)
+
+
+class _State:
+    """Loads as they change. ``by_broker``: what each held at first, largest first: no replica is moved twice."""
+
+    def __init__(
+        self,
+        assignment: Mapping[TopicPartition, Replicas],
+        sizes: Mapping[TopicPartition, int],
+        ground: Ground,
+        within: float,
+    ) -> None:
+        self.ground, self.sizes = ground, sizes
+        self.held = {partition: set(replicas) for partition, replicas in assignment.items()}
+        self.present = assignment
+        self.rules = {factor: rack_bounds(factor, ground.sizes) for factor in set(map(len, assignment.values()))}
+        self.moved = 0
+        self.load: dict[int, int] = dict.fromkeys(ground.brokers, 0)
+        self.by_broker: dict[int, list[TopicPartition]] = {broker: [] for broker in ground.brokers}
+        for partition in sorted(assignment, key=lambda p: -sizes.get(p, 0)):
+            for broker in assignment[partition]:
+                self.load[broker] = self.load.get(broker, 0) + sizes.get(partition, 0)
+                self.by_broker.setdefault(broker, []).append(partition)
+        shares = self._shares()
+        self.low = {broker: int(share * (1 - within)) for broker, share in shares.items()}
+        self.high = {broker: int(share * (1 + within)) + 1 for broker, share in shares.items()}
+        self.share = {broker: max(share, 1.0) for broker, share in shares.items()}
+
+    def _shares(self) -> dict[int, float]:
+        low, high = dict.fromkeys(self.ground.sizes, 0), dict.fromkeys(self.ground.sizes, 0)
+        total = 0
+        for partition, replicas in self.present.items():
+            size = self.sizes.get(partition, 0)
+            total += size * len(replicas)
+            for rack, (least, most) in self.rules[len(replicas)].items():
+                low[rack] += size * least
+                high[rack] += size * most
+        bounds: dict[str, Bounds] = {rack: (low[rack], high[rack]) for rack in low}
+        shares = rack_shares(total, bounds, self.ground.sizes)
+        return {b: float(shares[rack]) / self.ground.sizes[rack] for b, rack in self.ground.racks.items()}
+
+    def bound(self) -> int:
+        """What must leave the brokers above their band, or come to those below, whichever is more; rack by rack where
+        the rack rule keeps every move within its rack.
+        """
+        gone = sum(load for broker, load in self.load.items() if broker not in self.ground.racks)
+        within_racks = not gone and all(low == high for rule in self.rules.values() for low, high in rule.values())
+        parts = self.ground.sizes if within_racks else ("",)
+        found = 0
+        for part in parts:
+            brokers = [b for b in self.ground.brokers if part in ("", self.ground.racks[b])]
+            departing = gone + sum(max(0, self.load[b] - self.high[b]) for b in brokers)
+            found += max(departing, sum(max(0, self.low[b] - self.load[b]) for b in brokers))
+        return found
+
+    def over(self) -> list[int]:
+        return [b for b in self.ground.brokers if self.load[b] > self.high[b]]
+
+    def under(self) -> list[int]:
+        return [b for b in self.ground.brokers if self.load[b] < self.low[b]]
+
+    def empty_the_gone(self) -> None:
+        """What lies on brokers that may hold nothing goes to the emptiest, whether it fits there or not."""
+        for broker in [b for b in self.by_broker if b not in self.ground.racks]:
+            for partition in self.by_broker[broker]:
+                target = self._target(partition, broker, must_fit=False)
+                if target is not None:
+                    self._move(partition, broker, target)
+
+    def give(self, broker: int) -> None:
+        """Give what lies above the band, no more than one replica too much."""
+        too_large: deque[TopicPartition] = deque(maxlen=SMALLEST)
+        for partition in self.by_broker[broker]:
+            excess, size = self.load[broker] - self.high[broker], self.sizes.get(partition, 0)
+            if excess <= 0:
+                return
+            if not size or broker not in self.held[partition]:
+                continue
+            if size > excess:
+                too_large.append(partition)
+            elif (target := self._target(partition, broker)) is not None:
+                self._move(partition, broker, target)
+        for partition in reversed(too_large):
+            if self.load[broker] <= self.high[broker]:
+                return
+            fits = self.load[broker] - self.sizes[partition] >= self.low[broker]
+            target = self._target(partition, broker) if fits else None
+            if target is not None:
+                self._move(partition, broker, target)
+
+    def take(self, broker: int) -> None:
+        """Take what is lacking from those that can spare it, the fullest first; no more than one replica too much."""
+        too_large: list[tuple[TopicPartition, int]] = []
+        for source in sorted(self.ground.brokers, key=lambda b: self.low[b] - self.load[b]):
+            larger: deque[tuple[TopicPartition, int]] = deque(maxlen=SMALLEST)
+            for partition in self.by_broker[source]:
+                lacking = self.low[broker] - self.load[broker]
+                if lacking <= 0:
+                    return
+                if self.load[source] <= self.low[source]:
+                    break
+                if self.sizes.get(partition, 0) > lacking:
+                    larger.append((partition, source))
+                elif self._can_spare(partition, source, broker):
+                    self._move(partition, source, broker)
+            too_large += larger
+        for partition, source in sorted(too_large, key=lambda each: self.sizes[each[0]]):
+            if self.load[broker] < self.low[broker] and self._can_spare(partition, source, broker):
+                self._move(partition, source, broker)
+
+    def _can_spare(self, partition: TopicPartition, source: int, target: int) -> bool:
+        size = self.sizes.get(partition, 0)
+        room = min(self.load[source] - self.low[source], self.high[target] - self.load[target])
+        return 0 < size <= room and source in self.held[partition] and self._may(partition, source, target)
+
+    def _target(self, partition: TopicPartition, source: int, *, must_fit: bool = True) -> int | None:
+        """The broker that lacks most of its share."""
+        size = self.sizes.get(partition, 0)
+        open_to = [
+            b
+            for b in self.ground.brokers
+            if (not must_fit or self.load[b] + size <= self.high[b]) and self._may(partition, source, b)
+        ]
+        return min(open_to, key=lambda b: (self.load[b] / self.share[b], b), default=None)
+
+    def _may(self, partition: TopicPartition, source: int, target: int) -> bool:
+        held = self.held[partition]
+        if target in held:
+            return False
+        racks = self.ground.racks
+        if racks.get(source) == racks[target]:
+            return True
+        counted = Counter(racks[b] for b in held if b in racks and b != source)
+        counted[racks[target]] += 1
+        rule = self.rules[len(held)]
+        if source not in racks:  # another replica may still have to leave a broker that is gone
+            return counted[racks[target]] <= rule[racks[target]][1]
+        return all(least <= counted[rack] <= most for rack, (least, most) in rule.items())
+
+    def _move(self, partition: TopicPartition, source: int, target: int) -> None:
+        size = self.sizes.get(partition, 0)
+        self.held[partition].remove(source)
+        self.held[partition].add(target)
+        self.load[source] -= size
+        self.load[target] += size
+        self.moved += size

@@ -1,0 +1,59 @@
+"""Whether a reassignment may be cancelled.
+
+In ZooKeeper mode Kafka cancels also where no original replica is in sync: the partition is then without a leader, the
+one whole copy is deleted, and with unclean election every record was lost (measured on 3.9.2; KAFKA-14424). In KRaft
+mode Kafka refuses. So this asks for an original replica that is alive and in the ISR, in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, Replicas, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class UnsafeCancel:
+    """A cancel that would lose data, and what to do instead."""
+
+    partition: TopicPartition
+    original: Replicas
+    isr: Replicas
+    way_out: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition}: none of the replicas {list(self.original)} that it had is alive and in sync (ISR"
+            f" {list(self.isr)})"
+        )
+
+
+def unsafe_cancels(
+    ongoing: Mapping[TopicPartition, Ongoing],
+    seen: Mapping[TopicPartition, PartitionSeen],
+    live: Collection[int],
+) -> tuple[UnsafeCancel, ...]:
+    """Those of these reassignments that must not be cancelled now. A partition that was not seen counts as one."""
+    found = []
+    for partition, moving in ongoing.items():
+        isr = seen[partition].isr if partition in seen else ()
+        if set(moving.original) & set(isr) & set(live):
+            continue
+        whole = [broker for broker in isr if broker in live]
+        dead = [broker for broker in moving.original if broker not in live]
+        if whole:
+            way_out = (
+                f"let the reassignment end: broker {_ids(whole)} holds all of it; or start broker {_ids(dead)} and"
+            )
+            way_out += " wait until it is in sync"
+        elif dead:
+            way_out = f"start broker {_ids([b for b in isr if b not in live] or dead)}, which was in sync last"
+        else:
+            way_out = "wait until a replica that it had is in sync again"
+        found.append(UnsafeCancel(partition, moving.original, isr, way_out))
+    return tuple(found)
+
+
+def _ids(brokers: Collection[int]) -> str:
+    return " or ".join(map(str, brokers))

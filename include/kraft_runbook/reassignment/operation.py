@@ -1,0 +1,108 @@
+"""Moving replicas, as an operation: its stages, the gates, and what voids a signature."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.reassignment.stages import PlanStage
+from kraft_runbook.runbook.changes import By, Change, State, changes_between
+from kraft_runbook.runbook.checklist import Checklist
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
+from kraft_runbook.runbook.way_back import RollbackPlan
+
+MOVE, CANCEL = "move", "cancel"
+"""The gates."""
+RESTORE_DAG = "restore_assignment"
+
+
+@dataclass(frozen=True, slots=True)
+class _NoPlan:
+    """An observation alone shows no stage: which plan is meant, only a run knows (``stages.read_plan``)."""
+
+    stage: str = PlanStage.UNKNOWN.value
+    reasons: tuple[str, ...] = ("which plan is meant, only its run knows",)
+
+
+def _ends(spec: ClusterSpec) -> str:
+    return f"The replicas of {spec.name} lie as planned, and no throttle of this run is left."
+
+
+TABLE = Transitions(
+    stages=(
+        Stage(PlanStage.AS_BEFORE.value, "Nothing of the plan was begun."),
+        Stage(PlanStage.MOVING.value, "Some of the plan moves, or is there."),
+        Stage(PlanStage.AS_PLANNED.value, "All of the plan is there.", end=_ends),
+    ),
+    outside=(Stage(PlanStage.UNKNOWN.value, "Somebody else moves what the plan names.", refuses="plan anew"),),
+    at_rest="nothing of the plan was begun",
+    gates=(
+        GateTerms(
+            MOVE,
+            asks="move these replicas?",
+            means="Brokers copy the partitions below. Clients go on; the copies take disk and network from them.",
+        ),
+        GateTerms(
+            CANCEL,
+            asks="cancel these reassignments?",
+            means="Partitions get the replicas back that they had. What was copied so far is deleted.",
+        ),
+    ),
+    edges=(
+        Edge("move", PlanStage.AS_BEFORE.value, PlanStage.AS_PLANNED.value, MOVE, "copies replicas"),
+        Edge("cancel", PlanStage.MOVING.value, PlanStage.AS_BEFORE.value, CANCEL, "cancels reassignments"),
+    ),
+)
+
+
+def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+    """A broker that came, went or changed its mode is another cluster than the plan's. A controller may fail."""
+    return changes_between(
+        was,
+        now,
+        node=node,
+        of_broker=lambda before, after: By.OTHERS,
+        of_controller=lambda before, after: By.UNREAD,
+        of_phase=lambda: By.OTHERS,
+    )
+
+
+def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
+    return RollbackPlan(
+        True,
+        "what was there before is saved, and can be moved back",
+        (
+            f"while it runs: mark the run failed, then trigger cancel_reassignments__{spec.name}",
+            f"afterwards: trigger {RESTORE_DAG}__{spec.name} with this run's name",
+        ),
+    )
+
+
+def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
+    if gate == CANCEL:
+        return ("each reassignment is looked at: one that would lose data is refused", "the others are cancelled")
+    return (
+        "the present assignment and throttles are saved",
+        "the throttle is set, where the run asks for one",
+        "the moves are started batch by batch, each when there is room",
+        "throttles are put back to what they were, whatever happened",
+        "preferred leaders are elected, and all of it is verified",
+    )
+
+
+REASSIGNMENT = Operation(
+    name="reassignment",
+    table=TABLE,
+    checks=Checklist(),
+    conditions={},
+    read=lambda seen, spec: _NoPlan(),
+    way_back=_way_back,
+    changes=_changes,
+    ahead=_ahead,
+    is_behind=lambda gate, seen, spec: False,
+    serves=lambda spec: True,
+    back=RESTORE_DAG,
+)

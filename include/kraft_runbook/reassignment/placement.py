@@ -1,0 +1,54 @@
+"""What a plan is made from: the brokers that live, what each partition has, and how much room there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kraft_runbook.cluster.assignment import Assignment, Ongoing, Replicas, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One look at a cluster.
+
+    ``racks``: of each live broker. ``present``: each partition's replicas in order; of one that is being reassigned,
+    those it had before, then those it gains. ``sizes``: bytes of one replica; absent where unknown. ``usable``: bytes
+    free on each broker; None where unknown. ``min_isr``: by topic. ``being_deleted``: topics whose deletion waits.
+    """
+
+    racks: Mapping[int, str | None]
+    present: Assignment
+    ongoing: Mapping[TopicPartition, Ongoing] = field(default_factory=dict)
+    sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    usable: Mapping[int, int | None] = field(default_factory=dict)
+    min_isr: Mapping[str, int] = field(default_factory=dict)
+    being_deleted: frozenset[str] = frozenset()
+
+    @property
+    def live(self) -> frozenset[int]:
+        return frozenset(self.racks)
+
+    def size(self, partition: TopicPartition) -> int:
+        """Bytes of one replica; 0 where unknown."""
+        return self.sizes.get(partition, 0)
+
+
+def racks_of(brokers: Iterable[int], racks: Mapping[int, str | None]) -> dict[int, str]:
+    """The rack of each of these brokers. Where none of them has one, all are in one rack, named by the empty text.
+
+    Brokers without a rack beside others with one count as a rack each: nothing better is known of them.
+    """
+    chosen = list(brokers)
+    if not any(racks.get(each) for each in chosen):
+        return dict.fromkeys(chosen, "")
+    return {each: racks.get(each) or f"(broker {each})" for each in chosen}
+
+
+def replicas_by_broker(assignment: Mapping[TopicPartition, Replicas]) -> dict[int, int]:
+    """How many replicas each broker holds."""
+    counted: dict[int, int] = {}
+    for replicas in assignment.values():
+        for each in replicas:
+            counted[each] = counted.get(each, 0) + 1
+    return counted

@@ -1,0 +1,81 @@
+"""A plan: which partitions change, from what to what, how much moves, and the least that any plan would move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kraft_runbook.cluster.assignment import Assignment, Move, Replicas, TopicPartition
+from kraft_runbook.runbook.digests import sha256_of
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentPlan:
+    """``present`` and ``target`` name the partitions that change and no others.
+
+    ``copies``: replicas that are copied to a broker; ``bound``: the least that reach the goal with any plan, both in
+    ``unit`` ("replicas", or "bytes" where bytes are evened out). ``notes``: what the plan could not do, and why.
+    """
+
+    goal: str
+    present: Assignment
+    target: Assignment
+    copies: int
+    bound: int
+    unit: str = "replicas"
+    notes: tuple[str, ...] = ()
+    changes_replication_factor: bool = False
+    sizes: Mapping[TopicPartition, int] = field(default_factory=dict, repr=False)
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """In the order of topics and partitions."""
+        return tuple(Move(p, self.present[p], self.target[p]) for p in sorted(self.target))
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is to change."""
+        return not self.target
+
+    @property
+    def digest(self) -> str:
+        """Over the plan and what the partitions have now: what a person's approval is bound to."""
+        return sha256_of({"present": plain(self.present), "target": plain(self.target)})
+
+
+def plan_to_dict(plan: ReassignmentPlan) -> dict[str, object]:
+    """As plain values, for a file; without the sizes, which change."""
+    return {
+        "goal": plan.goal,
+        "present": plain(plan.present),
+        "target": plain(plan.target),
+        "copies": plan.copies,
+        "bound": plan.bound,
+        "unit": plan.unit,
+        "notes": list(plan.notes),
+        "changes_replication_factor": plan.changes_replication_factor,
+        "digest": plan.digest,
+    }
+
+
+def plan_from_dict(data: Mapping[str, Any]) -> ReassignmentPlan:
+    """Raises KeyError, TypeError or ValueError where it is none, or its digest does not fit."""
+    found = ReassignmentPlan(
+        data["goal"],
+        {TopicPartition(topic, number): tuple(replicas) for topic, number, replicas in data["present"]},
+        {TopicPartition(topic, number): tuple(replicas) for topic, number, replicas in data["target"]},
+        data["copies"],
+        data["bound"],
+        data["unit"],
+        tuple(data["notes"]),
+        data["changes_replication_factor"],
+    )
+    if found.digest != data["digest"]:
+        raise ValueError("the plan was changed since it was made")
+    return found
+
+
+def plain(assignment: Mapping[TopicPartition, Replicas]) -> list[list[object]]:
+    """As plain values in the order of topics and partitions, for digests and files."""
+    return [[p.topic, p.partition, list(assignment[p])] for p in sorted(assignment)]

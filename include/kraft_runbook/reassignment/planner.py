@@ -1,0 +1,241 @@
+"""From a goal to a plan. Each goal says which partitions may change, which brokers may hold them, and what is to be
+even; ``replica_flow``, ``leader_flow`` and ``byte_moves`` do the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
+from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.byte_moves import even_bytes
+from kraft_runbook.reassignment.goals import (
+    AddBrokers,
+    DrainBrokers,
+    EvenLeaders,
+    EvenOut,
+    Explicit,
+    Goal,
+    Measure,
+    MendRacks,
+    Restore,
+    SetReplicationFactor,
+    Topics,
+)
+from kraft_runbook.reassignment.leader_flow import even_leaders, put_first
+from kraft_runbook.reassignment.placement import Placement, racks_of, replicas_by_broker
+from kraft_runbook.reassignment.plan import ReassignmentPlan
+from kraft_runbook.reassignment.racks import breaks_rack_rule, broker_bounds, rack_sizes
+from kraft_runbook.reassignment.replica_flow import Ground, bounds_of, even_flow, frugal_flow, group_by_replicas
+from kraft_runbook.reassignment.replica_order import in_order
+
+
+def make_plan(goal: Goal, placement: Placement, *, topics: Topics | None = None) -> ReassignmentPlan:
+    """The plan that reaches the goal with the least movement, over the topics that are chosen (all by default).
+
+    Counts are even over the chosen topics, as those of kafka-reassign-partitions ``--generate`` are. Raises Refused
+    where the goal names what does not exist or can't be reached; what must not be carried out of a plan is
+    ``refusals``' to say.
+    """
+    chosen = topics or Topics()
+    scope = {p: replicas for p, replicas in placement.present.items() if chosen.matches(p.topic)}
+    if isinstance(goal, Explicit):
+        return _to_target(str(goal), goal.target, placement, scope=None)
+    if isinstance(goal, Restore):
+        return _to_target(str(goal), goal.saved, placement, scope=scope)
+    if not scope:
+        raise Refused("no partition of the cluster is chosen", way_out="correct the patterns of topics")
+    if isinstance(goal, EvenLeaders):
+        return _leaders_alone(goal, placement, scope)
+    if isinstance(goal, SetReplicationFactor):
+        return _with_factor(goal, placement, scope)
+    if isinstance(goal, MendRacks):
+        return _mended(goal, placement, scope)
+    brokers = _brokers_for(goal, placement, scope)
+    if isinstance(goal, DrainBrokers) and not goal.even:
+        return _drained(goal, placement, scope, brokers)
+    measure = goal.measure if isinstance(goal, AddBrokers | EvenOut) else Measure.REPLICAS
+    if measure is Measure.BYTES:
+        return _even_in_bytes(
+            goal, placement, scope, brokers, within=goal.within if isinstance(goal, EvenOut) else 0.05
+        )
+    return _even_in_count(goal, placement, scope, brokers)
+
+
+def _to_target(
+    what: str, target: Assignment, placement: Placement, *, scope: Collection[TopicPartition] | None
+) -> ReassignmentPlan:
+    """``scope``: leave out what is not in it; None: all of it is wanted, also what does not exist, which is refused
+    later with its name.
+    """
+    wanted = {p: replicas for p, replicas in target.items() if scope is None or p in scope}
+    left_out = sum(p not in placement.present for p in target) if scope is not None else 0
+    notes = (f"{left_out} saved partitions no longer exist and are left out",) if left_out else ()
+    return _plan(what, placement, wanted, bound=None, notes=notes)
+
+
+def _brokers_for(goal: Goal, placement: Placement, scope: Assignment) -> list[int]:
+    """The live brokers that may hold replicas afterwards."""
+    named = goal.brokers if isinstance(goal, AddBrokers | DrainBrokers) else ()
+    known = placement.live | set(replicas_by_broker(placement.present))
+    if unknown := sorted(set(named) - known):
+        raise Refused(
+            f"broker {', '.join(map(str, unknown))} is not in the cluster", way_out="start it, or correct its id"
+        )
+    if isinstance(goal, AddBrokers):
+        if dead := sorted(set(named) - placement.live):
+            raise Refused(f"broker {', '.join(map(str, dead))} does not run", way_out="start it first")
+        return sorted((placement.live & set(replicas_by_broker(scope))) | set(named))
+    return sorted(placement.live - set(named))
+
+
+def _ground(placement: Placement, brokers: Collection[int], factors: Collection[int]) -> Ground:
+    if not brokers:
+        raise Refused("no live broker is left that may hold replicas", way_out="start brokers, or drain fewer")
+    largest = max(factors)
+    if largest > len(brokers):
+        raise Refused(
+            f"{largest} replicas do not fit on {len(brokers)} brokers ({', '.join(map(str, sorted(brokers)))})",
+            way_out="let more brokers take part, or lower the replication factor first",
+        )
+    racks = racks_of(brokers, placement.racks)
+    return Ground(racks, rack_sizes(racks))
+
+
+def _even_in_count(goal: Goal, placement: Placement, scope: Assignment, brokers: list[int]) -> ReassignmentPlan:
+    ground = _ground(placement, brokers, {len(replicas) for replicas in scope.values()})
+    groups = group_by_replicas(scope, by_first=False)
+    total = sum(map(len, scope.values()))
+    bounds = broker_bounds(total, bounds_of(groups, ground), ground.racks, ground.sizes)
+    sets = even_flow(groups, ground, bounds)
+    held = replicas_by_broker(scope)
+    departing = sum(count for broker, count in held.items() if broker not in bounds)
+    departing += sum(max(0, held.get(broker, 0) - high) for broker, (_, high) in bounds.items())
+    arriving = sum(max(0, low - held.get(broker, 0)) for broker, (low, _) in bounds.items())
+    target = _ordered(scope, sets, ground, leaders_of=scope)
+    return _plan(str(goal), placement, target, bound=max(departing, arriving))
+
+
+def _drained(goal: DrainBrokers, placement: Placement, scope: Assignment, brokers: list[int]) -> ReassignmentPlan:
+    leaving = set(goal.brokers)
+    touched = {p: replicas for p, replicas in scope.items() if leaving & set(replicas)}
+    bound = sum(len(leaving & set(replicas)) for replicas in touched.values())
+    return _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=bound)
+
+
+def _with_factor(goal: SetReplicationFactor, placement: Placement, scope: Assignment) -> ReassignmentPlan:
+    if goal.factor < 1:
+        raise Refused(f"replication factor {goal.factor}", way_out="give a factor of 1 or more")
+    touched = {p: replicas for p, replicas in scope.items() if len(replicas) != goal.factor}
+    bound = sum(max(0, goal.factor - len(replicas)) for replicas in touched.values())
+    factors = dict.fromkeys(touched, goal.factor)
+    return _frugal(goal, placement, touched, factors, sorted(placement.live), bound=bound)
+
+
+def _mended(goal: MendRacks, placement: Placement, scope: Assignment) -> ReassignmentPlan:
+    brokers = sorted(placement.live)
+    racks = racks_of(brokers, placement.racks)
+    sizes = rack_sizes(racks)
+    touched = {p: replicas for p, replicas in scope.items() if breaks_rack_rule(replicas, racks, sizes)}
+    return _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=None)
+
+
+def _frugal(
+    goal: Goal,
+    placement: Placement,
+    touched: Assignment,
+    factors: Mapping[TopicPartition, int],
+    brokers: list[int],
+    *,
+    bound: int | None,
+) -> ReassignmentPlan:
+    """Only these partitions change. ``bound`` None: what the flow moves is the least, since it is exact."""
+    if not touched:
+        return _plan(str(goal), placement, {}, bound=0)
+    ground = _ground(placement, brokers, set(factors.values()))
+    others = {p: replicas for p, replicas in placement.present.items() if p not in touched}
+    fixed = {b: count for b, count in replicas_by_broker(others).items() if b in ground.racks}
+    sets = frugal_flow(group_by_replicas(touched, factors, by_first=True), ground, fixed)
+    target = _ordered(touched, sets, ground, leaders_of=others, fixed_leaders=True)
+    return _plan(str(goal), placement, target, bound=bound)
+
+
+def _even_in_bytes(
+    goal: Goal, placement: Placement, scope: Assignment, brokers: list[int], *, within: float
+) -> ReassignmentPlan:
+    if not placement.sizes:
+        raise Refused(
+            "no broker said how large its replicas are, so bytes can't be evened out",
+            way_out="let this tool's identity describe the cluster (DescribeLogDirs), or even out replicas",
+        )
+    ground = _ground(placement, brokers, {len(replicas) for replicas in scope.values()})
+    found = even_bytes(scope, placement.sizes, ground, within=within)
+    target = _ordered({p: scope[p] for p in found.sets}, found.sets, ground, leaders_of=scope)
+    notes = []
+    if found.outside:
+        listed = ", ".join(f"{broker}: {load:,} bytes" for broker, load in sorted(found.outside.items()))
+        notes.append(
+            f"outside {within:.0%} of their share stay broker {listed}: single replicas are larger than the band, or no"
+            " other broker may hold theirs"
+        )
+    if found.moved > found.bound:
+        notes.append("more than the least, since replicas move whole and within the rack rule")
+    return _plan(str(goal), placement, target, bound=found.bound, unit="bytes", notes=tuple(notes))
+
+
+def _leaders_alone(goal: EvenLeaders, placement: Placement, scope: Assignment) -> ReassignmentPlan:
+    return _plan(str(goal), placement, even_leaders(scope, frozenset(), {}), bound=0)
+
+
+def _ordered(
+    present: Assignment,
+    sets: Mapping[TopicPartition, frozenset[int]],
+    ground: Ground,
+    *,
+    leaders_of: Assignment,
+    fixed_leaders: bool = False,
+) -> dict[TopicPartition, Replicas]:
+    """Sets as lists: in the present order, with leaders even. ``leaders_of``: the other partitions whose leaders
+    count; ``fixed_leaders``: a leader that stays goes on leading, and only those that go are replaced.
+    """
+    moved = {
+        p: in_order(replicas, sets[p], ground.racks) for p, replicas in present.items() if sets[p] != set(replicas)
+    }
+    # A leader that stays is the one to keep, wherever the move put it.
+    kept = {p: put_first(order, present[p][0]) if present[p][0] in order else order for p, order in moved.items()}
+    if fixed_leaders:
+        staying = {p: order for p, order in kept.items() if present[p][0] in order}
+        leading: dict[int, int] = {}
+        for replicas in (*leaders_of.values(), *staying.values()):
+            leading[replicas[0]] = leading.get(replicas[0], 0) + 1
+        leaderless = {p: order for p, order in kept.items() if p not in staying}
+        return staying | even_leaders(leaderless, frozenset(leaderless), leading)
+    return even_leaders({**leaders_of, **kept}, frozenset(moved), {})
+
+
+def _plan(
+    what: str,
+    placement: Placement,
+    wanted: Assignment,
+    *,
+    bound: int | None,
+    unit: str = "replicas",
+    notes: tuple[str, ...] = (),
+) -> ReassignmentPlan:
+    """What differs of what is wanted. ``bound`` None: every copy of these is needed."""
+    target = {p: replicas for p, replicas in wanted.items() if placement.present.get(p) != replicas}
+    present = {p: placement.present.get(p, ()) for p in target}
+    copied = {p: len(set(replicas) - set(present[p])) for p, replicas in target.items()}
+    weigh = placement.size if unit == "bytes" else (lambda _: 1)
+    copies = sum(count * weigh(p) for p, count in copied.items())
+    return ReassignmentPlan(
+        what,
+        present,
+        target,
+        copies,
+        copies if bound is None else bound,
+        unit,
+        notes,
+        changes_replication_factor=any(p in placement.present and len(r) != len(present[p]) for p, r in target.items()),
+        sizes={p: placement.size(p) for p in target},
+    )

@@ -1,0 +1,196 @@
+"""What a person sees before a plan is carried out: each broker before and after, what moves, how long it takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.assignment import Assignment
+from kraft_runbook.reassignment.placement import Placement, racks_of
+from kraft_runbook.reassignment.plan import ReassignmentPlan
+from kraft_runbook.reassignment.racks import breaks_rack_rule, rack_sizes
+from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, MOST_OF_RATE
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerChange:
+    """One broker, before and after. Replicas, leaders (preferred ones) and bytes are of all topics.
+
+    ``replicas_in``, ``bytes_in``: copied to it; ``replicas_out``, ``bytes_out``: deleted there. ``bytes_read``: what
+    others copy from it, were each first replica the leader. ``usable_after``: free bytes once all is copied and before
+    anything is deleted; None where unknown.
+    """
+
+    broker: int
+    rack: str | None
+    replicas_before: int
+    replicas_after: int
+    leaders_before: int
+    leaders_after: int
+    bytes_before: int
+    bytes_after: int
+    replicas_in: int
+    replicas_out: int
+    bytes_in: int
+    bytes_out: int
+    bytes_read: int
+    usable_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """``seconds``: the least and the most that the throttle lets expect; None without a throttle, or where no size is
+    known. ``racks_broken_before``, ``racks_broken_after``: partitions that are not spread over the racks.
+    """
+
+    goal: str
+    digest: str
+    partitions: int
+    copies: int
+    bound: int
+    unit: str
+    bytes_copied: int
+    racks_broken_before: int
+    racks_broken_after: int
+    throttle: int | None
+    seconds: tuple[float, float] | None
+    brokers: tuple[BrokerChange, ...]
+    notes: tuple[str, ...] = ()
+
+    def summary(self) -> Iterator[str]:
+        """Lines of text."""
+        yield f"goal: {self.goal}"
+        if not self.partitions:
+            yield "nothing is to move"
+            return
+        yield f"{self.partitions:,} partitions change, {self.bytes_copied / 1e6:,.1f} MB are copied"
+        yield f"{self.copies:,} {self.unit} move; no plan reaches the goal with fewer than {self.bound:,}"
+        yield f"not spread over the racks: {self.racks_broken_before:,} before, {self.racks_broken_after:,} after"
+        if self.throttle is None:
+            yield "no throttle: brokers copy as fast as they can, and clients may notice"
+        elif self.seconds is not None:
+            least, most = self.seconds
+            yield (
+                f"at a throttle of {self.throttle / 1e6:,.1f} MB/s a broker: {_time(least)} to {_time(most)}"
+                f" ({LEAST_OF_RATE:.0%} to {MOST_OF_RATE:.0%} of a throttle's rate get through)"
+            )
+        yield from self.notes
+
+    def render_markdown(self) -> str:
+        """The summary as a list, and the brokers as a table."""
+        lines = [f"- {line}" for line in self.summary()]
+        if self.partitions:
+            head = ("broker", "rack", "replicas", "leaders", "MB", "copied to it", "deleted there", "free after")
+            lines += ["", f"| {' | '.join(head)} |", "|---|---|" + "---:|" * (len(head) - 2)]
+            lines += [f"| {' | '.join(cells)} |" for cells in self._rows()]
+        return "\n".join(lines) + "\n"
+
+    def render_text(self) -> str:
+        """The same for a terminal."""
+        lines = list(self.summary())
+        if self.partitions:
+            head = ("broker", "rack", "replicas", "leaders", "MB", "copied to it", "deleted there", "free after")
+            rows = [head, *self._rows()]
+            widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
+            lines.append("")
+            lines += [
+                "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+            ]
+        return "\n".join(lines)
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for each in self.brokers:
+            yield (
+                str(each.broker),
+                each.rack or "",
+                _change(each.replicas_before, each.replicas_after),
+                _change(each.leaders_before, each.leaders_after),
+                _change(each.bytes_before, each.bytes_after, unit=1e6),
+                f"{each.replicas_in:,}, {each.bytes_in / 1e6:,.1f} MB",
+                f"{each.replicas_out:,}, {each.bytes_out / 1e6:,.1f} MB",
+                "unknown" if each.usable_after is None else f"{each.usable_after / 1e9:,.1f} GB",
+            )
+
+
+def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int | None = None) -> Preview:
+    """``throttle``: bytes a second a broker, in each direction."""
+    after = {**placement.present, **plan.target}
+    before_counts, after_counts = _counts(placement.present, placement), _counts(after, placement)
+    copied: Counter[tuple[str, int]] = Counter()
+    for move in plan.moves:
+        size = placement.size(move.partition)
+        for broker in move.adding:
+            copied["in", broker] += 1
+            copied["bytes in", broker] += size
+        for broker in move.removing:
+            copied["out", broker] += 1
+            copied["bytes out", broker] += size
+        if move.adding and move.present:
+            copied["read", move.present[0]] += size * len(move.adding)
+    brokers = []
+    for broker in sorted(placement.live | {b for _, b in before_counts} | {b for _, b in after_counts}):
+        usable = placement.usable.get(broker)
+        brokers.append(
+            BrokerChange(
+                broker,
+                placement.racks.get(broker),
+                before_counts["replicas", broker],
+                after_counts["replicas", broker],
+                before_counts["leaders", broker],
+                after_counts["leaders", broker],
+                before_counts["bytes", broker],
+                after_counts["bytes", broker],
+                copied["in", broker],
+                copied["out", broker],
+                copied["bytes in", broker],
+                copied["bytes out", broker],
+                copied["read", broker],
+                None if usable is None else usable - copied["bytes in", broker],
+            )
+        )
+    racks = racks_of(sorted(placement.live), placement.racks)
+    sizes = rack_sizes(racks)
+    broken = [sum(breaks_rack_rule(r, racks, sizes) for r in each.values()) for each in (placement.present, after)]
+    busiest = max((max(b.bytes_in, b.bytes_read) for b in brokers), default=0)
+    seconds = (busiest / throttle / MOST_OF_RATE, busiest / throttle / LEAST_OF_RATE) if throttle and busiest else None
+    return Preview(
+        plan.goal,
+        plan.digest,
+        len(plan.target),
+        plan.copies,
+        plan.bound,
+        plan.unit,
+        sum(b.bytes_in for b in brokers),
+        broken[0],
+        broken[1],
+        throttle,
+        seconds,
+        tuple(brokers),
+        plan.notes,
+    )
+
+
+def _counts(assignment: Assignment, placement: Placement) -> Counter[tuple[str, int]]:
+    found: Counter[tuple[str, int]] = Counter()
+    for partition, replicas in assignment.items():
+        size = placement.size(partition)
+        for broker in replicas:
+            found["replicas", broker] += 1
+            found["bytes", broker] += size
+        if replicas:
+            found["leaders", replicas[0]] += 1
+    return found
+
+
+def _change(before: int, after: int, *, unit: float = 1) -> str:
+    def shown(value: int) -> str:
+        return f"{value:,}" if unit == 1 else f"{value / unit:,.1f}"
+
+    return shown(before) if shown(before) == shown(after) else f"{shown(before)} → {shown(after)}"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:,.0f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"

@@ -1,0 +1,136 @@
+"""What must not be planned. Kafka takes most of it: a dead target waits for ever, a replication factor changes
+silently, a full disk stops a broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.placement import Placement, racks_of
+from kraft_runbook.reassignment.plan import ReassignmentPlan
+from kraft_runbook.reassignment.racks import breaks_rack_rule, rack_sizes
+
+KEEP_FREE = 0.1
+"""The part of a broker's free bytes that a plan leaves free: segments roll and compaction writes before it deletes."""
+SAMPLE = 5
+
+
+class Reason(StrEnum):
+    """Why a plan is refused. REPLICATION_FACTOR and RACKS may be allowed by name."""
+
+    UNKNOWN_PARTITION = "unknown partition"
+    UNKNOWN_BROKER = "unknown broker"
+    DEAD_BROKER = "dead broker"
+    EMPTY_LIST = "empty list"
+    DUPLICATE = "broker named twice"
+    BEING_DELETED = "topic being deleted"
+    BEING_REASSIGNED = "partition being reassigned"
+    REPLICATION_FACTOR = "replication factor changes"
+    BELOW_MIN_ISR = "fewer replicas than min.insync.replicas"
+    RACKS = "racks not kept"
+    DISK = "too little disk"
+
+
+MAY_BE_ALLOWED = frozenset({Reason.REPLICATION_FACTOR, Reason.RACKS})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One reason, the names that it is about, and what to do."""
+
+    reason: Reason
+    names: tuple[str, ...]
+    way_out: str
+
+    def __str__(self) -> str:
+        more = f" and {len(self.names) - SAMPLE} more" if len(self.names) > SAMPLE else ""
+        return f"{self.reason}: {', '.join(self.names[:SAMPLE])}{more}"
+
+
+def require_no_refusal(
+    plan: ReassignmentPlan, placement: Placement, *, declared: Collection[int], allowed: Collection[Reason] = ()
+) -> None:
+    """Raise Refused, which says all of it at once, where anything of the plan must not be carried out."""
+    found = refusals(plan, placement, declared=declared, allowed=allowed)
+    if found:
+        raise Refused(
+            "the plan is refused: " + "; ".join(map(str, found)),
+            way_out="; ".join(dict.fromkeys(f.way_out for f in found)),
+        )
+
+
+def refusals(
+    plan: ReassignmentPlan, placement: Placement, *, declared: Collection[int], allowed: Collection[Reason] = ()
+) -> tuple[Refusal, ...]:
+    """Every reason against this plan. ``declared``: the brokers of the cluster file, known also where they are dead."""
+    found: dict[Reason, list[str]] = {}
+    for reason, name in (*_of_partitions(plan, placement, declared), *_of_disks(plan, placement)):
+        if reason not in MAY_BE_ALLOWED.intersection(allowed):
+            found.setdefault(reason, []).append(name)
+    return tuple(Refusal(reason, tuple(found[reason]), WAYS_OUT[reason]) for reason in Reason if reason in found)
+
+
+def _of_partitions(
+    plan: ReassignmentPlan, placement: Placement, declared: Collection[int]
+) -> Iterator[tuple[Reason, str]]:
+    racks = racks_of(sorted(placement.live), placement.racks)
+    sizes = rack_sizes(racks)
+    known = placement.live | set(declared)
+    for partition, target in plan.target.items():
+        name = str(partition)
+        if partition not in placement.present:
+            yield Reason.UNKNOWN_PARTITION, name
+            continue
+        present = placement.present[partition]
+        if partition.topic in placement.being_deleted:
+            yield Reason.BEING_DELETED, name
+        if partition in placement.ongoing:
+            yield Reason.BEING_REASSIGNED, name
+        if not target:
+            yield Reason.EMPTY_LIST, name
+            continue
+        if len(set(target)) < len(target):
+            yield Reason.DUPLICATE, f"{name} {list(target)}"
+            continue
+        for broker in set(target) - set(present):  # a dead replica that is already held may stay
+            if broker not in placement.live:
+                yield Reason.DEAD_BROKER if broker in known else Reason.UNKNOWN_BROKER, f"{broker} for {name}"
+        if len(target) != len(present):
+            yield Reason.REPLICATION_FACTOR, f"{name} from {len(present)} to {len(target)}"
+        if len(target) < (least := placement.min_isr.get(partition.topic, 1)):
+            yield Reason.BELOW_MIN_ISR, f"{name} {len(target)} of {least}"
+        if (
+            set(present) != set(target) <= placement.live  # of a dead broker no rack is known
+            and breaks_rack_rule(target, racks, sizes)
+            and not breaks_rack_rule(present, racks, sizes)
+        ):
+            yield Reason.RACKS, f"{name} {list(target)}"
+
+
+def _of_disks(plan: ReassignmentPlan, placement: Placement) -> Iterator[tuple[Reason, str]]:
+    incoming: dict[int, int] = {}
+    for move in plan.moves:
+        for broker in move.adding:
+            incoming[broker] = incoming.get(broker, 0) + placement.size(move.partition)
+    for broker, size in sorted(incoming.items()):
+        usable = placement.usable.get(broker)
+        if usable is not None and size > usable * (1 - KEEP_FREE):
+            yield Reason.DISK, f"broker {broker} is to take {size:,} bytes and has {usable:,} free"
+
+
+WAYS_OUT = {
+    Reason.UNKNOWN_PARTITION: "take partitions that do not exist out of the plan",
+    Reason.UNKNOWN_BROKER: "correct the broker's id, or declare the broker in the cluster file and start it",
+    Reason.DEAD_BROKER: "start the broker first: in KRaft mode Kafka accepts it and waits for ever",
+    Reason.EMPTY_LIST: "name the replicas",
+    Reason.DUPLICATE: "name each broker once",
+    Reason.BEING_DELETED: "leave the topic out, or wait for its deletion",
+    Reason.BEING_REASSIGNED: "wait for the reassignment that runs, or cancel it",
+    Reason.REPLICATION_FACTOR: "ask for the change of the replication factor by name",
+    Reason.BELOW_MIN_ISR: "give the partitions more replicas, or lower min.insync.replicas first",
+    Reason.RACKS: "spread the replicas over the racks, or allow the loss of racks by name",
+    Reason.DISK: "let other brokers take part, free disk, or move less",
+}

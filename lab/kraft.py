@@ -1,0 +1,60 @@
+"""A lab that begins in KRaft mode: every node's configuration, and its storage formatted with one new cluster id."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.properties_text import render_properties
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import StepFailed
+
+
+def prepare_in_kraft(spec: ClusterSpec) -> None:
+    """Configure and format brokers and controllers, as an operator does who never had ZooKeeper (kafka-storage format).
+
+    Raises StepFailed with what the tool said.
+    """
+    for broker in spec.brokers:
+        properties = broker_properties(spec, broker, BrokerMode.KRAFT)
+        _write(broker.config_file, render_properties(properties, header=f"Broker {broker.id} of {spec.name}"))
+    for controller in spec.controllers:
+        properties = controller_properties(spec, controller, ControllerMode.KRAFT)
+        _write(
+            controller.config_file, render_properties(properties, header=f"Controller {controller.id} of {spec.name}")
+        )
+    cluster_id = new_cluster_id()
+    with ThreadPoolExecutor(2) as pool:
+        list(
+            pool.map(
+                lambda node: format_storage(spec, node.config_file, cluster_id), (*spec.brokers, *spec.controllers)
+            )
+        )
+
+
+def format_storage(spec: ClusterSpec, config_file: str, cluster_id: str) -> None:
+    """Format the log directories that a node's configuration names. Raises StepFailed with what the tool said."""
+    command = [f"{spec.kafka.home}/bin/kafka-storage.sh", "format", f"--cluster-id={cluster_id}", "-c", config_file]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        raise StepFailed(
+            f"formatting the storage of {config_file} failed: {(done.stderr or done.stdout).strip()[-500:]}",
+            way_out="correct the configuration that it names, then bring the lab up anew: python -m lab up --fresh",
+        )
+
+
+def new_cluster_id() -> str:
+    """As Kafka makes one (``Uuid.randomUuid``): 16 random bytes in URL-safe base64, none that begins with a dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if not text.startswith("-"):
+            return text
+
+
+def _write(path: str, text: str) -> None:
+    Path(path).write_text(text)

@@ -1,0 +1,1 @@
+"""Tasks that move replicas: the plan, its gate, the moves, cancelling, the watch."""

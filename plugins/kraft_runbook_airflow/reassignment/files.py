@@ -1,0 +1,84 @@
+"""What a run that moves replicas keeps in the state directory: its plan, what was there before, the throttle."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kraft_runbook.errors import Refused
+from kraft_runbook.io.private_file import write_private
+from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
+from kraft_runbook_airflow.base.environment import state_directory
+from kraft_runbook_airflow.base.journal import run_file_name
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The files of one run. ``name``: of the run, as ``kraft-runbook evidence`` lists it."""
+
+    name: str
+
+    @property
+    def directory(self) -> Path:
+        return state_directory() / "reassignments" / self.name
+
+    @property
+    def saved(self) -> Path:
+        """The assignment and the throttles before the run (``reassignment.saved_state``)."""
+        return self.directory / "saved.json"
+
+    @property
+    def picture(self) -> Path:
+        return self.directory / "preview.svg"
+
+    def store_plan(self, plan: ReassignmentPlan) -> None:
+        write_private(self.directory / "plan.json", json.dumps(plan_to_dict(plan)))
+
+    def plan(self) -> ReassignmentPlan:
+        """Raises Refused where it is gone or was changed."""
+        path = self.directory / "plan.json"
+        try:
+            return plan_from_dict(json.loads(path.read_text()))
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise Refused(
+                f"the plan of this run can't be read from {path}: {error}",
+                way_out="clear the task 'plan' with its downstream tasks",
+            ) from None
+
+    def wanted_throttle(self, given: int | None) -> int | None:
+        """Bytes a second a broker: the run's own (None: no throttle), or what a person wrote to ``throttle_mb``
+        meanwhile, in MB/s. Raises Refused for what is no rate.
+        """
+        path = self.directory / "throttle_mb"
+        if not path.exists():
+            return given
+        text = path.read_text().strip()
+        try:
+            rate = int(float(text) * 1e6)
+        except ValueError:
+            rate = 0
+        if rate <= 0:
+            raise Refused(f"{path} holds {text!r}", way_out="write MB/s a broker into it, such as 20")
+        return rate
+
+    @property
+    def throttled_to(self) -> int | None:
+        """The rate that this run set last; None where it set none."""
+        path = self.directory / "throttled_to"
+        return int(path.read_text()) if path.exists() else None
+
+    def throttles_are_back(self) -> None:
+        """Forget the rate: a task that goes on moving sets it anew."""
+        (self.directory / "throttled_to").unlink(missing_ok=True)
+
+    def will_throttle_to(self, rate: int) -> None:
+        """Written before the rate is set, so that whatever was set is known."""
+        write_private(self.directory / "throttled_to", str(rate))
+
+
+def files_of(context: Any) -> RunFiles:
+    """Of the run of this task."""
+    ti = context["ti"]
+    return RunFiles(run_file_name(ti.dag_id, ti.run_id))

@@ -1,0 +1,108 @@
+"""The wait while data moves: no worker is held. It ends when a task has something to do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.procedures.look_at_replicas import look_at_replicas
+from kraft_runbook.reassignment.batches import Limits, next_batch
+from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.progress import progress
+from kraft_runbook.reassignment.stages import PlanStage, read_plan
+from kraft_runbook.reassignment.stuck import why_not_done
+from kraft_runbook.reassignment.throttles import gap_grows
+from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
+from kraft_runbook_airflow.reassignment.files import RunFiles
+
+POLL_SECONDS = 2.0
+"""A list of 2,000 moving partitions takes a controller 0.1 to 0.6 s (measured)."""
+SAY_SECONDS = 30.0
+AWAKE_SECONDS = 600.0
+"""The task renews its claim at least so often; a lease lasts longer."""
+
+
+class ReassignmentTrigger(BaseTrigger):
+    """Waits until the next batch may start, all has ended, somebody else interferes, or the throttle is to change.
+
+    ``run``: the name of the run's files; ``limits``: partitions, moves and bytes, as ``batches.Limits``. ``throttled``:
+    bytes a second that are in force.
+    """
+
+    def __init__(self, cluster: str, run: str, limits: list[int | None], throttled: int | None) -> None:
+        super().__init__()
+        self.cluster = cluster
+        self.run_name = run
+        self.limits = limits
+        self.throttled = throttled
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        given = {"cluster": self.cluster, "run": self.run_name, "limits": self.limits, "throttled": self.throttled}
+        return f"{type(self).__module__}.{type(self).__qualname__}", given
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        began = said = time.monotonic()
+        earlier: Look | None = None
+        gaps: list[int] = []
+        while time.monotonic() - began < AWAKE_SECONDS:
+            try:
+                speaks = earlier is None or time.monotonic() - said >= SAY_SECONDS
+                why, look = await asyncio.to_thread(self._look, speaks)
+            except RunbookError as error:
+                self.log.warning("Not seen, looking again: %s", error.problem)
+                await asyncio.sleep(POLL_SECONDS)
+                continue
+            if why:
+                yield TriggerEvent({"why": why})
+                return
+            if earlier is None:
+                earlier = look
+            elif speaks:
+                gaps.append(self._say(earlier, look))
+                if gap_grows(gaps):
+                    self.log.warning("What is left to copy has grown four times in a row: raise the throttle")
+                earlier, said = look, time.monotonic()
+            await asyncio.sleep(POLL_SECONDS)
+        yield TriggerEvent({"why": "the claim is renewed"})
+
+    def _look(self, speaks: bool) -> tuple[str, Look]:
+        """Why the task should go on, if it should; sizes are read only where they are needed."""
+        files = RunFiles(self.run_name)
+        plan, spec = files.plan(), cluster_spec(self.cluster)
+        sizes_of = list(plan.target) if speaks or self.limits[2] is not None else []
+        look = look_at_replicas(spec, secrets=airflow_secrets(), sizes_of=sizes_of, settings=False)
+        stage = read_plan(plan, look.placement).stage
+        if stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
+            return f"the plan stands {stage}", look
+        partitions, moves, size = self.limits
+        if next_batch(plan, look.placement, Limits(partitions or 1, moves or 1, size)):
+            return "there is room for the next batch", look
+        if files.wanted_throttle(self.throttled) != self.throttled:
+            return "the throttle is to change", look
+        return "", look
+
+    def _say(self, earlier: Look, now: Look) -> int:
+        """How far it is, and what is stuck, in the task's log; returns the bytes left."""
+        reading = read_plan(RunFiles(self.run_name).plan(), now.placement)
+        seconds = now.at - earlier.at
+        far = progress(reading, now.placement.ongoing, now.seen, now.logs, earlier=earlier.logs, seconds=seconds)
+        self.log.info("%s", far)
+        for partition in sorted(reading.moving)[:20]:
+            if partition in now.seen and partition in earlier.placement.ongoing:
+                found = why_not_done(
+                    partition,
+                    now.placement.ongoing[partition],
+                    now.seen[partition],
+                    now.placement.live,
+                    earlier=earlier.logs,
+                    now=now.logs,
+                    throttled=self.throttled is not None,
+                )
+                if not found.waits:
+                    self.log.warning("Stuck: %s", found)
+        return far.bytes_left

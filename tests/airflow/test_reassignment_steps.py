@@ -1,0 +1,333 @@
+"""What each task of a reassignment does wherever the cluster is on its way. What a task calls is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
+
+from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.gates.signatures import Standing
+from kraft_runbook.reassignment.batches import next_batch
+from kraft_runbook.reassignment.goals import DrainBrokers, Topics
+from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.saved_state import SavedState
+from kraft_runbook.reassignment.stages import read_plan
+from kraft_runbook.reassignment.throttles import LEADER_RATE, Former, Leftover
+from kraft_runbook_airflow.base.journal import records_of
+from kraft_runbook_airflow.reassignment import steps, trigger
+from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.steps import MakePlan, MoveReplicas, PutThrottlesBack, Wanted
+from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
+from kraft_runbook_airflow.reassignment.words import asks_for_goal, saved_by
+from tests.unit.observations import SPEC, observation
+
+MB = 1_000_000
+A, B = TopicPartition("a", 0), TopicPartition("a", 1)
+NOTHING = Former({}, {}, {})
+PLACEMENT = Placement(
+    {1: "x", 2: "y", 3: "x"},
+    {A: (1, 2), B: (1, 2)},
+    sizes={A: 10 * MB, B: 10 * MB},
+    usable=dict.fromkeys((1, 2, 3), 10**12),
+)
+PLAN = make_plan(DrainBrokers((1,)), PLACEMENT)
+
+
+def look(*, at: float = 0.0, **changes: Any) -> Look:
+    placement = replace(PLACEMENT, **changes)
+    seen = {p: PartitionSeen(r, r[0], r) for p, r in placement.present.items()}
+    return Look("id", placement, seen, {}, at)
+
+
+THERE = look(present=dict(PLAN.target))
+HALF = look(present={A: PLAN.target[A], B: (1, 2)})
+MOVING = {A: Ongoing((*PLAN.target[A], 1), (3,), (1,))}
+
+
+class Scene:
+    """One run of one cluster; what is done to it is recorded."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = look()
+        self.done: list[Any] = []
+        self.context = {
+            "ti": SimpleNamespace(dag_id="reassign_partitions__lab", run_id="one", task_id="t"),
+            "params": {},
+        }
+        self.wanted = Wanted(DrainBrokers((1,)), Topics(), (), None, 1, 20, None)
+        self.left: tuple[Leftover, ...] = ()
+        patch = monkeypatch.setattr
+        patch(steps, "settled_look", lambda spec, **_: self.now)
+        patch(steps, "take_claim", lambda *_: None)
+        patch(steps, "begins", lambda *_: None)
+        patch(steps, "airflow_secrets", lambda: None)
+        patch(steps, "set_throttles", lambda spec, moves, rate, secrets: self.done.append(("throttle", rate)))
+        patch(steps, "remove_throttles", self.put_back)
+        patch(steps, "start_next_batch", self.start)
+        patch(steps.AfterApproval, "require_signed", self.signed)
+        patch(steps.time, "sleep", lambda _: None)
+
+    def signed(self, context: Any, spec: Any) -> Any:
+        return self.now, read_plan(PLAN, self.now.placement), observation(Phase.ZOOKEEPER)
+
+    def start(self, spec: Any, plan: Any, now: Look, limits: Any, *, secrets: Any) -> Any:
+        batch = next_batch(plan, now.placement, limits)
+        self.done.append(("start", [move.partition for move in batch]))
+        return batch
+
+    def put_back(self, spec: Any, moves: Any, rate: int | None, former: Former, *, secrets: Any) -> Any:
+        self.done.append(("put back", rate))
+        return self.left
+
+    def asks(self, _: Any) -> Wanted:
+        return self.wanted
+
+    def told(self) -> list[str]:
+        return [told.what for _, told in of_kind(records_of(self.context), Moves)]
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    made = Scene(monkeypatch)
+    files_of(made.context).store_plan(PLAN)
+    return made
+
+
+def move(scene: Scene) -> MoveReplicas:
+    return MoveReplicas(task_id="move", cluster="lab", asks=scene.asks)
+
+
+def plan(scene: Scene) -> MakePlan:
+    return MakePlan(task_id="plan", cluster="lab", asks=scene.asks)
+
+
+def back() -> PutThrottlesBack:
+    return PutThrottlesBack(task_id="back", cluster="lab")
+
+
+def test_each_time_only_what_is_left_is_started_and_no_worker_waits(scene: Scene) -> None:
+    for now, sent in ((look(), [A]), (HALF, [B])):
+        scene.now = now
+        with pytest.raises(TaskDeferred) as deferred:
+            move(scene).act(scene.context, SPEC)
+        assert scene.done.pop() == ("start", sent)
+        assert deferred.value.method_name == "resume"
+    scene.now = THERE
+    assert move(scene).act(scene.context, SPEC) == {"there": 2, "deleted_since": 0}
+    assert not scene.done
+    assert scene.told() == ["started", "started", "ended"]
+
+
+def test_a_throttle_is_set_once_and_anew_after_it_was_put_back_or_changed(scene: Scene) -> None:
+    scene.wanted = replace(scene.wanted, throttle=5 * MB)
+    files = files_of(scene.context)
+
+    def moved() -> list[Any]:
+        scene.done.clear()
+        with pytest.raises(TaskDeferred):
+            move(scene).act(scene.context, SPEC)
+        return [what for what in scene.done if what[0] == "throttle"]
+
+    assert moved() == [("throttle", 5 * MB)]
+    assert moved() == []
+    (files.directory / "throttle_mb").write_text("7\n")
+    assert moved() == [("throttle", 7 * MB)]
+    files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
+    assert back().act(scene.context, SPEC) == {"left": []}
+    assert scene.done[-1] == ("put back", 7 * MB)
+    assert moved() == [("throttle", 7 * MB)]
+    (files.directory / "throttle_mb").write_text("fast")
+    with pytest.raises(Refused, match="throttle_mb holds 'fast'"):
+        move(scene).act(scene.context, SPEC)
+
+
+def test_a_run_that_set_no_throttle_takes_none_away(scene: Scene) -> None:
+    assert back().act(scene.context, SPEC) == {"left": []}
+    assert not scene.done
+
+
+def test_a_throttle_that_is_left_fails_the_task_by_its_name_and_is_tried_again(scene: Scene) -> None:
+    files = files_of(scene.context)
+    files.will_throttle_to(MB)
+    files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
+    scene.left = (Leftover("broker 3", LEADER_RATE, "5"),)
+    with pytest.raises(StepFailed, match=f"1 throttles are left: broker 3: {LEADER_RATE}=5"):
+        back().act(scene.context, SPEC)
+    scene.left = ()
+    assert back().act(scene.context, SPEC) == {"left": []}
+    assert scene.done == [("put back", MB)] * 2
+
+
+def test_the_plan_is_kept_with_its_preview_and_picture_for_the_gate(scene: Scene) -> None:
+    found = plan(scene).act(scene.context, SPEC)
+    assert (found["digest"], found["copies"], found["bound"]) == (PLAN.digest, 2, 2)
+    (exhibit,) = steps.shows_plan(scene.context).exhibits
+    assert exhibit.digest == PLAN.digest and "2 partitions change, 20.0 MB are copied" in exhibit.rendered
+    assert files_of(scene.context).picture.read_text().startswith("<svg")
+
+
+def test_where_nothing_is_to_move_the_run_ends_there(scene: Scene) -> None:
+    scene.now = THERE
+    with pytest.raises(AirflowSkipException, match="the cluster is as wanted"):
+        plan(scene).act(scene.context, SPEC)
+
+
+def test_a_throttle_below_what_is_produced_is_refused_with_the_least_that_would_do(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [look(), look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})] * 2
+    monkeypatch.setattr(steps, "settled_look", lambda spec, **_: looks.pop(0))
+    scene.wanted = replace(scene.wanted, throttle=3 * MB)
+    with pytest.raises(Refused, match="broker 3: 2,000,000 bytes/s are produced") as refused:
+        plan(scene).act(scene.context, SPEC)
+    assert "well above 3.3 MB/s" in refused.value.way_out
+    scene.wanted = replace(scene.wanted, throttle=4 * MB)
+    assert plan(scene).act(scene.context, SPEC)["partitions"] == 2
+
+
+class TestSigned:
+    """What stands between a task and the cluster."""
+
+    @pytest.fixture
+    def asked(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Any:
+        home = files_of(scene.context).directory.parents[1]
+        monkeypatch.undo()  # the real require_signed
+        monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(home))
+        given: dict[str, Any] = {"now": look(), "why_not": None, "digests": {PLAN.digest}, "confirmed": "d", "at": []}
+        monkeypatch.setattr(steps, "take_claim", lambda *_: None)
+        monkeypatch.setattr(steps, "airflow_secrets", lambda: None)
+        monkeypatch.setattr(steps, "records_of", lambda _: ())
+        monkeypatch.setattr(steps, "settled_look", lambda spec, **_: given["now"])
+        monkeypatch.setattr(steps, "observe_settled", lambda *_, **__: observation(Phase.ZOOKEEPER))
+        monkeypatch.setattr(
+            steps,
+            "standing",
+            lambda *_: Standing("move", digest="d", provings=1, confirmed=given["confirmed"], begun=True),
+        )
+        exhibits = [SimpleNamespace(digest=digest) for digest in given["digests"]]
+        proof = SimpleNamespace(digest="d", made_at="when it was made", exhibits=exhibits)
+        monkeypatch.setattr(steps, "load_proof", lambda _: proof)
+
+        def refusal(*_: Any, now: Any, **__: Any) -> Any:
+            given["at"].append(now)
+            return given["why_not"]
+
+        monkeypatch.setattr(steps, "refusal", refusal)
+
+        def go(**changes: Any) -> Any:
+            given.update(changes)
+            proof.exhibits = [SimpleNamespace(digest=digest) for digest in given["digests"]]
+            task = steps.AfterApproval(task_id="after", cluster="lab")
+            task.require_signed(scene.context, SPEC)
+            return given["at"][-1]
+
+        return go
+
+    def test_the_plan_that_was_signed_may_be_carried_out(self, asked: Any) -> None:
+        assert asked() != "when it was made"
+
+    def test_once_its_own_moves_are_under_way_the_proofs_age_stops_nobody(self, asked: Any) -> None:
+        assert asked(now=HALF) == "when it was made"
+
+    def test_another_plan_was_signed(self, asked: Any) -> None:
+        with pytest.raises(Refused, match="another plan was signed"):
+            asked(digests={"other"})
+
+    def test_it_was_not_confirmed(self, asked: Any) -> None:
+        with pytest.raises(Refused, match="not confirmed on the proof that was signed"):
+            asked(confirmed="")
+
+    def test_the_gate_does_not_allow_it(self, asked: Any) -> None:
+        with pytest.raises(Refused, match="does not allow this step: broker 2 is down"):
+            asked(why_not=SimpleNamespace(why="broker 2 is down", way_out="start it"))
+
+    def test_somebody_else_moved_what_the_plan_names(self, asked: Any) -> None:
+        moved = look(ongoing={A: Ongoing((3, 1, 2), (3,), (2,))})
+        with pytest.raises(
+            Refused, match=r"not as the plan found it: .* 1 moved elsewhere by somebody: a-0"
+        ) as refused:
+            asked(now=moved)
+        assert "planned anew and signed for" in refused.value.way_out
+
+
+def awakened(scene: Scene, monkeypatch: pytest.MonkeyPatch, **given: Any) -> str:
+    monkeypatch.setattr(trigger, "look_at_replicas", lambda spec, **_: scene.now)
+    monkeypatch.setattr(trigger, "cluster_spec", lambda _: SPEC)
+    monkeypatch.setattr(trigger, "airflow_secrets", lambda: None)
+    monkeypatch.setattr(trigger, "POLL_SECONDS", 0.001)
+    monkeypatch.setattr(trigger, "AWAKE_SECONDS", 0.02)
+    waits = ReassignmentTrigger("lab", files_of(scene.context).name, [1, 1, None], given.get("throttled"))
+    path, kwargs = waits.serialize()
+    assert path.endswith("reassignment.trigger.ReassignmentTrigger") and ReassignmentTrigger(**kwargs)
+
+    async def first() -> str:
+        async for event in waits.run():
+            return str(event.payload["why"])
+        raise AssertionError("no event")
+
+    return asyncio.run(first())
+
+
+def test_the_wait_ends_when_there_is_something_to_do(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    for now, why in (
+        (look(), "room for the next batch"),
+        (look(ongoing=MOVING), "the claim is renewed"),  # one move at once, and it is under way
+        (THERE, "the plan stands as planned"),
+        (look(ongoing={A: Ongoing((3, 1, 2), (3,), (2,))}), "the plan stands unknown"),
+    ):
+        scene.now = now
+        assert why in awakened(scene, monkeypatch)
+    scene.now = look(ongoing=MOVING)
+    (files_of(scene.context).directory / "throttle_mb").write_text("3")
+    assert "throttle is to change" in awakened(scene, monkeypatch, throttled=MB)
+
+
+FORM = {
+    "goal": "even out", "brokers": None, "even": False, "by": "replicas", "factor": None, "plan": None, "topics": ".*",
+    "exclude": "", "throttle_mb": None, "partitions_a_request": None, "moves_a_broker": 20, "mb_a_broker": None,
+    "allow_replication_factor": False, "allow_racks": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"goal": "drain brokers", "brokers": "1, 2"}, "drain brokers 1, 2"),
+        ({"goal": "add brokers", "brokers": "4"}, "add broker 4"),
+        ({"goal": "replication factor", "factor": 3}, "replication factor 3"),
+        ({"by": "bytes"}, "even out bytes"),
+        ({"goal": "even leaders"}, "even out leaders"),
+        ({"goal": "mend racks"}, "mend racks"),
+        ({"goal": "explicit", "plan": '{"partitions": []}'}, "an explicit plan"),
+    ],
+)
+def test_the_form_is_read(form: dict[str, Any], said: str) -> None:
+    assert str(asks_for_goal({"params": FORM | form}).goal) == said
+
+
+@pytest.mark.parametrize("goal", ["add brokers", "drain brokers", "replication factor", "explicit"])
+def test_a_form_that_lacks_what_its_goal_needs_is_refused(goal: str) -> None:
+    with pytest.raises(Refused, match="form"):
+        asks_for_goal({"params": FORM | {"goal": goal}})
+
+
+def test_a_run_that_saved_nothing_is_named_beside_those_that_did(tmp_path: Path) -> None:
+    (tmp_path / "reassignments" / "one").mkdir(parents=True)
+    (tmp_path / "reassignments" / "one" / "saved.json").touch()
+    assert saved_by("one", tmp_path).is_file()
+    for name in ("two", "../one", ""):
+        with pytest.raises(Refused, match="saved an assignment") as refused:
+            saved_by(name, tmp_path)
+        assert "one" in refused.value.way_out

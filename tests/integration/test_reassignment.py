@@ -1,0 +1,281 @@
+"""Moving replicas on a real cluster of four brokers in two racks, in ZooKeeper mode and in KRaft mode, with data."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from labs import lab_of
+from replicas import MB, RACKS, Ground, only
+
+from kraft_runbook.cluster.assignment import Answer, Move, TopicPartition
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.errors import Refused
+from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs
+from kraft_runbook.io.kafka.reassignments import Reassignments
+from kraft_runbook.procedures.move_replicas import (
+    cancel_moves,
+    read_state,
+    save_state,
+)
+from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles, set_throttles, sweep
+from kraft_runbook.reassignment.goals import (
+    AddBrokers,
+    DrainBrokers,
+    EvenLeaders,
+    EvenOut,
+    Explicit,
+    Measure,
+    MendRacks,
+    Restore,
+    SetReplicationFactor,
+)
+from kraft_runbook.reassignment.plan_file import from_json
+from kraft_runbook.reassignment.progress import progress
+from kraft_runbook.reassignment.refusals import Reason
+from kraft_runbook.reassignment.stages import PlanStage, read_plan
+from kraft_runbook.reassignment.stuck import Cause, why_not_done
+from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, throttled_lists
+from kraft_runbook.reassignment.verifying import Deviation, verify
+from lab import ROOT, supervision
+from lab.health import wait_until_healthy
+from lab.layout import layout
+
+
+@pytest.fixture(scope="module", params=[BrokerMode.ZOOKEEPER, BrokerMode.KRAFT], ids=str)
+def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    with lab_of(RACKS, mode=request.param, clusters=tmp_path_factory.mktemp("clusters")) as lab:
+        yield Ground(lab, request.param)
+
+
+def test_kafkas_answer_is_each_partitions_own_and_good_ones_run_beside_bad_ones(ground: Ground) -> None:
+    topic = ground.topic(*[(1, 2)] * 5)
+    client = Reassignments(ground.lab.spec, secrets=ground.lab.secrets)
+    ways = [(3, 2), (99, 2), (2, 2), (-1, 2), (1, 4)]
+    moves = [Move(TopicPartition(topic, n), (1, 2), target) for n, target in enumerate(ways)]
+    answers = client.alter([*moves, Move(TopicPartition("none", 0), (1,), (2,))])
+    found = [answers[move.partition].answer for move in moves]
+    bad = Answer.INVALID_REPLICA_ASSIGNMENT
+    assert found == [Answer.ACCEPTED, bad, bad, bad, Answer.ACCEPTED]
+    assert "99" in answers[moves[1].partition].text
+    assert answers[TopicPartition("none", 0)].answer is Answer.UNKNOWN_TOPIC_OR_PARTITION
+    empty = client.alter([Move(moves[1].partition, (1, 2), ())], allow_replication_factor_change=True)
+    assert "mpty replica list" in empty[moves[1].partition].text
+    ground.until(lambda look: not look.placement.ongoing)
+    nothing = client.cancel([moves[0].partition])[moves[0].partition]
+    assert nothing.answer is Answer.NO_REASSIGNMENT_IN_PROGRESS
+    assert ground.look().placement.present[moves[0].partition] == (3, 2)
+
+
+def test_data_goes_to_a_new_broker_and_back_and_order_leaders_and_records_stay(ground: Ground, tmp_path: Path) -> None:
+    topic = ground.topic((1, 2), (2, 1), (1, 2), (2, 1), (1, 2), (2, 3), megabytes=3)
+    before = ground.look()
+    saved = save_state(
+        tmp_path / "saved.json", before, read_throttles(ground.lab.spec, [topic], secrets=ground.lab.secrets)
+    )
+    assert read_state(tmp_path / "saved.json") == saved
+    grown = ground.plan(AddBrokers((4,)), topic)
+    assert grown.copies == grown.bound == 5  # three to broker 4, and two to broker 3 of the other rack
+    ground.finish(grown)
+    drained = ground.plan(DrainBrokers((1,)), topic)
+    ground.finish(drained)
+    assert all(1 not in replicas for p, replicas in ground.look().placement.present.items() if p.topic == topic)
+    back = ground.plan(Restore(read_state(tmp_path / "saved.json").assignment), topic)
+    ground.finish(back)
+    now = ground.look().placement.present
+    assert {p: r for p, r in now.items() if p.topic == topic} == {
+        p: r for p, r in before.placement.present.items() if p.topic == topic
+    }
+
+
+def test_the_other_goals_are_reached_with_data(ground: Ground) -> None:
+    topic = ground.topic((1, 3), (1, 3), (2, 4), (1, 2), (1, 2), (1, 2), megabytes=1)
+    for goal, allowed in (
+        (MendRacks(), ()),
+        (EvenOut(), ()),
+        (SetReplicationFactor(3), (Reason.REPLICATION_FACTOR,)),
+        (SetReplicationFactor(2), (Reason.REPLICATION_FACTOR,)),
+        (EvenOut(Measure.BYTES, within=0.3), ()),
+        (EvenLeaders(), ()),
+    ):
+        plan = ground.plan(goal, topic, allowed=allowed)
+        if not plan.is_empty:
+            ground.finish(plan)
+        assert ground.plan(goal, topic, allowed=allowed).is_empty, goal
+
+
+def test_a_throttle_holds_progress_is_seen_and_nothing_of_it_is_left(ground: Ground) -> None:
+    spec, secrets = ground.lab.spec, ground.lab.secrets
+    topic = ground.topic((1, 2), megabytes=24)
+    somebody = Entity(EntityKind.TOPIC, topic)
+    alter_configs(spec, {somebody: {LEADER_LIST: "7:1"}}, secrets=secrets)
+    time.sleep(1.5)
+    former = read_throttles(spec, [topic], secrets=secrets)
+    plan = ground.plan(Explicit(only(topic, (3, 4))))
+    ground.throttles(plan, rate := 4 * MB)
+    ground.start(plan)
+    began = time.monotonic()
+    one = ground.look(settings=False)
+    time.sleep(2)
+    two = ground.look(settings=False)
+    reading = read_plan(plan, two.placement)
+    now = progress(reading, two.placement.ongoing, two.seen, two.logs, earlier=one.logs, seconds=two.at - one.at)
+    assert reading.stage is PlanStage.MOVING and now.bytes_left > 0, now
+    assert all(0 < each < 1.5 * rate for each in now.rates.values()), now
+    cause = why_not_done(
+        TopicPartition(topic, 0),
+        two.placement.ongoing[TopicPartition(topic, 0)],
+        two.seen[TopicPartition(topic, 0)],
+        two.placement.live,
+        earlier=one.logs,
+        now=two.logs,
+        throttled=True,
+    )
+    assert cause.cause is Cause.GROWS, cause
+    ground.carry_out(plan)
+    # Two copies of 24 MB from one leader: 48 MB at 4 MB/s, were the first second not free.
+    assert time.monotonic() - began > 24 * MB / rate
+    assert [each.where for each in sweep(spec, [topic], former, secrets=secrets, within=0)]
+    assert remove_throttles(spec, plan.moves, rate, former, secrets=secrets) == ()
+    assert read_throttles(spec, [topic], secrets=secrets).lists == {topic: {LEADER_LIST: "7:1"}}
+    ground.finish(plan)
+
+
+def test_a_move_is_cancelled_and_its_order_restored(ground: Ground) -> None:
+    spec, secrets = ground.lab.spec, ground.lab.secrets
+    topic = ground.topic((1, 2), (2, 3), megabytes=6)
+    before = ground.look()
+    former = read_throttles(spec, [topic], secrets=secrets)
+    plan = ground.plan(Explicit(only(topic, (4, 3), (4, 1))))
+    ground.throttles(plan, 100_000)
+    ground.start(plan)
+    moving = ground.look(settings=False)
+    assert set(moving.placement.ongoing) == set(plan.target)
+    assert set(cancel_moves(spec, moving, list(plan.target), secrets=secrets)) == set(plan.target)
+    assert not cancel_moves(spec, ground.look(settings=False), list(plan.target), secrets=secrets)
+    assert remove_throttles(spec, plan.moves, 100_000, former, secrets=secrets) == ()
+    saved = {p: r for p, r in before.placement.present.items() if p.topic == topic}
+    look = ground.until(lambda now: not now.placement.ongoing)
+    assert {p: set(r) for p, r in look.placement.present.items() if p.topic == topic} == {
+        p: set(r) for p, r in saved.items()
+    }
+    back = ground.plan(Restore(saved), topic)
+    if not back.is_empty:
+        ground.finish(back)
+    assert verify(saved, ground.look().seen, {}).deviations.keys() <= {Deviation.OTHER_LEADER}
+
+
+def test_what_a_dead_tool_left_behind_is_swept_up_by_name(ground: Ground) -> None:
+    spec, secrets = ground.lab.spec, ground.lab.secrets
+    topic = ground.topic((1, 2))
+    former = read_throttles(spec, [topic], secrets=secrets)
+    left: Mapping[Entity, Mapping[str, str | None]] = {
+        ALL_BROKERS: {LEADER_RATE: "1000"},
+        Entity(EntityKind.BROKER, "3"): {FOLLOWER_RATE: "2000"},
+        Entity(EntityKind.TOPIC, topic): {FOLLOWER_LIST: "0:2"},
+    }
+    alter_configs(spec, left, secrets=secrets)
+    try:
+        wanted = ["the brokers' default", "broker 3", f"topic {topic}"]
+        deadline = time.monotonic() + 10
+        found = ()
+        while [each.where for each in found] != wanted:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.3)
+            found = sweep(spec, [topic], former, secrets=secrets, within=0)
+    finally:
+        alter_configs(spec, {entity: dict.fromkeys(values) for entity, values in left.items()}, secrets=secrets)
+    assert sweep(spec, [topic], former, secrets=secrets) == ()
+
+
+def test_the_command_plans_previews_watches_and_verifies(ground: Ground, tmp_path: Path) -> None:
+    topic = ground.topic((1, 2), (2, 1), megabytes=1)
+    file, picture = tmp_path / "plan.json", tmp_path / "plan.svg"
+    drain = ("--goal", "drain-brokers", "--brokers", "1", "--topics", topic, "--throttle", "10")
+    status, said = command(ground, "plan", *drain, "--out", str(file), "--picture", str(picture))
+    assert (status, "2 partitions change, 2.0 MB are copied" in said) == (0, True), said
+    assert picture.read_text().startswith("<svg")
+    assert command(ground, "preview", "--plan", str(file))[0] == 0
+    status, said = command(ground, "verify", "--plan", str(file))
+    assert (status, "2 has other replicas" in said) == (1, True), said
+    status, said = command(ground, "status", "--plan", str(file))
+    assert (status, "the plan stands as before" in said) == (0, True), said
+    ground.finish(ground.plan(Explicit(from_json(file.read_text(), source=file.name))))
+    status, said = command(ground, "verify", "--plan", str(file))
+    assert (status, "2 partitions compared with the plan: as planned" in said) == (0, True), said
+    status, said = command(ground, "plan", "--goal", "drain-brokers", "--brokers", "9")
+    assert (status, "broker 9 is not in the cluster" in said) == (3, True), said
+
+
+def command(ground: Ground, *arguments: str) -> tuple[int, str]:
+    """``kraft-runbook reassign`` as a person runs it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kraft_runbook.cli.app", "reassign", *arguments, "--cluster", "lab"],
+        env={**ground.lab.place, **ground.lab.environment},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_a_target_that_dies_is_named_and_the_move_ends_when_it_is_back(ground: Ground) -> None:
+    spec, secrets = ground.lab.spec, ground.lab.secrets
+    topic = ground.topic((1, 2), megabytes=20)
+    former = read_throttles(spec, [topic], secrets=secrets)
+    plan = ground.plan(Explicit(only(topic, (1, 4))))
+    ground.throttles(plan, MB)
+    ground.start(plan)
+    ground.kill(4)
+    look = ground.look(settings=False)
+    partition = TopicPartition(topic, 0)
+    cause = why_not_done(
+        partition,
+        look.placement.ongoing[partition],
+        look.seen[partition],
+        look.placement.live,
+        earlier=look.logs,
+        now=look.logs,
+        throttled=True,
+    )
+    assert (cause.cause, cause.brokers) == (Cause.TARGET_DEAD, (4,))
+    supervision.start(layout(spec), spec.broker(4).service)
+    ground.until(lambda now: 4 in now.placement.live)
+    assert remove_throttles(spec, plan.moves, MB, former, secrets=secrets) == ()
+    ground.finish(plan)
+    wait_until_healthy(spec, say=print)
+
+
+@pytest.mark.long
+def test_a_cancel_that_would_lose_every_record_is_refused(ground: Ground) -> None:
+    """[1, 2] to [3, 4]: 3 is in sync, 4 is held back, then 1 and 2 die and 3 leads. In ZooKeeper mode Kafka would
+    cancel, and delete the one whole copy.
+    """
+    spec, secrets = ground.lab.spec, ground.lab.secrets
+    topic = ground.topic((1, 2), megabytes=8)
+    partition = TopicPartition(topic, 0)
+    former = read_throttles(spec, [topic], secrets=secrets)
+    plan = ground.plan(Explicit(only(topic, (3, 4))))
+    held_back = replace(plan.moves[0], target=(1, 2, 4))
+    set_throttles(spec, [held_back], 10_000, secrets=secrets)
+    assert throttled_lists([held_back])[topic][FOLLOWER_LIST] == {"0:4"}
+    ground.start(plan)
+    ground.until(lambda look: 3 in look.seen[partition].isr)
+    ground.kill(1, 2)
+    look = ground.until(lambda now: now.seen[partition].leader == 3)
+    with pytest.raises(Refused, match=r"cancelling would lose data: .* none of the replicas") as refused:
+        cancel_moves(spec, look, [partition], secrets=secrets)
+    assert "let the reassignment end: broker 3 holds all of it" in refused.value.way_out
+    assert partition in ground.look(settings=False).placement.ongoing
+    assert remove_throttles(spec, [held_back], 10_000, former, secrets=secrets) == ()
+    ground.carry_out(plan)
+    ground.revive(1, 2)
+    ground.finish(plan)

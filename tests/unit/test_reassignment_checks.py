@@ -1,0 +1,125 @@
+"""What must hold before replicas are moved, and what a lost plan or another cluster's file does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraft_runbook.cluster.assignment import Answer, Ongoing, PartitionResult, PartitionSeen
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.procedures import move_replicas
+from kraft_runbook.procedures.move_replicas import cancel_moves, read_state, save_state, start_next_batch
+from kraft_runbook.reassignment.batches import Limits
+from kraft_runbook.reassignment.checks import check_before_moving
+from kraft_runbook.reassignment.goals import Explicit
+from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.plan import plan_from_dict, plan_to_dict
+from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, Former
+from tests.unit.observations import SPEC, observation
+from tests.unit.placements import of, tp
+
+NOTHING = Former({}, {}, {})
+PRESENT = of(a=[(1, 2), (2, 1)])
+LOOK = Look(
+    "id",
+    Placement(dict.fromkeys((1, 2, 3)), PRESENT),
+    {p: PartitionSeen(replicas, replicas[0], replicas) for p, replicas in PRESENT.items()},
+    {},
+    0.0,
+)
+MOVING = {tp("a"): Ongoing((3, 2, 1), (3,), (1,))}
+
+
+def blocked(
+    look: Look = LOOK, phase: Phase = Phase.ZOOKEEPER, throttles: Former = NOTHING, faulty: Any = ()
+) -> list[str]:
+    results = check_before_moving(look, observation(phase), throttles, faulty)
+    assert [each.code for each in results] == [f"KRB-MOV-00{n}" for n in range(1, 8)]
+    assert all(each.passed or (each.fix and each.evidence) for each in results)
+    return [each.code.removeprefix("KRB-MOV-00") + ("" if each.blocks else "w") for each in results if not each.passed]
+
+
+@pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.FINALIZED])
+def test_a_healthy_cluster_outside_the_migration_passes(phase: Phase) -> None:
+    assert blocked(phase=phase) == []
+
+
+@pytest.mark.parametrize("phase", [Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE])
+def test_nothing_is_moved_while_the_cluster_leaves_zookeeper(phase: Phase) -> None:
+    assert blocked(phase=phase) == ["2"]
+
+
+def test_each_obstacle_is_named_by_its_own_check() -> None:
+    leaderless = replace(LOOK, seen={**LOOK.seen, tp("a"): PartitionSeen((1, 2), None, (1,))})
+    assert blocked(leaderless) == ["1", "6w"]
+    assert blocked(replace(LOOK, placement=replace(LOOK.placement, ongoing=MOVING))) == ["3"]
+    assert blocked(replace(LOOK, legacy="{}")) == ["4"]
+    assert blocked(faulty=("a-0: its list of replicas is empty",)) == ["5"]
+    assert blocked(throttles=Former({}, {3: {FOLLOWER_RATE: "5"}}, {})) == ["7w"]
+
+
+def test_a_plan_comes_back_from_its_file_and_a_changed_one_does_not() -> None:
+    plan = make_plan(Explicit(of(a=[(3, 2)])), LOOK.placement)
+    stored = plan_to_dict(plan)
+    assert plan_from_dict(stored).digest == plan.digest and plan_from_dict(stored).target == plan.target
+    with pytest.raises(ValueError, match="changed since it was made"):
+        plan_from_dict(stored | {"target": [["a", 0, [1, 3]]]})
+
+
+def test_what_the_first_try_saved_stays_and_another_cluster_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run" / "saved.json"
+    first = save_state(file, LOOK, NOTHING)
+    moved = replace(LOOK, placement=replace(LOOK.placement, present=of(a=[(3, 2), (2, 1)])))
+    assert save_state(file, moved, NOTHING) == first == read_state(file)
+    with pytest.raises(Refused, match="was saved of cluster id, and this is other"):
+        save_state(file, replace(LOOK, cluster_id="other"), NOTHING)
+    with pytest.raises(Refused, match="can't be read"):
+        read_state(tmp_path / "none.json")
+
+
+class Client:
+    """Records what is asked for; answers each partition so."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer, self.sent = answer, []
+
+    def __call__(self, *_: Any, **__: Any) -> Client:
+        return self
+
+    def alter(self, moves: Any, *, allow_replication_factor_change: bool) -> dict:
+        self.sent.append(([m.partition for m in moves], allow_replication_factor_change))
+        return {m.partition: PartitionResult(m.partition, self.answer, "Kafka's text") for m in moves}
+
+    def cancel(self, partitions: Any) -> dict:
+        self.sent.append(list(partitions))
+        return {p: PartitionResult(p, self.answer, "Kafka's text") for p in partitions}
+
+
+def test_what_kafka_refused_is_told_in_its_words_and_a_deleted_topic_is_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = make_plan(Explicit(of(a=[(3, 2)])), LOOK.placement)
+    monkeypatch.setattr(move_replicas, "Reassignments", client := Client(Answer.INVALID_REPLICA_ASSIGNMENT))
+    with pytest.raises(StepFailed, match=r"did not start 1 of 1 .*a-0: invalid replica assignment \(Kafka's text\)"):
+        start_next_batch(SPEC, plan, LOOK, Limits(5), secrets=lambda _: "")
+    assert client.sent == [([tp("a")], False)]
+    monkeypatch.setattr(move_replicas, "Reassignments", Client(Answer.UNKNOWN_TOPIC_OR_PARTITION))
+    assert len(start_next_batch(SPEC, plan, LOOK, Limits(5), secrets=lambda _: "")) == 1
+
+
+def test_one_unsafe_cancel_stops_all_of_them_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(move_replicas, "Reassignments", client := Client(Answer.ACCEPTED))
+    ongoing = {**MOVING, tp("a", 1): Ongoing((3, 1, 2), (3,), (1, 2))}
+    seen = {tp("a"): PartitionSeen((3, 2, 1), 2, (1, 2)), tp("a", 1): PartitionSeen((3, 1, 2), 3, (3,))}
+    look = replace(LOOK, seen=seen, placement=replace(LOOK.placement, ongoing=ongoing))
+    with pytest.raises(Refused, match="cancelling would lose data: a-1: none of the replicas"):
+        cancel_moves(SPEC, look, list(ongoing), secrets=lambda _: "")
+    assert not client.sent
+    assert list(cancel_moves(SPEC, look, [tp("a")], secrets=lambda _: "")) == [tp("a")]
+    assert client.sent == [[tp("a")]]

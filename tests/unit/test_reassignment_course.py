@@ -1,0 +1,225 @@
+"""What is done with a plan: where it stands, what is started next, how far it is, why it is stuck, what may be
+cancelled, and whether it holds in the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraft_runbook.cluster.assignment import Move, Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.batches import Limits, next_batch
+from kraft_runbook.reassignment.cancelling import unsafe_cancels
+from kraft_runbook.reassignment.goals import EvenOut, Explicit
+from kraft_runbook.reassignment.picture import draw
+from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.preview import make_preview
+from kraft_runbook.reassignment.progress import progress
+from kraft_runbook.reassignment.saved_state import SavedState, from_json
+from kraft_runbook.reassignment.stages import PlanStage, read_plan
+from kraft_runbook.reassignment.stuck import Cause, why_not_done
+from kraft_runbook.reassignment.throttles import Former
+from kraft_runbook.reassignment.verifying import Deviation, verify
+from tests.unit.placements import MB, after, of, placements, random_placement, tp
+
+BEFORE = Placement(dict.fromkeys((1, 2, 3, 4)), of(a=[(1, 2), (1, 2), (2, 1)]))
+PLAN = make_plan(Explicit(of(a=[(3, 2), (1, 4), (1, 2)])), BEFORE)
+
+
+def begun(move: Move) -> Ongoing:
+    """A move as Kafka lists it: the target, then what leaves."""
+    return Ongoing((*move.target, *move.removing), move.adding, move.removing)
+
+
+def test_the_stage_follows_from_what_the_cluster_shows() -> None:
+    moving = {tp("a"): begun(PLAN.moves[0])}
+    for now, stage in (
+        (BEFORE, PlanStage.AS_BEFORE),
+        (replace(BEFORE, ongoing=moving), PlanStage.MOVING),
+        (replace(BEFORE, present=after(BEFORE, {tp("a", 1): (1, 4)})), PlanStage.MOVING),
+        (replace(BEFORE, present=after(BEFORE, PLAN.target)), PlanStage.AS_PLANNED),
+        (replace(BEFORE, present=after(BEFORE, {tp("a", 1): (3, 4)})), PlanStage.UNKNOWN),
+        (replace(BEFORE, ongoing={tp("a"): Ongoing((4, 2, 1), (4,), (1,))}), PlanStage.UNKNOWN),
+    ):
+        assert read_plan(PLAN, now).stage is stage
+
+
+def test_a_deleted_topic_ends_its_part_of_the_plan_and_new_partitions_are_named() -> None:
+    now = replace(BEFORE, present={tp("b"): (1,)})
+    reading = read_plan(PLAN, now, known=BEFORE.present)
+    assert (reading.stage, len(reading.gone)) == (PlanStage.AS_PLANNED, 3)
+    assert "3 deleted since: a-0, a-1, a-2" in reading.because
+    assert "1 new since, and not in the plan: b-0" in reading.because
+
+
+def test_a_cancel_that_left_another_order_leaves_the_partition_to_be_moved() -> None:
+    now = replace(BEFORE, present=after(BEFORE, {tp("a"): (2, 1)}))
+    assert Move(tp("a"), (2, 1), (3, 2)) in read_plan(PLAN, now).left
+
+
+def test_nothing_is_started_beside_somebody_else_s_work() -> None:
+    now = replace(BEFORE, present=after(BEFORE, {tp("a", 1): (3, 4)}))
+    assert next_batch(PLAN, now, Limits(100)) == ()
+
+
+@given(placements(most_partitions=30), st.integers(1, 6), st.integers(1, 4))
+@settings(max_examples=80, deadline=None)
+def test_batch_after_batch_the_whole_plan_is_sent_once_and_no_limit_is_passed(
+    placement: Placement, partitions: int, moves: int
+) -> None:
+    plan = make_plan(EvenOut(), placement)
+    now, sent = placement, []
+    while read_plan(plan, now).stage is not PlanStage.AS_PLANNED:
+        batch = next_batch(plan, now, Limits(partitions, moves=moves))
+        assert len(batch) <= partitions
+        sent += [move.partition for move in batch]
+        ongoing = {**now.ongoing, **{move.partition: begun(move) for move in batch}}
+        copies = Counter(b for each in ongoing.values() for b in each.adding)
+        assert all(count <= moves for count in copies.values())
+        assert ongoing, "nothing moves and nothing is started"
+        # The first to move ends, the others go on.
+        done = next(iter(ongoing))
+        final = {**now.present, done: ongoing.pop(done).target}
+        now = replace(now, present=final, ongoing=ongoing)
+    assert sorted(sent) == sorted(plan.target)
+
+
+def test_bytes_bound_what_moves_at_once_and_a_copy_too_large_goes_alone() -> None:
+    sizes = {tp("a", n): size * MB for n, size in enumerate((900, 80, 80))}
+    now = Placement(dict.fromkeys((1, 2, 3)), of(a=[(1,), (1,), (1,)]), sizes=sizes)
+    plan = make_plan(Explicit(of(a=[(3,), (3,), (3,)])), now)
+    limits = Limits(10, moves=10, bytes=100 * MB)
+    assert [m.partition.partition for m in next_batch(plan, now, limits)] == [0]
+    later = replace(now, present=after(now, {tp("a"): (3,)}))
+    assert [m.partition.partition for m in next_batch(plan, later, limits)] == [1]
+
+
+SEEN = PartitionSeen((3, 2, 1), 2, (1, 2))
+MOVING = Ongoing((3, 2, 1), (3,), (1,))
+
+
+def sizes(leader: int, copy: int) -> dict[int, dict[TopicPartition, int]]:
+    return {2: {tp("a"): leader}, 3: {tp("a"): copy}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "live", "earlier", "now", "throttled", "cause", "way_out"),
+    [
+        (PartitionSeen((3, 2, 1), None, (2,)), {1, 3}, {}, {}, True, Cause.LEADERLESS, "start broker 2"),
+        (SEEN, {1, 2}, {}, {}, True, Cause.TARGET_DEAD, "start it"),
+        (SEEN, {1, 2, 3}, sizes(9, 4), sizes(9, 4), True, Cause.STANDS_STILL, "raise the throttle"),
+        (SEEN, {1, 2, 3}, sizes(9, 4), sizes(9, 4), False, Cause.STANDS_STILL, "read the logs of broker 3"),
+        (SEEN, {1, 2, 3}, sizes(9, 4), sizes(9, 6), True, Cause.GROWS, "wait: 3 bytes are left"),
+        (SEEN, {1, 2, 3}, sizes(9, 9), sizes(9, 9), True, Cause.NOT_IN_SYNC, "read the log of broker 3"),
+        (SEEN, {1, 2, 3}, {}, {2: {}}, True, Cause.UNSEEN, "look again"),
+        (PartitionSeen((3, 2, 1), 2, (1, 2, 3)), {1, 2, 3}, sizes(9, 8), sizes(9, 9), True, Cause.GROWS, "wait"),
+    ],
+)
+def test_why_it_is_stuck_in_the_order_of_the_reasons(
+    seen: PartitionSeen, live: set, earlier: dict, now: dict, throttled: bool, cause: Cause, way_out: str
+) -> None:
+    found = why_not_done(tp("a"), MOVING, seen, live, earlier=earlier, now=now, throttled=throttled)
+    assert (found.cause, way_out in found.way_out) == (cause, True), found
+
+
+def test_progress_is_what_is_left_of_the_copies_and_who_is_slowest() -> None:
+    reading = read_plan(PLAN, replace(BEFORE, ongoing={tp("a"): begun(PLAN.moves[0])}))
+    ongoing, seen = {tp("a"): begun(PLAN.moves[0])}, {tp("a"): PartitionSeen((3, 2, 1), 1, (1, 2))}
+    now = {1: {tp("a"): 100 * MB}, 3: {tp("a"): 40 * MB}}
+    found = progress(reading, ongoing, seen, now, earlier={3: {tp("a"): 20 * MB}}, seconds=10)
+    assert (found.bytes_left, found.rates, found.seconds_left, found.slowest) == (60 * MB, {3: 2e6}, 30.0, 3)
+    assert "60.0 MB left of them at 2.0 MB/s, about 30 s; slowest: broker 3" in str(found)
+    still = progress(reading, ongoing, seen, now, earlier=now, seconds=10)
+    assert still.seconds_left is None
+    assert progress(reading, ongoing, seen, {1: now[1]}).unread == {3}
+
+
+def test_a_cancel_needs_an_original_replica_that_lives_and_is_in_sync() -> None:
+    ongoing = {tp("a"): Ongoing((3, 4, 1, 2), (3, 4), (1, 2))}
+
+    def asked(isr: tuple[int, ...], live: set[int]) -> str:
+        found = unsafe_cancels(ongoing, {tp("a"): PartitionSeen((3, 4, 1, 2), 3, isr)}, live)
+        return f"{found[0]} -> {found[0].way_out}" if found else ""
+
+    assert asked((1, 3), {1, 2, 3, 4}) == ""
+    # The case that was provoked on 3.9.2: 3 is in sync, 1 and 2 died.
+    assert "none of the replicas [1, 2] that it had is alive and in sync (ISR [3])" in asked((3,), {3, 4})
+    assert "let the reassignment end: broker 3 holds all of it" in asked((3,), {3, 4})
+    assert "start broker 1, which was in sync last" in asked((1,), {2, 3, 4})
+    assert unsafe_cancels(ongoing, {}, {1, 2, 3, 4})  # not seen is not safe
+
+
+def test_verified_is_only_what_is_as_planned_whole_and_led_by_its_first() -> None:
+    target = of(a=[(1, 2)] * 8)
+    seen = {
+        tp("a", 0): PartitionSeen((1, 2), 1, (2, 1)),
+        tp("a", 1): PartitionSeen((2, 1), 1, (2, 1)),
+        tp("a", 2): PartitionSeen((1, 3), 1, (1, 3)),
+        tp("a", 3): PartitionSeen((1, 2), None, (1, 2)),
+        tp("a", 4): PartitionSeen((1, 2), 1, (1,)),
+        tp("a", 5): PartitionSeen((1, 2), 2, (1, 2)),
+        tp("a", 6): PartitionSeen((1, 2, 3), 1, (1, 2)),
+    }
+    found = verify(target, seen, {tp("a", 6): MOVING})
+    assert {kind: [p.partition for p in names] for kind, names in found.deviations.items()} == {
+        Deviation.MISSING: [7],
+        Deviation.MOVING: [6],
+        Deviation.OTHER_REPLICAS: [2],
+        Deviation.OTHER_ORDER: [1],
+        Deviation.OUT_OF_SYNC: [4],
+        Deviation.LEADERLESS: [3],
+        Deviation.OTHER_LEADER: [5],
+    }
+    assert not found.holds and "1 still moves: a-6" in found.render_text()
+    assert verify({tp("a"): (1, 2)}, seen, {}).holds
+    assert not verify({}, seen, {}).holds
+
+
+def test_the_preview_counts_each_broker_before_and_after_and_says_how_long() -> None:
+    placement = Placement(
+        {1: "x", 2: "y", 3: "x"},
+        of(a=[(1, 2), (1, 2)]),
+        sizes={tp("a", 0): 60 * MB, tp("a", 1): 40 * MB},
+        usable={1: 10**9, 2: None, 3: 5 * 10**9},
+    )
+    preview = make_preview(make_plan(Explicit(of(a=[(3, 2)])), placement), placement, throttle=10 * MB)
+    one, two, three = preview.brokers
+    assert (one.replicas_before, one.replicas_after, one.replicas_out, one.bytes_out) == (2, 1, 1, 60 * MB)
+    assert (three.replicas_in, three.bytes_in, three.leaders_after) == (1, 60 * MB, 1)
+    assert (three.usable_after, two.usable_after) == (5 * 10**9 - 60 * MB, None)
+    assert preview.seconds is not None and [round(each, 1) for each in preview.seconds] == [8.6, 10.0]
+    text = preview.render_markdown()
+    assert "1 partitions change, 60.0 MB are copied" in text
+    assert "| 3 | x | 0 → 1 | 0 → 1 | 0.0 → 60.0 | 1, 60.0 MB | 0, 0.0 MB | 4.9 GB |" in text
+    assert "9 s to 10 s" in preview.render_text()
+    assert "no throttle" in make_preview(make_plan(Explicit(of(a=[(3, 2)])), placement), placement).render_text()
+
+
+def test_the_picture_is_a_drawing_of_every_broker_and_escapes_what_it_is_told() -> None:
+    from xml.etree import ElementTree
+
+    placement = random_placement(60, 6, sized=True)
+    plan = replace(make_plan(EvenOut(), placement), goal="<even> & out")
+    drawn = draw(make_preview(plan, placement))
+    found = [each.text for each in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
+    assert [f"broker {b} (rack-{b % 3})" in found for b in range(6)] == [True] * 6
+    assert "&lt;even&gt; &amp; out" in drawn
+    large = random_placement(600, 300)
+    assert draw(make_preview(make_plan(EvenOut(), large), large)).count("broker ") <= 120 + 3
+
+
+def test_what_was_saved_comes_back_and_a_changed_file_does_not() -> None:
+    former = Former({"leader.replication.throttled.rate": "1"}, {3: {"x": "2"}}, {"a": {"y": "0:1"}})
+    saved = SavedState("id", of(a=[(1, 2)], **{"ü": [(2,)]}), former)
+    assert from_json(saved.to_json(), source="f") == saved
+    with pytest.raises(Refused, match="f was changed since it was saved"):
+        from_json(saved.to_json().replace("[1,2]", "[2,1]"), source="f")
+    for text in ("", "{}", "[]", '{"format": 1}'):
+        with pytest.raises(Refused, match="f is no saved assignment"):
+            from_json(text, source="f")

@@ -1,0 +1,247 @@
+"""Plans: the goal is reached, the racks are kept, nothing moves that need not, and the order stays where it can."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.goals import (
+    AddBrokers,
+    DrainBrokers,
+    EvenLeaders,
+    EvenOut,
+    Explicit,
+    Goal,
+    Measure,
+    MendRacks,
+    Restore,
+    SetReplicationFactor,
+    Topics,
+)
+from kraft_runbook.reassignment.placement import Placement, racks_of, replicas_by_broker
+from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.racks import breaks_rack_rule, fill_level, rack_bounds, rack_sizes
+from tests.unit.placements import after, leaders, of, placements, random_placement, tp, two_racks
+
+
+def broken_racks(placement: Placement, assignment: dict) -> list:
+    racks = racks_of(sorted(placement.live), placement.racks)
+    return [p for p, replicas in assignment.items() if breaks_rack_rule(replicas, racks, rack_sizes(racks))]
+
+
+ANY_GOAL = st.sampled_from(
+    [EvenOut(), EvenOut(Measure.BYTES), EvenLeaders(), MendRacks(), SetReplicationFactor(2), SetReplicationFactor(3)]
+)
+
+
+@given(placements(), ANY_GOAL)
+@settings(max_examples=150, deadline=None)
+def test_whatever_the_goal_a_plan_names_live_brokers_once_and_keeps_the_number_of_replicas(
+    placement: Placement, goal: Goal
+) -> None:
+    plan = make_plan(goal, placement)
+    for move in plan.moves:
+        assert len(set(move.target)) == len(move.target) > 0
+        wanted = goal.factor if isinstance(goal, SetReplicationFactor) else len(move.present)
+        assert len(move.target) == wanted
+        assert set(move.adding) <= placement.live
+        assert move.present != move.target
+    if isinstance(goal, EvenLeaders):
+        assert all(not move.adding and not move.removing for move in plan.moves)
+
+
+@given(placements(), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_evened_out_every_rack_has_its_brokers_within_one_and_no_partition_breaks_the_rack_rule(
+    placement: Placement, drained: bool
+) -> None:
+    leaving = (min(placement.live),) if drained and len(placement.live) > 4 else ()
+    plan = make_plan(DrainBrokers(leaving, even=True) if leaving else EvenOut(), placement)
+    final = after(placement, plan.target)
+    stays = {broker: rack for broker, rack in placement.racks.items() if broker not in leaving}
+    counts = Counter(replicas_by_broker(final))
+    assert set(counts) <= set(stays)
+    for rack in set(racks_of(stays, stays).values()):
+        in_rack = [counts[b] for b, r in racks_of(stays, stays).items() if r == rack]
+        assert max(in_rack) - min(in_rack) <= 1
+    assert not broken_racks(Placement(stays, final), final)
+    assert plan.copies >= plan.bound
+
+
+@given(placements(most_partitions=20))
+@settings(max_examples=60, deadline=None)
+def test_an_evened_out_cluster_is_left_alone(placement: Placement) -> None:
+    first = make_plan(EvenOut(), placement)
+    again = make_plan(EvenOut(), Placement(placement.racks, after(placement, first.target)))
+    assert (again.copies, again.is_empty) == (0, True)
+
+
+def test_no_plan_moves_less_as_trying_all_of_them_shows() -> None:
+    placement = Placement(two_racks(1, 2, 3, 4), of(a=[(1, 2), (1, 2), (1, 4)]))
+    plan = make_plan(EvenOut(), placement)
+    sets = [frozenset(each) for each in ((1, 2), (1, 4), (3, 2), (3, 4))]
+    least = min(
+        sum(len(chosen - set(present)) for chosen, present in zip(all_of, placement.present.values(), strict=True))
+        for all_of in product(sets, repeat=3)
+        if max((held := Counter(b for each in all_of for b in each)).values()) <= 2 and len(held) == 4
+    )
+    assert plan.copies == least == plan.bound
+
+
+@pytest.mark.parametrize("added", [1, 3])
+def test_a_new_broker_gets_its_share_with_as_few_copies_as_the_bound_allows(added: int) -> None:
+    even = make_plan(EvenOut(), placement := random_placement(2000, 12))
+    placement = Placement(placement.racks, after(placement, even.target))
+    new = {12 + each: f"rack-{each % 3}" for each in range(added)}
+    grown = Placement({**placement.racks, **new}, placement.present)
+    plan = make_plan(AddBrokers(tuple(new)), grown)
+    assert plan.copies == plan.bound
+    assert {broker for move in plan.moves for broker in move.adding} == set(new)
+    final = leaders(after(grown, plan.target))
+    assert max(final.values()) - min(final.values()) <= 1
+
+
+def test_a_live_broker_that_was_not_named_gets_nothing_when_another_is_added() -> None:
+    placement = Placement(dict.fromkeys((1, 2, 3, 4)), of(a=[(1, 2)] * 8))
+    plan = make_plan(AddBrokers((3,)), placement)
+    assert {broker for move in plan.moves for broker in move.adding} == {3}
+
+
+def test_a_drained_broker_holds_nothing_and_what_lies_elsewhere_stays() -> None:
+    placement = random_placement(300, 9)
+    plan = make_plan(DrainBrokers((0,)), placement)
+    held = [p for p, replicas in placement.present.items() if 0 in replicas]
+    assert sorted(plan.target) == sorted(held)
+    assert all(move.removing == (0,) and len(move.adding) == 1 for move in plan.moves)
+    assert plan.copies == plan.bound == len(held)
+    assert not broken_racks(placement, after(placement, plan.target))
+    # Its rack's others get the replicas so that they end level.
+    got = replicas_by_broker(after(placement, plan.target))
+    assert abs(got[3] - got[6]) <= max(1, abs(replicas_by_broker(placement.present)[3] - got[3]) - len(held))
+
+
+def test_a_dead_broker_can_be_drained() -> None:
+    placement = Placement(dict.fromkeys((1, 2, 3)), of(a=[(4, 1), (2, 4)]))
+    plan = make_plan(DrainBrokers((4,)), placement)
+    assert all(move.removing == (4,) for move in plan.moves) and len(plan.target) == 2
+
+
+def test_more_replicas_are_added_to_those_there_and_fewer_are_taken_from_them() -> None:
+    placement = random_placement(60, 9, factor=2)
+    more = make_plan(SetReplicationFactor(3), placement)
+    assert more.copies == more.bound == 60 and more.changes_replication_factor
+    assert all(set(move.present) < set(move.target) and move.target[0] in move.present for move in more.moves)
+    assert not broken_racks(placement, after(placement, more.target))
+    fewer = make_plan(SetReplicationFactor(1), placement)
+    assert fewer.copies == 0 and len(fewer.target) == 60
+    kept = [move.target[0] == move.present[0] for move in fewer.moves]
+    assert all(kept)  # the leader stays
+
+
+def test_only_what_breaks_the_rack_rule_is_mended() -> None:
+    racks = {1: "a", 2: "a", 3: "b", 4: "b"}
+    placement = Placement(racks, of(bad=[(1, 2), (3, 4)], good=[(1, 3), (2, 4)]))
+    plan = make_plan(MendRacks(), placement)
+    assert {p.topic for p in plan.target} == {"bad"}
+    assert plan.copies == 2 and not broken_racks(placement, after(placement, plan.target))
+
+
+def test_leaders_are_evened_out_by_order_alone_and_few_change() -> None:
+    placement = Placement(dict.fromkeys((1, 2, 3)), of(a=[(1, 2, 3)] * 9))
+    plan = make_plan(EvenLeaders(), placement)
+    assert leaders(after(placement, plan.target)) == {1: 3, 2: 3, 3: 3}
+    assert (len(plan.target), plan.copies) == (6, 0)
+
+
+@given(placements(factors=(3, 3)))
+@settings(max_examples=60, deadline=None)
+def test_leaders_are_as_even_as_the_sets_allow(placement: Placement) -> None:
+    final = leaders(after(placement, make_plan(EvenLeaders(), placement).target))
+    # No partition could hand its leadership to a replica that leads two fewer.
+    for replicas in after(placement, make_plan(EvenLeaders(), placement).target).values():
+        assert all(final[replicas[0]] - final[other] <= 1 for other in replicas)
+
+
+def test_where_nothing_moves_the_order_stays_and_what_comes_takes_the_place_of_what_goes() -> None:
+    racks = {1: "a", 2: "b", 3: "c", 4: "a"}
+    placement = Placement(racks, of(a=[(1, 2, 3), (2, 3, 1), (3, 1, 2)]))
+    plan = make_plan(DrainBrokers((1,)), placement)
+    assert {p.partition: replicas for p, replicas in plan.target.items()} == {0: (4, 2, 3), 1: (2, 3, 4), 2: (3, 4, 2)}
+
+
+def test_bytes_are_evened_out_near_the_bound_and_not_counts() -> None:
+    placement = random_placement(3000, 12, sized=True)
+    plan = make_plan(EvenOut(Measure.BYTES, within=0.05), placement)
+    load: Counter[int] = Counter()
+    for p, replicas in after(placement, plan.target).items():
+        for broker in replicas:
+            load[broker] += placement.size(p)
+    share = sum(load.values()) / 12
+    assert all(abs(each - share) <= 0.051 * share for each in load.values())
+    assert plan.bound <= plan.copies <= 1.10 * plan.bound
+    assert not broken_racks(placement, after(placement, plan.target))
+
+
+def test_a_broker_that_can_t_be_brought_within_its_band_is_named() -> None:
+    placement = Placement({1: None, 2: None}, of(a=[(1,), (2,)]), sizes={tp("a", 0): 100_000_000, tp("a", 1): 1})
+    plan = make_plan(EvenOut(Measure.BYTES), placement)
+    assert plan.is_empty and "outside 5% of their share stay broker 1" in plan.notes[0]
+
+
+def test_only_the_chosen_topics_move() -> None:
+    placement = Placement(dict.fromkeys((1, 2, 3)), of(orders=[(1, 2)] * 6, logs=[(1, 2)] * 6))
+    plan = make_plan(DrainBrokers((1,)), placement, topics=Topics(["ord.*", "logs"], exclude=["logs"]))
+    assert {p.topic for p in plan.target} == {"orders"}
+    with pytest.raises(Refused, match="no partition of the cluster is chosen"):
+        make_plan(EvenOut(), placement, topics=Topics(["order"]))
+    with pytest.raises(Refused, match="no regular expression"):
+        Topics(["("])
+
+
+def test_a_saved_assignment_is_restored_of_what_still_exists_order_included() -> None:
+    placement = Placement(dict.fromkeys((1, 2, 3)), of(a=[(2, 3), (2, 1)]))
+    plan = make_plan(Restore(of(a=[(1, 2), (1, 2)], gone=[(1, 2)])), placement)
+    assert plan.target == of(a=[(1, 2), (1, 2)])
+    assert plan.copies == 1 and plan.notes == ("1 saved partitions no longer exist and are left out",)
+
+
+def test_goals_that_can_t_be_are_refused_with_names() -> None:
+    placement = Placement(dict.fromkeys((1, 2, 3)), of(a=[(1, 2, 3), (1, 2, 4)]))
+    for goal, said in (
+        (AddBrokers((9,)), "broker 9 is not in the cluster"),
+        (AddBrokers((4,)), "broker 4 does not run"),
+        (DrainBrokers((9,)), "broker 9 is not in the cluster"),
+        (DrainBrokers((1,)), r"3 replicas do not fit on 2 brokers \(2, 3\)"),
+        (SetReplicationFactor(4), "4 replicas do not fit on 3 brokers"),
+        (SetReplicationFactor(0), "replication factor 0"),
+        (EvenOut(Measure.BYTES), "no broker said how large its replicas are"),
+    ):
+        with pytest.raises(Refused, match=said):
+            make_plan(goal, placement)
+
+
+def test_the_digest_is_over_the_plan_and_what_is_there_now() -> None:
+    target = of(a=[(2, 1)])
+    one = make_plan(Explicit(target), Placement(dict.fromkeys((1, 2, 3)), of(a=[(1, 2)])))
+    same = make_plan(Explicit(target), Placement(dict.fromkeys((1, 2)), of(a=[(1, 2)], b=[(1,)])))
+    other = make_plan(Explicit(target), Placement(dict.fromkeys((1, 2, 3)), of(a=[(1, 3)])))
+    assert one.digest == same.digest != other.digest
+
+
+def test_the_rack_rule_spreads_as_evenly_as_brokers_allow() -> None:
+    assert rack_bounds(3, {"a": 2, "b": 2, "c": 2}) == {"a": (1, 1), "b": (1, 1), "c": (1, 1)}
+    assert rack_bounds(2, {"a": 2, "b": 2, "c": 2}) == {"a": (0, 1), "b": (0, 1), "c": (0, 1)}
+    assert rack_bounds(4, {"a": 2, "b": 2, "c": 2}) == {"a": (1, 2), "b": (1, 2), "c": (1, 2)}
+    assert rack_bounds(4, {"a": 1, "b": 5}) == {"a": (1, 1), "b": (3, 3)}
+    assert rack_bounds(3, {"": 5}) == {"": (3, 3)}
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(0, 200))
+def test_filled_vessels_hold_what_was_poured(held: list[int], more: int) -> None:
+    level = fill_level(held, sum(held) + more)
+    assert sum(max(level, each) for each in held) == sum(held) + more

@@ -1,0 +1,118 @@
+"""What must not be planned is refused, with the names that it is about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kraft_runbook.cluster.assignment import Ongoing
+from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.goals import Explicit
+from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.plan_file import from_json, to_json
+from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.refusals import Reason, refusals, require_no_refusal
+from tests.unit.placements import MB, of, tp
+
+PLACEMENT = Placement(
+    {1: "a", 2: "b", 3: "a", 4: "b"},
+    of(a=[(1, 2), (3, 4)]),
+    sizes={tp("a", 0): 100 * MB, tp("a", 1): 100 * MB},
+    usable={1: 1000 * MB, 2: 1000 * MB, 3: 1000 * MB, 4: 105 * MB},
+    min_isr={"a": 2},
+)
+DECLARED = (1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "reason", "said"),
+    [
+        (of(a=[(1, 9)]), {}, Reason.UNKNOWN_BROKER, "unknown broker: 9 for a-0"),
+        (of(a=[(1, 5)]), {"racks": {1: None, 2: None}}, Reason.DEAD_BROKER, "dead broker: 5 for a-0"),
+        (of(a=[()]), {}, Reason.EMPTY_LIST, "empty list: a-0"),
+        (of(a=[(2, 2)]), {}, Reason.DUPLICATE, "broker named twice: a-0 [2, 2]"),
+        (of(x=[(1, 2)]), {}, Reason.UNKNOWN_PARTITION, "unknown partition: x-0"),
+        (of(a=[(2, 1)]), {"being_deleted": frozenset("a")}, Reason.BEING_DELETED, "topic being deleted: a-0"),
+        (
+            of(a=[(2, 1)]),
+            {"ongoing": {tp("a"): Ongoing((1, 2, 3), (3,), ())}},
+            Reason.BEING_REASSIGNED,
+            "partition being reassigned: a-0",
+        ),
+        (of(a=[(1, 2, 3)]), {}, Reason.REPLICATION_FACTOR, "replication factor changes: a-0 from 2 to 3"),
+        (of(a=[(1, 3)]), {}, Reason.RACKS, "racks not kept: a-0 [1, 3]"),
+        (of(a=[(1, 4)]), {}, Reason.DISK, "broker 4 is to take 100,000,000 bytes and has 105,000,000 free"),
+    ],
+)
+def test_each_reason_is_named(target: dict, changes: dict, reason: Reason, said: str) -> None:
+    placement = replace(PLACEMENT, **changes)
+    found = refusals(make_plan(Explicit(target), placement), placement, declared=DECLARED)
+    assert [each.reason for each in found] == [reason]
+    assert said in str(found[0]) and found[0].way_out
+    assert any(said in str(each) for each in found)
+
+
+def test_fewer_replicas_than_min_insync_replicas_are_refused_also_where_the_factor_may_change() -> None:
+    plan = make_plan(Explicit(of(a=[(1,)])), PLACEMENT)
+    found = refusals(plan, PLACEMENT, declared=DECLARED, allowed=[Reason.REPLICATION_FACTOR])
+    assert [str(each) for each in found] == ["fewer replicas than min.insync.replicas: a-0 1 of 2"]
+
+
+def test_only_the_factor_and_the_racks_may_be_allowed_by_name() -> None:
+    for target, reason in ((of(a=[(1, 2, 3)]), Reason.REPLICATION_FACTOR), (of(a=[(1, 3)]), Reason.RACKS)):
+        plan = make_plan(Explicit(target), PLACEMENT)
+        assert not refusals(plan, PLACEMENT, declared=DECLARED, allowed=[reason])
+    plan = make_plan(Explicit(of(a=[(1, 4)])), PLACEMENT)
+    assert refusals(plan, PLACEMENT, declared=DECLARED, allowed=list(Reason))
+
+
+def test_a_dead_replica_that_is_held_already_may_stay() -> None:
+    placement = replace(PLACEMENT, present=of(a=[(5, 2)]), racks={1: None, 2: None})
+    assert not refusals(make_plan(Explicit(of(a=[(5, 1)])), placement), placement, declared=DECLARED)
+
+
+def test_racks_that_were_broken_before_are_no_reason() -> None:
+    placement = replace(PLACEMENT, present=of(a=[(1, 3)]))
+    assert not refusals(make_plan(Explicit(of(a=[(2, 4)])), placement), placement, declared=DECLARED, allowed=[])[1:]
+    assert Reason.RACKS not in {
+        each.reason for each in refusals(make_plan(Explicit(of(a=[(2, 4)])), placement), placement, declared=DECLARED)
+    }
+
+
+def test_all_reasons_are_said_at_once() -> None:
+    plan = make_plan(Explicit(of(a=[(1, 9), (3, 3)])), PLACEMENT)
+    with pytest.raises(Refused, match=r"unknown broker: 9 for a-0; broker named twice: a-1 \[3, 3\]") as error:
+        require_no_refusal(plan, PLACEMENT, declared=DECLARED)
+    assert "name each broker once" in error.value.way_out
+
+
+def test_the_tool_s_json_goes_in_and_comes_out_the_same() -> None:
+    assignment = of(b=[(1, 2)], a=[(2, 1), (1,)])
+    assert from_json(to_json(assignment), source="x") == assignment
+    stock = '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[2,1],"log_dirs":["any","any"]}]}'
+    assert from_json(stock, source="x") == of(a=[(2, 1)])
+    assert from_json('{"partitions": [{"topic": "a", "partition": 0, "replicas": []}]}', source="x") == of(a=[()])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[1]", "no plan of kafka-reassign-partitions"),
+        ("no json", "no plan of kafka-reassign-partitions"),
+        ('{"partitions": [{"topic": 1, "partition": 0, "replicas": [1]}]}', "topic 1"),
+        ('{"version": 2, "partitions": []}', "version 2 is not known"),
+        (
+            '{"partitions": [{"topic": "a", "partition": 0, "replicas": [1]},'
+            ' {"topic": "a", "partition": 0, "replicas": [2]}]}',
+            "a-0 is named twice",
+        ),
+        (
+            '{"partitions": [{"topic": "a", "partition": 0, "replicas": [1], "log_dirs": ["/d"]}]}',
+            "a-0 names log directories",
+        ),
+    ],
+)
+def test_a_file_that_can_t_be_taken_is_refused_by_its_name(text: str, said: str) -> None:
+    with pytest.raises(Refused, match=f"^.*plan.json: .*{said}"):
+        from_json(text, source="plan.json")

@@ -1,0 +1,99 @@
+"""Throttles: ours are set beside what is there, and afterwards nothing of ours is left and all else is as it was."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.reassignment.throttles import (
+    FOLLOWER_LIST,
+    FOLLOWER_RATE,
+    LEADER_LIST,
+    LEADER_RATE,
+    Former,
+    cannot_end,
+    entries_of,
+    gap_grows,
+    leftovers,
+    produced_into,
+    put_back,
+    rates_put_back,
+    throttled_lists,
+    with_ours,
+)
+from tests.unit.placements import tp
+
+OURS = throttled_lists([Move(tp("a", 0), (1, 2), (3, 2)), Move(tp("a", 1), (2, 1), (1, 2))])["a"]
+
+
+def test_leaders_are_those_present_and_followers_those_that_come() -> None:
+    assert {LEADER_LIST: {"0:1", "0:2"}, FOLLOWER_LIST: {"0:3"}} == OURS
+    assert not throttled_lists([Move(tp("a", 1), (2, 1), (1, 2))])  # a new order copies nothing
+
+
+def test_ours_are_added_to_what_is_there_in_order_and_a_star_stays() -> None:
+    assert with_ours({}, OURS) == {LEADER_LIST: "0:1,0:2", FOLLOWER_LIST: "0:3"}
+    assert with_ours({LEADER_LIST: "10:1,2:1", FOLLOWER_LIST: "0:3"}, OURS) == {LEADER_LIST: "0:1,0:2,2:1,10:1"}
+    assert with_ours({LEADER_LIST: "*", FOLLOWER_LIST: "*"}, OURS) == {}
+
+
+def test_put_back_is_what_was_there_and_what_somebody_added_meanwhile() -> None:
+    now = {LEADER_LIST: "0:1,0:2,5:1", FOLLOWER_LIST: "0:3"}
+    assert put_back(now, OURS, {LEADER_LIST: "0:1"}) == {LEADER_LIST: "0:1,5:1", FOLLOWER_LIST: None}
+    assert put_back({}, OURS, {}) == {}
+    star = {LEADER_LIST: "*", FOLLOWER_LIST: "*"}
+    assert put_back(star, OURS, star) == {}
+
+
+lists = st.sets(st.sampled_from(["0:1", "0:2", "0:3", "1:1", "2:7"])).map(lambda entries: ",".join(sorted(entries)))
+
+
+@given(lists, lists)
+def test_whatever_was_there_is_there_again(leaders: str, followers: str) -> None:
+    former = {key: value for key, value in ((LEADER_LIST, leaders), (FOLLOWER_LIST, followers)) if value}
+    during = former | with_ours(former, OURS)
+    assert all(OURS[key] <= entries_of(during[key]) for key in OURS)
+    again = {key: value for key, value in (during | put_back(during, OURS, former)).items() if value is not None}
+    assert {key: entries_of(value) for key, value in again.items()} == {k: entries_of(v) for k, v in former.items()}
+
+
+def test_a_rate_that_somebody_set_meanwhile_stays() -> None:
+    now = {LEADER_RATE: "5000", FOLLOWER_RATE: "7"}
+    assert rates_put_back(now, 5000, {}) == {LEADER_RATE: None}
+    assert rates_put_back(now, 5000, {LEADER_RATE: "9"}) == {LEADER_RATE: "9"}
+    assert rates_put_back({LEADER_RATE: "9"}, 9, {LEADER_RATE: "9"}) == {}
+
+
+def test_what_is_left_is_named_by_where_it_lies() -> None:
+    now = Former(
+        {LEADER_RATE: "5"}, {3: {FOLLOWER_RATE: "6"}}, {"a": {LEADER_LIST: "0:1,0:2"}, "b": {LEADER_LIST: "*"}}
+    )
+    assert [str(each) for each in leftovers(now)] == [
+        f"the brokers' default: {LEADER_RATE}=5",
+        f"broker 3: {FOLLOWER_RATE}=6",
+        f"topic a: {LEADER_LIST}=0:1,0:2",
+        f"topic b: {LEADER_LIST}=*",
+    ]
+    was = Former({LEADER_RATE: "5"}, {}, {"a": {LEADER_LIST: "0:2,0:1"}, "b": {LEADER_LIST: "*"}})
+    assert [each.where for each in leftovers(now, was)] == ["broker 3"]
+
+
+def test_what_is_produced_falls_on_each_broker_that_takes_copies() -> None:
+    moves = [Move(tp("a", 0), (1, 2), (3, 4)), Move(tp("a", 1), (2, 1), (3, 1)), Move(tp("a", 2), (1, 2), (2, 1))]
+    before = {tp("a", 0): 100, tp("a", 1): 50, tp("a", 2): 10}
+    after = {tp("a", 0): 120, tp("a", 1): 40, tp("a", 2): 99}
+    assert produced_into(moves, before, after, 10) == {3: 2.0, 4: 2.0}
+
+
+def test_a_throttle_under_the_produce_rate_is_said_to_have_no_end() -> None:
+    assert cannot_end(1_000_000, {3: 2_000_000, 4: 100_000}) == (
+        "broker 3: 2,000,000 bytes/s are produced into the partitions that it takes, and a throttle of 1,000,000 lets"
+        " 600,000 through",
+    )
+    assert cannot_end(10_000_000, {3: 2_000_000}) == ()
+
+
+def test_a_gap_that_grew_over_three_samples_is_said() -> None:
+    assert gap_grows([5, 63, 66, 69, 72])
+    assert not gap_grows([63, 66, 72]) and not gap_grows([1, 2, 3, 3]) and not gap_grows([])
