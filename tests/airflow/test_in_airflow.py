@@ -46,7 +46,7 @@ def test_an_approval_lets_the_step_run_and_shows_what_was_proven(scene):
     digest = proven(scene, run_id)
     assert digest in shown["body"]
     assert "KRB-TEST-001" in shown["body"]
-    assert "The way back: **open**" in shown["body"]
+    assert "Rollback: **possible**" in shown["body"]
     client.answer("gate_anyone", run_id, APPROVE, "Approve")
     assert scene.wait("gate_anyone", run_id, "step", ENDED) == "success"
     signed = client.xcom("gate_anyone", run_id, APPROVE)
