@@ -77,7 +77,8 @@ def fill(spec: ClusterSpec) -> None:
     """One topic with data, on the first three brokers."""
     lists = [list(LISTS[number % len(LISTS)]) for number in range(PARTITIONS)]
     topic = NewTopic("orders", PARTITIONS, replica_assignment=lists, config={"min.insync.replicas": "1"})
-    next(iter(admin(spec).create_topics([topic]).values())).result(60)
+    client = admin(spec)  # its requests end with it
+    client.create_topics([topic])["orders"].result(60)
     producer = Producer({"bootstrap.servers": ",".join(spec.bootstrap_servers), "acks": "all", "linger.ms": 20})
     for number in range(RECORDS):
         for partition in range(PARTITIONS):

@@ -51,7 +51,8 @@ class Ground:
             replica_assignment=[list(each) for each in lists],
             config={"min.insync.replicas": "1"},
         )
-        next(iter(admin(self.lab.spec).create_topics([made]).values())).result(30)
+        client = admin(self.lab.spec)  # its requests end with it
+        client.create_topics([made])[name].result(30)
         self.until(lambda look: all(p.isr == p.replicas and p.leader for t, p in look.seen.items() if t.topic == name))
         self.write(name, len(lists), megabytes * MB // len(RECORD))
         return name
