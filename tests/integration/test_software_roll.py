@@ -24,7 +24,7 @@ from lab import supervision
 from lab.health import what_is_missing
 from lab.layout import layout
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 OLD_DIES = "but this controller only supports versions 1-21"
 
 
@@ -134,7 +134,6 @@ def test_a_registered_broker_that_was_stopped_on_old_software_blocks_the_raise(r
     assert preview.may_go, preview.render_text()
 
 
-@pytest.mark.long
 def test_the_trap_is_known_before_a_controller_dies_of_it_and_opens_with_its_snapshot(rolled: Lab) -> None:
     old, new = both(rolled)
     on_kafka4.set_level(rolled, 22)
@@ -175,7 +174,6 @@ def with_short_interval(lab: Lab, node_id: int) -> dict[str, str]:
         return {**parse_properties(stream.read()), "metadata.log.max.snapshot.interval.ms": "10000"}
 
 
-@pytest.mark.long
 def test_up_again_to_the_newest_level_and_then_the_way_back_is_closed(rolled: Lab) -> None:
     old, new = both(rolled)
     roll(rolled)
@@ -189,7 +187,6 @@ def test_up_again_to_the_newest_level_and_then_the_way_back_is_closed(rolled: La
     assert not down.may_go and down.answer is not None and not down.answer.accepted
 
 
-@pytest.mark.long
 def test_a_broker_on_software_that_is_too_old_stays_alive_and_never_serves(rolled: Lab) -> None:
     """After level 27; what a live process proves. It is not registered anew, and the look says it could not be asked
     or is of another version: nothing goes on.

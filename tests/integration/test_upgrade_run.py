@@ -79,6 +79,7 @@ def a_killed_worker_costs_no_needless_restart(stage: Stage, run_id: str) -> None
     stage.resume(UP, run_id, restart)
 
 
+@pytest.mark.long
 def test_what_was_signed_shows_the_plan_and_the_servers_answer(stage: Stage) -> None:
     run_id = stage.start(LEVELS, feature="group.version", level="1")
     stage.wait(LEVELS, run_id, "gate_level.approve", {"awaiting_input"})
@@ -89,6 +90,7 @@ def test_what_was_signed_shows_the_plan_and_the_servers_answer(stage: Stage) -> 
     assert stage.wait(LEVELS, run_id, "closing_report", ENDED) == "failed"
 
 
+@pytest.mark.long
 def test_what_can_t_be_had_is_refused_at_its_plan(stage: Stage) -> None:
     for level, down, words in (
         ("22", False, "trigger the run anew, with 'Lower it' ticked"),
@@ -101,6 +103,7 @@ def test_what_can_t_be_had_is_refused_at_its_plan(stage: Stage) -> None:
         assert stage.wait(LEVELS, run_id, "closing_report", ENDED) == "failed"
 
 
+@pytest.mark.long
 def test_the_way_back_is_closed_and_nobody_is_asked(stage: Stage, lab: Lab) -> None:
     began = starts(lab.spec)
     run_id = stage.start(BACK)
