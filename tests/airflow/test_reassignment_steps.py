@@ -209,7 +209,9 @@ class TestSigned:
         monkeypatch.setattr(steps, "take_claim", lambda *_: None)
         monkeypatch.setattr(steps, "airflow_secrets", lambda: None)
         monkeypatch.setattr(steps, "records_of", lambda _: ())
-        monkeypatch.setattr(steps, "settled_look", lambda spec, **_: given["now"])
+        monkeypatch.setattr(
+            steps, "look_at_plan", lambda spec, plan, **_: (given["now"], read_plan(plan, given["now"].placement))
+        )
         monkeypatch.setattr(steps, "observe_settled", lambda *_, **__: observation(Phase.ZOOKEEPER))
         monkeypatch.setattr(
             steps,
@@ -263,7 +265,9 @@ class TestSigned:
 
 
 def awakened(scene: Scene, monkeypatch: pytest.MonkeyPatch, **given: Any) -> str:
-    monkeypatch.setattr(trigger, "look_at_replicas", lambda spec, **_: scene.now)
+    monkeypatch.setattr(
+        trigger, "look_at_plan", lambda spec, plan, **_: (scene.now, read_plan(plan, scene.now.placement))
+    )
     monkeypatch.setattr(trigger, "cluster_spec", lambda _: SPEC)
     monkeypatch.setattr(trigger, "airflow_secrets", lambda: None)
     monkeypatch.setattr(trigger, "POLL_SECONDS", 0.001)

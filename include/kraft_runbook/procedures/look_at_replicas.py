@@ -12,7 +12,7 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka.assignment_seen import assignment_seen
+from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen, assignment_seen
 from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, read_configs
 from kraft_runbook.io.kafka.log_dirs import describe_log_dirs
 from kraft_runbook.io.kafka.metadata_quorum import broker_mode
@@ -21,8 +21,11 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reassignment_znodes import ReassignmentZnodes, read_reassignment_znodes
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.plan import ReassignmentPlan
+from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
 
 MIN_ISR = "min.insync.replicas"
+LOOKS, APART_SECONDS = 6, 1.0
 
 
 def look_at_replicas(
@@ -31,13 +34,14 @@ def look_at_replicas(
     """``sizes_of``: of these partitions alone, for quick looks at what moves; ``settings`` False: without
     min.insync.replicas and what ZooKeeper holds.
 
-    What moves is listed before and after Metadata is read: a move that ends in between counts as moving. Raises
-    Unreachable where no broker answers, or a running one does not describe its logs when a plan is to be made
-    (``settings``).
+    What moves is listed before and after Metadata is read: a move that ends in between counts as moving. A broker may
+    show a move that has just ended as it was (seen in KRaft mode, where the quorum lists and brokers answer Metadata);
+    for a plan (``settings``) Metadata is read until two answers agree. Raises Unreachable where no broker answers, or a
+    running one does not describe its logs when a plan is to be made.
     """
     reassignments = Reassignments(spec, secrets=secrets)
     before = reassignments.ongoing()
-    seen = assignment_seen(spec, secrets=secrets)
+    seen = _agreed(spec, secrets) if settings else assignment_seen(spec, secrets=secrets)
     ongoing = {**before, **reassignments.ongoing()}
     at = time.monotonic()
     logs, unread = _logs(spec, seen.racks, secrets, sizes_of)
@@ -67,6 +71,41 @@ def look_at_replicas(
     )
     by_broker = {broker: each.sizes for broker, each in logs.items()}
     return Look(seen.cluster_id, placement, seen.partitions, by_broker, at, unread, znodes.legacy)
+
+
+def look_at_plan(
+    spec: ClusterSpec,
+    plan: ReassignmentPlan,
+    *,
+    secrets: Secrets,
+    sizes_of: Collection[TopicPartition] | None = None,
+) -> tuple[Look, PlanReading]:
+    """A quick look, and where the plan stands. UNKNOWN is believed once it has lasted: right after a move has ended, a
+    broker may still show it.
+    """
+    for _ in range(LOOKS):
+        look = look_at_replicas(spec, secrets=secrets, sizes_of=sizes_of, settings=False)
+        reading = read_plan(plan, look.placement)
+        if reading.stage is not PlanStage.UNKNOWN:
+            break
+        time.sleep(APART_SECONDS)
+    return look, reading
+
+
+def _agreed(spec: ClusterSpec, secrets: Secrets) -> AssignmentSeen:
+    """Metadata, once what two answers both name has the same replicas in both."""
+    seen = assignment_seen(spec, secrets=secrets)
+    for _ in range(LOOKS):
+        time.sleep(APART_SECONDS)
+        again = assignment_seen(spec, secrets=secrets)
+        common = seen.partitions.keys() & again.partitions.keys()
+        if all(seen.partitions[p].replicas == again.partitions[p].replicas for p in common):
+            return again
+        seen = again
+    raise Unreachable(
+        f"the assignment changed at each of {LOOKS + 1} looks",
+        way_out="find out who moves replicas, then do this again",
+    )
 
 
 def _present(replicas: Replicas, ongoing: Ongoing | None) -> Replicas:

@@ -21,7 +21,7 @@ from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.gates.signatures import refusal, standing
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.zookeeper.reassignment_znodes import read_reassignment_znodes
-from kraft_runbook.procedures.look_at_replicas import look_at_replicas
+from kraft_runbook.procedures.look_at_replicas import look_at_plan, look_at_replicas
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas, read_state, save_state, start_next_batch
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.settled import observe_settled
@@ -36,7 +36,7 @@ from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.refusals import Reason, require_no_refusal
-from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
+from kraft_runbook.reassignment.stages import PlanReading, PlanStage
 from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, cannot_end, produced_into
 from kraft_runbook.reassignment.verifying import verify
 from kraft_runbook.runbook.check_results import CheckResult, ChecksReport
@@ -179,9 +179,9 @@ class AfterApproval(ClusterOperator):
         signed for. Once the plan's own moves are under way the proof's age stops nobody. Raises Refused.
         """
         take_claim(context, spec)
-        plan, look = files_of(context).plan(), settled_look(spec, settings=False)
+        plan = files_of(context).plan()
+        look, reading = look_at_plan(spec, plan, secrets=airflow_secrets())
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
-        reading = read_plan(plan, look.placement)
         at = standing(records_of(context), MOVE)
         again = f"clear gate_{MOVE}.prove with its downstream tasks"
         if not at.digest:

@@ -10,7 +10,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.procedures.look_at_replicas import look_at_replicas
+from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.progress import progress
@@ -75,8 +75,8 @@ class ReassignmentTrigger(BaseTrigger):
         files = RunFiles(self.run_name)
         plan, spec = files.plan(), cluster_spec(self.cluster)
         sizes_of = list(plan.target) if speaks or self.limits[2] is not None else []
-        look = look_at_replicas(spec, secrets=airflow_secrets(), sizes_of=sizes_of, settings=False)
-        stage = read_plan(plan, look.placement).stage
+        look, reading = look_at_plan(spec, plan, secrets=airflow_secrets(), sizes_of=sizes_of)
+        stage = reading.stage
         if stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
             return f"the plan stands {stage}", look
         partitions, moves, size = self.limits
