@@ -10,8 +10,9 @@ import pytest
 
 from kraft_runbook.cluster.assignment import Answer, Ongoing, PartitionResult, PartitionSeen
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.procedures import move_replicas
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
+from kraft_runbook.procedures import look_at_replicas, move_replicas
 from kraft_runbook.procedures.move_replicas import cancel_moves, read_state, save_state, start_next_batch
 from kraft_runbook.reassignment.batches import Limits
 from kraft_runbook.reassignment.checks import check_before_moving
@@ -20,6 +21,7 @@ from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.stages import PlanStage
 from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, Former
 from tests.unit.observations import SPEC, observation
 from tests.unit.placements import of, tp
@@ -81,6 +83,33 @@ def test_what_the_first_try_saved_stays_and_another_cluster_is_refused(tmp_path:
         save_state(file, replace(LOOK, cluster_id="other"), NOTHING)
     with pytest.raises(Refused, match="can't be read"):
         read_state(tmp_path / "none.json")
+
+
+def test_a_move_that_has_just_ended_and_is_still_shown_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen in KRaft mode: the quorum lists no move any more, and the broker's Metadata still has all three replicas."""
+    plan = make_plan(Explicit(of(a=[(3, 2)])), LOOK.placement)
+    late = replace(LOOK, placement=replace(LOOK.placement, present=of(a=[(3, 2, 1), (2, 1)])))
+    ended = replace(LOOK, placement=replace(LOOK.placement, present=of(a=[(3, 2), (2, 1)])))
+    shown = [late, late, ended]
+    monkeypatch.setattr(look_at_replicas, "APART_SECONDS", 0.0)
+    monkeypatch.setattr(look_at_replicas, "look_at_replicas", lambda *_, **__: shown.pop(0))
+    assert look_at_replicas.look_at_plan(SPEC, plan, secrets=lambda _: "")[1].stage is PlanStage.AS_PLANNED
+    shown[:] = [late] * look_at_replicas.LOOKS
+    assert look_at_replicas.look_at_plan(SPEC, plan, secrets=lambda _: "")[1].stage is PlanStage.UNKNOWN
+    assert not shown
+
+
+def test_a_plan_is_made_of_an_assignment_that_two_looks_agree_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seen(*replicas: int) -> AssignmentSeen:
+        return AssignmentSeen("id", {}, {tp("a"): PartitionSeen(replicas, replicas[0], replicas)})
+
+    monkeypatch.setattr(look_at_replicas, "APART_SECONDS", 0.0)
+    shown = [seen(3, 2, 1), seen(3, 2), seen(3, 2)]
+    monkeypatch.setattr(look_at_replicas, "assignment_seen", lambda *_, **__: shown.pop(0))
+    assert look_at_replicas._agreed(SPEC, lambda _: "").partitions[tp("a")].replicas == (3, 2)
+    shown[:] = [seen(1, n) for n in range(2, 10)]
+    with pytest.raises(Unreachable, match="the assignment changed at each of 7 looks"):
+        look_at_replicas._agreed(SPEC, lambda _: "")
 
 
 class Client:
