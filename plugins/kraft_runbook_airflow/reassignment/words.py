@@ -95,8 +95,15 @@ MOVING: Mapping[str, Param] = {
     **TOPICS,
     **PACE,
 }
+# A parameter without a default would end the triggerer, which reads each task's parameters without those of its run
+# (Airflow 3.3.2: ParamValidationError in create_triggers).
 RESTORING: Mapping[str, Param] = {
-    "run": Param(type="string", minLength=1, title="The run whose saved assignment is given back"),
+    "run": Param(
+        None,
+        type=["null", "string"],
+        title="The run whose saved assignment is given back",
+        description="Its name, as its closing report and kraft-runbook evidence give it",
+    ),
     **TOPICS,
     **PACE,
 }
@@ -110,7 +117,7 @@ def asks_for_goal(context: Any) -> Wanted:
 def asks_to_restore(context: Any) -> Wanted:
     """The same for restore_assignment. Raises Refused where the run saved nothing."""
     params = context["params"]
-    return _wanted(params, Restore(read_state(saved_by(str(params["run"]), state_directory())).assignment))
+    return _wanted(params, Restore(read_state(saved_by(str(params["run"] or ""), state_directory())).assignment))
 
 
 def _wanted(params: Mapping[str, Any], goal: Goal) -> Wanted:
