@@ -307,7 +307,7 @@ def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(
         dual_write, zookeeper, plan=stale, tell=told.append, just_before=create_and_fall_behind_once_all_was_looked_at
     )
     assert (
-        f"controller {now.active} was elected before the fence; nothing was stopped: beginning again around it" in told
+        f"controller {now.active} was elected before the fence; nothing was stopped; beginning again around it" in told
     )
     ours = [f"{topic}-{partition}" for topic, partition in BEHIND]
     mended = [each.split(" ")[0] for each in left.raised]  # a burst or a start may leave others behind as well

@@ -111,7 +111,7 @@ def test_nothing_is_stopped_while_a_controller_s_file_lacks_the_flag(node: Node,
     node.run_broker()
     node.configure_controller(zookeeper__metadata__migration__enable=None)
     before, pid = node.files(), node.pid()
-    with pytest.raises(Refused, match=r"refused before anything was touched: .*controller 101") as refused:
+    with pytest.raises(Refused, match=r"was refused before any change: .*controller 101") as refused:
         restart(node, node_id, phase, older_than=time.time())
     assert "zookeeper.metadata.migration.enable is missing" in refused.value.problem and refused.value.way_out
     assert node.files() == before and node.pid() == pid
