@@ -68,7 +68,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> None:
         ):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(report, "_states", lambda _: {})
+    monkeypatch.setattr(report, "states_of", lambda _: {})
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -75,10 +75,10 @@ class Scene:
         patch(steps, "set_throttles", lambda spec, moves, rate, secrets: self.done.append(("throttle", rate)))
         patch(steps, "remove_throttles", self.put_back)
         patch(steps, "start_next_batch", self.start)
-        patch(steps.AfterApproval, "require_signed", self.signed)
+        patch(steps, "require_signed", self.signed)
         patch(steps.time, "sleep", lambda _: None)
 
-    def signed(self, context: Any, spec: Any) -> Any:
+    def signed(self, context: Any, spec: Any, tell: Any) -> Any:
         return self.now, read_plan(PLAN, self.now.placement), observation(Phase.ZOOKEEPER)
 
     def start(self, spec: Any, plan: Any, now: Look, limits: Any, *, secrets: Any) -> Any:
@@ -231,8 +231,7 @@ class TestSigned:
         def go(**changes: Any) -> Any:
             given.update(changes)
             proof.exhibits = [SimpleNamespace(digest=digest) for digest in given["digests"]]
-            task = steps.AfterApproval(task_id="after", cluster="lab")
-            task.require_signed(scene.context, SPEC)
+            steps.require_signed(scene.context, SPEC, print)
             return given["at"][-1]
 
         return go

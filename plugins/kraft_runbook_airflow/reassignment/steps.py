@@ -171,44 +171,43 @@ def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: C
     return Examined(seen, checks, REASSIGNMENT.way_back(seen, spec))
 
 
-class AfterApproval(ClusterOperator):
-    """Base of the tasks behind the gate."""
+def require_signed(
+    context: Any, spec: ClusterSpec, tell: Callable[[str], object]
+) -> tuple[Look, PlanReading, ClusterObservation]:
+    """The claim is this run's, the gate was confirmed on this very plan, and the cluster is the one that was
+    signed for. Once the plan's own moves are under way the proof's age stops nobody. Raises Refused.
+    """
+    take_claim(context, spec)
+    plan = files_of(context).plan()
+    look, reading = look_at_plan(spec, plan, secrets=airflow_secrets())
+    seen = observe_settled(spec, secrets=airflow_secrets(), tell=tell)
+    at = standing(records_of(context), MOVE)
+    again = f"clear gate_{MOVE}.prove with its downstream tasks"
+    if not at.digest:
+        raise Refused(f"no proof is on record for gate {MOVE}", way_out=again)
+    proof = load_proof(at.digest)
+    under_way = at.begun and reading.stage in (PlanStage.MOVING, PlanStage.AS_PLANNED)
+    now = proof.made_at if under_way else datetime.now(UTC)
+    why_not = refusal(REASSIGNMENT, proof, at, seen, spec, now=now, asked=asked_signatures(context))
+    if why_not:
+        raise Refused(f"gate {MOVE} does not allow this step: {why_not.why}", way_out=why_not.way_out)
+    if at.confirmed != proof.digest or not {s.task_instance for s in at.on_this_proof} <= at.read_back:
+        raise Refused(f"gate {MOVE} was not confirmed on the proof that was signed", way_out=again)
+    if plan.digest not in {exhibit.digest for exhibit in proof.exhibits}:
+        raise Refused("another plan was signed than the one of this run", way_out=again)
+    if reading.stage is PlanStage.UNKNOWN:
+        raise Refused(
+            f"the cluster is not as the plan found it: {'; '.join(reading.because)}",
+            way_out="clear the task 'plan' with its downstream tasks: what is left is planned anew and signed for",
+        )
+    return look, reading, seen
 
-    def require_signed(self, context: Any, spec: ClusterSpec) -> tuple[Look, PlanReading, ClusterObservation]:
-        """The claim is this run's, the gate was confirmed on this very plan, and the cluster is the one that was
-        signed for. Once the plan's own moves are under way the proof's age stops nobody. Raises Refused.
-        """
-        take_claim(context, spec)
-        plan = files_of(context).plan()
-        look, reading = look_at_plan(spec, plan, secrets=airflow_secrets())
-        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
-        at = standing(records_of(context), MOVE)
-        again = f"clear gate_{MOVE}.prove with its downstream tasks"
-        if not at.digest:
-            raise Refused(f"no proof is on record for gate {MOVE}", way_out=again)
-        proof = load_proof(at.digest)
-        under_way = at.begun and reading.stage in (PlanStage.MOVING, PlanStage.AS_PLANNED)
-        now = proof.made_at if under_way else datetime.now(UTC)
-        why_not = refusal(REASSIGNMENT, proof, at, seen, spec, now=now, asked=asked_signatures(context))
-        if why_not:
-            raise Refused(f"gate {MOVE} does not allow this step: {why_not.why}", way_out=why_not.way_out)
-        if at.confirmed != proof.digest or not {s.task_instance for s in at.on_this_proof} <= at.read_back:
-            raise Refused(f"gate {MOVE} was not confirmed on the proof that was signed", way_out=again)
-        if plan.digest not in {exhibit.digest for exhibit in proof.exhibits}:
-            raise Refused("another plan was signed than the one of this run", way_out=again)
-        if reading.stage is PlanStage.UNKNOWN:
-            raise Refused(
-                f"the cluster is not as the plan found it: {'; '.join(reading.because)}",
-                way_out="clear the task 'plan' with its downstream tasks: what is left is planned anew and signed for",
-            )
-        return look, reading, seen
 
-
-class SaveState(AfterApproval):
+class SaveState(ClusterOperator):
     """Keep the assignment and the throttles as they are, on disk, before anything changes."""
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        look, _, _ = self.require_signed(context, spec)
+        look, _, _ = require_signed(context, spec, self.log.info)
         throttles = read_throttles(spec, {p.topic for p in look.seen}, secrets=airflow_secrets())
         saved = save_state(files_of(context).saved, look, throttles)
         self.log.info("Saved: %s", files_of(context).saved)
@@ -219,7 +218,7 @@ class SaveState(AfterApproval):
         self.log.info("Dry run: the present assignment would be saved")
 
 
-class SetThrottle(AfterApproval):
+class SetThrottle(ClusterOperator):
     """Throttle the plan's moves, where the run asks for it."""
 
     def __init__(self, *, asks: Asks, **kwargs: Any) -> None:
@@ -227,7 +226,7 @@ class SetThrottle(AfterApproval):
         self.asks = asks
 
     def act(self, context: Any, spec: ClusterSpec) -> None:
-        self.require_signed(context, spec)
+        require_signed(context, spec, self.log.info)
         rate = files_of(context).wanted_throttle(self.asks(context).throttle)
         if rate is None:
             self.log.info("No throttle is asked for")
@@ -247,7 +246,7 @@ def throttle(context: Any, spec: ClusterSpec, rate: int) -> None:
     record(context, spec.name, Moves(what="throttled", partitions=None, told=f"{rate / 1e6:g} MB/s a broker"))
 
 
-class MoveReplicas(AfterApproval):
+class MoveReplicas(ClusterOperator):
     """Start batch after batch; no worker waits while data moves. Cleared at any point it goes on with what is left."""
 
     def __init__(self, *, asks: Asks, **kwargs: Any) -> None:
@@ -255,7 +254,7 @@ class MoveReplicas(AfterApproval):
         self.asks = asks
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        look, reading, seen = self.require_signed(context, spec)
+        look, reading, seen = require_signed(context, spec, self.log.info)
         files, wanted = files_of(context), self.asks(context)
         plan = files.plan()
         self.log.info("%s", "; ".join(reading.because))
