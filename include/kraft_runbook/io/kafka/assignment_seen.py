@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -31,12 +32,27 @@ class AssignmentSeen:
     partitions: Mapping[TopicPartition, PartitionSeen]
 
 
+TRIES, APART_SECONDS = 8, 1.5
+"""A broker that has just died is named by the others until its session ends: 9 s in KRaft mode
+(broker.session.timeout.ms), 6 s in the lab's ZooKeeper mode.
+"""
+
+
 def assignment_seen(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 30.0) -> AssignmentSeen:
-    """All partitions as the controller's broker knows them (in KRaft mode: as one live broker does). Raises
-    Unreachable.
+    """All partitions as the controller's broker knows them (in KRaft mode: as one live broker does). Where the broker
+    that is named for it does not answer, the brokers are asked again, for some seconds. Raises Unreachable.
 
     In ZooKeeper mode the other brokers hear of a change later than that one.
     """
+    for _ in range(TRIES - 1):
+        try:
+            return _seen_by_one(spec, secrets, timeout)
+        except Unreachable:
+            time.sleep(APART_SECONDS)
+    return _seen_by_one(spec, secrets, timeout)
+
+
+def _seen_by_one(spec: ClusterSpec, secrets: Secrets, timeout: float) -> AssignmentSeen:
     address, who = controller_address(spec, secrets=secrets)
     with KafkaConnection(address, who, spec.broker_security, secrets=secrets, timeout=timeout) as connection:
         brokers = connection.send(MetadataRequest(version=8, topics=[]))
