@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,30 +23,19 @@ from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.change_level import await_level, change_level
 from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook_airflow.base.approvals import begins, load_proof, require_confirmation
 from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
-from kraft_runbook_airflow.base.gates import Examined, Shown
+from kraft_runbook_airflow.base.gates import Shown, examines_by_checks
 from kraft_runbook_airflow.base.journal import record, records_of
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.second_look import look_and_judge
 
 PLAN = "plan"
 SEEN_BY_ALL = "level_shown_by_every_node"
 
 
-def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
-    """Observe with every host, and run the checks."""
-
-    def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
-        return FEATURES.checks.run(seen, spec, FEATURES.read(seen, spec).stage, gate=gate, earlier=earlier).results
-
-    seen, checks = look_and_judge(
-        spec, judge, FEATURES.checks, tell=tell, apart=spec.deadlines.poll, gone=gone, with_hosts=True
-    )
-    return Examined(seen, checks, FEATURES.way_back(seen, spec))
+examine = examines_by_checks(FEATURES)
 
 
 # -- the plan, as a file that the gate's proof names -------------------------------------------------------------------

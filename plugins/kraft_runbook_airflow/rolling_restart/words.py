@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import partial
-from typing import Any
-
 from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 
-from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONTROLLER_BACK
 from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART, RUNNING
-from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook_airflow.base import words
-from kraft_runbook_airflow.base.gates import Examined
+from kraft_runbook_airflow.base.gates import examines_by_checks
 from kraft_runbook_airflow.base.node_steps import TakeStep
-from kraft_runbook_airflow.base.second_look import look_and_judge
 from kraft_runbook_airflow.rolling_restart.steps import BROKER, CONTROLLER, RestartActiveController
 
 PARAMS = {
@@ -40,7 +32,11 @@ def preflight(cluster: ClusterSpec) -> TaskGroup:
 
 def approve(cluster: ClusterSpec) -> list[TaskGroup]:
     """The gate, where the cluster file asks for one."""
-    return [words.ask(cluster, ROLLING_RESTART, RESTART, examine)] if cluster.rolling_restart.gate else []
+    return (
+        [words.ask(cluster, ROLLING_RESTART, RESTART, examines_by_checks(ROLLING_RESTART))]
+        if cluster.rolling_restart.gate
+        else []
+    )
 
 
 def restart_controllers(cluster: ClusterSpec) -> TaskGroup:
@@ -84,27 +80,3 @@ def restart_brokers(cluster: ClusterSpec) -> TaskGroup:
 def closing_report(cluster: ClusterSpec) -> BaseOperator:
     """Say that every task succeeded, or where the run stopped and why. Always runs."""
     return words.closing_report(cluster, ROLLING_RESTART, RUNNING)
-
-
-def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
-    """What is looked at before the gate: every check once more."""
-    seen, checks = look_and_judge(
-        spec,
-        partial(_judge, spec, gate),
-        ROLLING_RESTART.checks,
-        tell=tell,
-        apart=spec.deadlines.poll,
-        gone=gone,
-        **_DEEP,
-    )
-    return Examined(seen, checks, ROLLING_RESTART.way_back(seen, spec, gone=gone))
-
-
-_DEEP: dict[str, Any] = {"scope": Scope.LIVE, "with_hosts": True}
-
-
-def _judge(
-    spec: ClusterSpec, gate: str, seen: ClusterObservation, earlier: ClusterObservation | None
-) -> tuple[CheckResult, ...]:
-    stage = ROLLING_RESTART.read(seen, spec).stage
-    return ROLLING_RESTART.checks.run(seen, spec, stage, gate=gate, earlier=earlier).results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
@@ -10,21 +10,19 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone
-from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.require_readable import require_readable
-from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.upgrade import conditions
 from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook.upgrade.plays import switch_software, target_of
 from kraft_runbook.upgrade.stages import Step
 from kraft_runbook_airflow.base.environment import airflow_secrets
-from kraft_runbook_airflow.base.gates import Examined
+from kraft_runbook_airflow.base.gates import examines_by_checks
 from kraft_runbook_airflow.base.guards import require_other_brokers_in_sync, require_other_brokers_up
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.node_steps import Look, NodeStep, take_step
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.second_look import look_and_judge
 from kraft_runbook_airflow.base.waiting import wait_for
 
 Chooses = Callable[[ClusterSpec], Software]
@@ -34,24 +32,7 @@ def _former(spec: ClusterSpec) -> Software:
     return spec.kafka
 
 
-def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
-    """Observe with every host, run the gate's checks, and find the way back."""
-
-    def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
-        stage = UPGRADE.read(seen, spec).stage
-        return UPGRADE.checks.run(seen, spec, stage, gate=gate, earlier=earlier).results
-
-    seen, checks = look_and_judge(
-        spec,
-        judge,
-        UPGRADE.checks,
-        tell=tell,
-        apart=spec.deadlines.poll,
-        gone=gone,
-        scope=Scope.LIVE,
-        with_hosts=True,
-    )
-    return Examined(seen, checks, UPGRADE.way_back(seen, spec, gone=gone))
+examine = examines_by_checks(UPGRADE)
 
 
 # -- one node ----------------------------------------------------------------------------------------------------------
