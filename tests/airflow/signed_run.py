@@ -9,7 +9,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.kinds import kind_of
-from kraft_runbook.gates.proof import ParitySummary, make_proof
+from kraft_runbook.gates.proof import ParitySummary, Proof, make_proof
 from kraft_runbook.migration.checks import CheckResult, Severity
 from kraft_runbook.migration.checks import Verdict as CheckVerdict
 from kraft_runbook.migration.operation import MIGRATION
@@ -39,6 +39,31 @@ def told(body: dict[str, Any]) -> Kind:
     return kind
 
 
+Left = dict[str, tuple[str, str, dict[str, Any]]]
+"""By name, what a task of a gate left: the task's own name, the outcome, and what else its record says."""
+
+
+def evidence_of(gate: str, digest: str) -> Left:
+    """Of a gate that was proven, signed and confirmed on the proof of this digest."""
+    now = datetime.now(UTC).isoformat()
+    asked = {"gate": str(gate), "digest": digest, "task_instance": "id-1"}
+    signed = {**asked, "by": "operator", "by_id": "operator", "answered_at": now}
+    return {
+        "prove": ("prove", "proven", {"gate": str(gate), "digest": digest}),
+        "ask": ("approve", "asked", asked),
+        "approve": ("approve", "approved", signed),
+        "confirm": ("confirm", "confirmed", {"gate": str(gate), "digest": digest, "signatures": [signed]}),
+    }
+
+
+def sign(ti: Any, gate: str, proof: Proof, *without: str) -> None:
+    """Leave that evidence in the run of this task, but for those tasks that were marked successful by hand."""
+    store_proof(proof)
+    for name, (task, outcome, what) in evidence_of(gate, proof.digest).items():
+        if name not in without:
+            record_for(SPEC.name, ti.dag_id, ti.run_id, f"gate_{gate}.{task}", told({"outcome": outcome, **what}))
+
+
 class Run:
     """The evidence that its tasks left, but for those that were marked successful by hand (``without``). XComs are all
     forged, and read by nobody. ``seen``: the cluster that the gate was proven on.
@@ -55,20 +80,15 @@ class Run:
         )
         store_proof(proof)
         self.digest = proof.digest
-        now = datetime.now(UTC).isoformat()
-        asked = {"gate": gate.value, "digest": proof.digest, "task_instance": "id-1"}
-        signed = {**asked, "by": "operator", "by_id": "operator", "answered_at": now}
-        self.left: dict[str, tuple[str, str, dict[str, Any]]] = {
-            "prove": ("prove", "proven", {"gate": gate.value, "digest": proof.digest}),
-            "ask": ("approve", "asked", asked),
-            "approve": ("approve", "approved", signed),
+        self.left = {
+            **evidence_of(gate, proof.digest),
             "parity_again": (
                 "parity_again",
                 "compared",
                 {"verdict": "MATCH", "started_at": datetime.now(UTC).isoformat()},
             ),
-            "confirm": ("confirm", "confirmed", {"gate": gate.value, "digest": proof.digest, "signatures": [signed]}),
         }
+        self.left["confirm"] = self.left.pop("confirm")  # it comes last
         for name in without:
             del self.left[name]
 

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 from feature_looks import in_log, kafka3, look
 from observations import SPEC
+from signed_run import PASSED, sign
 from test_upgrade_checks import cluster
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, WrittenLevel
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import AlreadyDone, Planned, Played, Proven, Reached, of_kind
+from kraft_runbook.evidence.kinds import AlreadyDone, Planned, Played, Reached, of_kind
 from kraft_runbook.features.change import plan_change
 from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.features.stages import Gate
 from kraft_runbook.gates.proof import Proof, make_proof
 from kraft_runbook.procedures import preview_levels
-from kraft_runbook_airflow.base.approvals import store_proof
-from kraft_runbook_airflow.base.journal import record_for, records_of
+from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.features import level_steps
 from kraft_runbook_airflow.features.level_steps import (
     AwaitLevel,
@@ -43,14 +43,12 @@ class Stage:
         self.level = 21
         self.answer = Answer(0, "", {METADATA_VERSION: (0, "")}, True)
         self.applied: list[int] = []
-        self.confirmed = True
         ti = SimpleNamespace(dag_id="upgrade_features__lab", run_id="one", task_id="task")
         self.context: dict[str, Any] = {"ti": ti, "params": {"feature": METADATA_VERSION, "level": "20", "down": True}}
         monkeypatch.setattr(level_steps, "observe_settled", lambda *_, **__: self.seen())
         monkeypatch.setattr(preview_levels, "update_feature", lambda *_, **__: self.answer)
         monkeypatch.setattr(preview_levels, "_losses", lambda *_, **__: ())
         monkeypatch.setattr(level_steps, "take_claim", lambda *_: None)
-        monkeypatch.setattr(level_steps, "require_confirmation", self.confirm)
         monkeypatch.setattr(level_steps, "change_level", self.apply)
         monkeypatch.setattr(level_steps, "await_level", lambda *_, **__: 0.4)
         monkeypatch.setattr(level_steps, "airflow_secrets", lambda: None)
@@ -60,10 +58,6 @@ class Stage:
         at = in_log(look(kafka3(), self.level), written=(WrittenLevel(METADATA_VERSION, self.level, 5),))
         return replace(found, features=replace(at, hosts=found.features.hosts))
 
-    def confirm(self, *_: Any, **__: Any) -> None:
-        if not self.confirmed:
-            raise Refused("gate level was not confirmed on the proof that was signed", way_out="")
-
     def apply(self, _: Any, change: Any, **__: Any) -> bool:
         self.applied.append(change.target)
         self.level = change.target
@@ -72,7 +66,7 @@ class Stage:
     def plan(self) -> Any:
         return PlanLevel(task_id="plan", cluster="lab").act(self.context, SPEC)
 
-    def sign(self) -> None:
+    def sign(self, *without: str) -> None:
         """The gate's proof, as ``ProveGate`` puts it on record, with what it shows of this run."""
         shown = shows_plan(self.context)
         seen = self.seen()
@@ -80,16 +74,13 @@ class Stage:
             Gate.LEVEL,
             seen,
             SPEC,
-            checks=(),
+            checks=(PASSED,),
             parity=None,
             rollback=FEATURES.way_back(seen, SPEC),
             made_at=datetime.now(UTC),
             exhibits=shown.exhibits,
         )
-        store_proof(proof)
-        told = {"gate": Gate.LEVEL.value, "digest": proof.digest, "phase": "FINALIZED", "parity": None, "passed": False}
-        ti = self.context["ti"]
-        record_for("lab", ti.dag_id, ti.run_id, "gate_level.prove", Proven(**told, proof=proof.to_dict()))
+        sign(self.context["ti"], Gate.LEVEL, proof, *without)
 
     def change(self) -> Any:
         return ChangeLevel(task_id="change_level", cluster="lab").act(self.context, SPEC)
@@ -155,8 +146,7 @@ def test_what_the_leader_refuses_is_never_put_before_a_person(stage: Stage) -> N
 
 def test_without_a_confirmed_signature_nothing_is_applied(stage: Stage) -> None:
     stage.plan()
-    stage.sign()
-    stage.confirmed = False
+    stage.sign("confirm")
     with pytest.raises(Refused, match="was not confirmed"):
         stage.change()
     assert stage.applied == []

@@ -33,13 +33,21 @@ def require_confirmation(
     seen: ClusterObservation,
     *,
     node: int | None = None,
+    exhibit: str | None = None,
+    under_way: bool = False,
 ) -> None:
     """Raise Refused unless this run's gate was confirmed on a signed proof, and the cluster differs from it by nothing
     but the guarded steps' own work.
 
-    ``node``: whose turn it is.
+    ``node``: whose turn it is. ``exhibit``: the digest of what the run would carry out, which the proof must show.
+    ``under_way``: the cluster shows the steps' own work where an observation does not (replicas that move).
     """
-    proof, at = require_approval(context, spec, operation, gate, seen, node=node)
+    proof, at = require_approval(context, spec, operation, gate, seen, node=node, under_way=under_way)
+    if exhibit is not None and exhibit not in {each.digest for each in proof.exhibits}:
+        raise Refused(
+            f"what this run would carry out was made anew after gate {gate} was proven, so that nobody has signed it",
+            way_out=f"clear gate_{gate}.prove with its downstream tasks",
+        )
     signed = {s.task_instance for s in at.on_this_proof}
     if at.confirmed != proof.digest or not signed <= at.read_back:
         raise Refused(
@@ -65,9 +73,11 @@ def require_approval(
     *,
     confirming: bool = False,
     node: int | None = None,
+    under_way: bool = False,
 ) -> tuple[Proof, Standing]:
     """The gate's proof and its signatures, where they allow its step now. Raises Refused otherwise, saying why;
-    RunbookError when the evidence is broken.
+    RunbookError when the evidence is broken. ``under_way``: as of ``require_confirmation``; the proof's age stops
+    nobody then, once a step has begun to act.
     """
     records = records_of(context)
     at = standing(records, gate)
@@ -81,7 +91,7 @@ def require_approval(
         at,
         seen,
         spec,
-        now=datetime.now(UTC),
+        now=proof.made_at if under_way and at.begun else datetime.now(UTC),
         asked=asked_signatures(context),
         confirming=confirming,
         node=node,

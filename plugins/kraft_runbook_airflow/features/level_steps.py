@@ -18,13 +18,12 @@ from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.features.preview import Preview
 from kraft_runbook.features.stages import Gate, Step
 from kraft_runbook.gates.proof import Exhibit
-from kraft_runbook.gates.signatures import standing
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.change_level import await_level, change_level
 from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.digests import sha256_of
-from kraft_runbook_airflow.base.approvals import begins, load_proof, require_confirmation
+from kraft_runbook_airflow.base.approvals import begins, require_confirmation
 from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
 from kraft_runbook_airflow.base.gates import Shown, examines_by_checks
@@ -152,8 +151,7 @@ class ChangeLevel(ClusterOperator):
             record(context, self.cluster, AlreadyDone(phase=reading.stage, step=Step.CHANGE, why=why))
             return {"changed": False}
         FEATURES.table.require(Step.CHANGE, reading)
-        require_confirmation(context, spec, FEATURES, Gate.LEVEL, seen)
-        _require_signed(context, plan)
+        require_confirmation(context, spec, FEATURES, Gate.LEVEL, seen, exhibit=plan.digest)
         if not plan.fits(preview.change):
             raise Refused(
                 f"what was signed is {plan.feature} {plan.now} -> {plan.target} on Kafka {plan.software}; now it would"
@@ -234,13 +232,3 @@ def _refused(preview: Preview) -> Refused:
         f"{change.feature} {change.now} -> {change.target} can't be had: {'; '.join(said)}",
         way_out=f"{'; '.join(dict.fromkeys(ways))}; then clear this task",
     )
-
-
-def _require_signed(context: Any, plan: LevelPlan) -> None:
-    """Raise Refused where the proof that was signed holds another plan than the run's latest."""
-    proof = load_proof(standing(records_of(context), Gate.LEVEL).digest)
-    if plan.digest not in {each.digest for each in proof.exhibits}:
-        raise Refused(
-            "the plan was made anew after the gate was proven, so that nobody has signed it",
-            way_out=f"clear gate_{Gate.LEVEL}.prove with its downstream tasks",
-        )

@@ -13,7 +13,6 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
-from kraft_runbook.gates.signatures import standing
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.move_replicas import cancel_moves
 from kraft_runbook.procedures.settled import observe_settled
@@ -21,14 +20,14 @@ from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import Topics
 from kraft_runbook.reassignment.operation import CANCEL, REASSIGNMENT
 from kraft_runbook.runbook.digests import sha256_of
-from kraft_runbook_airflow.base.approvals import begins, load_proof, require_confirmation
+from kraft_runbook_airflow.base.approvals import begins, require_confirmation
 from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets
 from kraft_runbook_airflow.base.gates import Shown
-from kraft_runbook_airflow.base.journal import record, records_of
+from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.files import files_of
-from kraft_runbook_airflow.reassignment.steps import settled_look
 
 LISTED = "cancelled.json"
 
@@ -71,11 +70,8 @@ class CancelReassignments(ClusterOperator):
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         take_claim(context, spec)
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
-        require_confirmation(context, spec, REASSIGNMENT, CANCEL, seen)
         listed = _listed(context)["partitions"]
-        proof = load_proof(standing(records_of(context), CANCEL).digest)
-        if sha256_of(listed) not in {exhibit.digest for exhibit in proof.exhibits}:
-            raise Refused("another list was signed than the one of this run", way_out="clear the task 'list'")
+        require_confirmation(context, spec, REASSIGNMENT, CANCEL, seen, exhibit=sha256_of(listed))
         wanted = [TopicPartition(topic, number) for topic, number, _ in listed]
         begins(context, self.cluster, CANCEL)
         cancelled = cancel_moves(spec, settled_look(spec, settings=False), wanted, secrets=airflow_secrets())

@@ -82,3 +82,15 @@ def files_of(context: Any) -> RunFiles:
     """Of the run of this task."""
     ti = context["ti"]
     return RunFiles(run_file_name(ti.dag_id, ti.run_id))
+
+
+def saved_by(name: str, directory: Path) -> Path:
+    """Where a run of this name saved what was there before it. Raises Refused where none did."""
+    path = directory / "reassignments" / name / "saved.json"
+    if "/" in name or not name or not path.is_file():
+        known = sorted(p.parent.name for p in (directory / "reassignments").glob("*/saved.json"))
+        raise Refused(
+            f"no run named {name!r} saved an assignment",
+            way_out=f"name one of: {', '.join(known) or '(there is none)'}",
+        )
+    return path

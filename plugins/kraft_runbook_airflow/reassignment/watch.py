@@ -15,7 +15,7 @@ from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, LEADER_RATE, lef
 from kraft_runbook_airflow.base.environment import airflow_secrets
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.reassignment.steps import checked, settled_look
+from kraft_runbook_airflow.reassignment.checks import checked, settled_look
 
 APART_SECONDS = 10.0
 LEFT_BEHIND = frozenset({"KRB-MOV-004", "KRB-MOV-005"})

@@ -30,22 +30,13 @@ from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.base.words import ask, read_only_dag
 from kraft_runbook_airflow.reassignment.cancel_steps import CancelReassignments, ListReassignments, shows_reassignments
-from kraft_runbook_airflow.reassignment.steps import (
-    Asks,
-    CheckBeforeMoving,
-    MakePlan,
-    MoveReplicas,
-    PreferLeaders,
-    PutThrottlesBack,
-    ReassignmentReport,
-    SaveState,
-    SetThrottle,
-    VerifyPlan,
-    Wanted,
-    examine,
-    saved_by,
-    shows_plan,
-)
+from kraft_runbook_airflow.reassignment.checks import CheckBeforeMoving, examine
+from kraft_runbook_airflow.reassignment.ending import PreferLeaders, ReassignmentReport, VerifyPlan
+from kraft_runbook_airflow.reassignment.files import saved_by
+from kraft_runbook_airflow.reassignment.moving import MoveReplicas, SaveState
+from kraft_runbook_airflow.reassignment.planning import MakePlan, shows_plan
+from kraft_runbook_airflow.reassignment.throttling import PutThrottlesBack, SetThrottle
+from kraft_runbook_airflow.reassignment.wanted import Asks, Wanted
 from kraft_runbook_airflow.reassignment.watch import ReassignmentWatch
 
 GOALS = ("even out", "add brokers", "drain brokers", "replication factor", "even leaders", "mend racks", "explicit")

@@ -1,0 +1,112 @@
+"""The tasks that end a run: preferred leaders, the comparison with the plan, the report."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.phases import detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.evidence.kinds import Closed, Moves
+from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
+from kraft_runbook.procedures.move_replicas import prefer_first_replicas
+from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.reassignment.operation import REASSIGNMENT, TABLE
+from kraft_runbook.reassignment.stages import PlanStage
+from kraft_runbook.reassignment.verifying import verify
+from kraft_runbook_airflow.base.claims import give_back, take_claim
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.report import BAD, states_of
+from kraft_runbook_airflow.reassignment.checks import settled_look
+from kraft_runbook_airflow.reassignment.files import files_of
+
+
+class PreferLeaders(ClusterOperator):
+    """Make the first replica of each moved partition its leader."""
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        take_claim(context, spec)
+        look, plan = settled_look(spec, settings=False), files_of(context).plan()
+        refused = prefer_first_replicas(spec, look, list(plan.target), secrets=airflow_secrets())
+        for partition, why in sorted(refused.items())[:20]:
+            self.log.warning("%s was not elected: %s", partition, why)
+        return {"refused": len(refused)}
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+        self.log.info("Dry run: preferred leaders would be elected")
+
+
+class VerifyPlan(ClusterOperator):
+    """Compare what is with what was planned; looked at again until it holds, since leaders and ISRs take a moment."""
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        plan = files_of(context).plan()
+        for _ in range(30):
+            look = settled_look(spec, settings=False)
+            target = {p: replicas for p, replicas in plan.target.items() if p in look.seen}
+            found = verify(target, look.seen, look.placement.ongoing)
+            if found.holds or not target:
+                break
+            time.sleep(1)
+        self.log.info("%s", found.render_text())
+        record(context, self.cluster, Moves(what="verified", partitions=found.partitions, told=found.render_text()))
+        if target and not found.holds:
+            raise StepFailed(found.render_text(), way_out="mend what is named, then clear this task")
+        return {"partitions": found.partitions}
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+        self.log.info("Dry run: the plan would be verified")
+
+
+class ReassignmentReport(ClusterOperator):
+    """The end of a run: what became of it, and the way on or back. Succeeds only where the whole run did."""
+
+    def follows_a_record(self, context: Any) -> bool:
+        """It comes in any case, also where the first task failed before its first line."""
+        return False
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
+        if any(state in BAD for state in states_of(context).values()):
+            return self.act(context, spec)
+        self.log.info("Dry run: the plan stands in the log of the task 'plan'; nothing was changed")
+        return {"dry_run": True}
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        states = states_of(context)
+        failed = sorted(task for task, state in states.items() if state == "failed")
+        succeeded = not any(state in BAD for state in states.values())
+        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
+        phase = detect_phase(seen).phase
+        if succeeded:
+            end = TABLE.stage(PlanStage.AS_PLANNED.value).end
+            text = end(spec) if end else ""
+        else:
+            reasons = {
+                r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR
+            }
+            lines = ["The run stopped.", *(f"- {t}: {reasons.get(t) or 'its log says why'}" for t in failed)]
+            lines += ["To go on: correct what is named above and clear the failed task. To go back:"]
+            text = "\n".join([*lines, *REASSIGNMENT.way_back(seen, spec).steps])
+        name = files_of(context).name
+        self.log.info("%s\nThis run's name, for the way back: %s", text, name)
+        record(
+            context,
+            self.cluster,
+            Closed(
+                phase=phase.value,
+                succeeded=succeeded,
+                failed=tuple(failed),
+                brokers_in_kraft=len(seen.brokers_in(BrokerMode.KRAFT)),
+            ),
+        )
+        give_back(context, spec)
+        require_mirrored(context)
+        if not succeeded:
+            raise AirflowFailException("the run stopped; this task's log says where, and the way on and back")
+        return {"report": text, "run": name}

@@ -1,0 +1,39 @@
+"""What each task that carries a plan out asks first: the claim, the signature, and where the plan stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.procedures.look_at_replicas import look_at_plan
+from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.operation import MOVE, REASSIGNMENT
+from kraft_runbook.reassignment.stages import PlanReading, PlanStage
+from kraft_runbook_airflow.base.approvals import require_confirmation
+from kraft_runbook_airflow.base.claims import take_claim
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.reassignment.files import files_of
+
+
+def require_signed(
+    context: Any, spec: ClusterSpec, tell: Callable[[str], object]
+) -> tuple[Look, PlanReading, ClusterObservation]:
+    """The claim is this run's, the gate was confirmed on this very plan, and the cluster is the one that was
+    signed for. Once the plan's own moves are under way the proof's age stops nobody. Raises Refused.
+    """
+    take_claim(context, spec)
+    plan = files_of(context).plan()
+    look, reading = look_at_plan(spec, plan, secrets=airflow_secrets())
+    seen = observe_settled(spec, secrets=airflow_secrets(), tell=tell)
+    under_way = reading.stage in (PlanStage.MOVING, PlanStage.AS_PLANNED)
+    require_confirmation(context, spec, REASSIGNMENT, MOVE, seen, exhibit=plan.digest, under_way=under_way)
+    if reading.stage is PlanStage.UNKNOWN:
+        raise Refused(
+            f"the cluster is not as the plan found it: {'; '.join(reading.because)}",
+            way_out="clear the task 'plan' with its downstream tasks: what is left is planned anew and signed for",
+        )
+    return look, reading, seen

@@ -1,0 +1,67 @@
+"""The tasks that throttle a plan's moves, and put every throttle back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.procedures.move_replicas import read_state
+from kraft_runbook.procedures.throttle_replication import remove_throttles, require_swept, set_throttles
+from kraft_runbook.reassignment.operation import MOVE
+from kraft_runbook_airflow.base.approvals import begins
+from kraft_runbook_airflow.base.claims import take_claim
+from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.journal import record
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.signed import require_signed
+from kraft_runbook_airflow.reassignment.wanted import Asks
+
+
+class SetThrottle(ClusterOperator):
+    """Throttle the plan's moves, where the run asks for it."""
+
+    def __init__(self, *, asks: Asks, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.asks = asks
+
+    def act(self, context: Any, spec: ClusterSpec) -> None:
+        require_signed(context, spec, self.log.info)
+        rate = files_of(context).wanted_throttle(self.asks(context).throttle)
+        if rate is None:
+            self.log.info("No throttle is asked for")
+            return
+        begins(context, self.cluster, MOVE)
+        throttle(context, spec, rate)
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+        self.log.info("Dry run: the throttle would be set: %s", self.asks(context).throttle)
+
+
+def throttle(context: Any, spec: ClusterSpec, rate: int) -> None:
+    """Set this rate; that it will be set is written down first."""
+    files = files_of(context)
+    files.will_throttle_to(rate)
+    set_throttles(spec, files.plan().moves, rate, secrets=airflow_secrets())
+    record(context, spec.name, Moves(what="throttled", partitions=None, told=f"{rate / 1e6:g} MB/s a broker"))
+
+
+class PutThrottlesBack(ClusterOperator):
+    """Runs whatever happened: throttles become what they were, and it is proven that none of ours is left."""
+
+    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+        files = files_of(context)
+        if files.throttled_to is None:
+            self.log.info("This run set no throttle")
+            return {"left": []}
+        take_claim(context, spec)
+        saved, plan = read_state(files.saved), files.plan()
+        left = remove_throttles(spec, plan.moves, files.throttled_to, saved.throttles, secrets=airflow_secrets())
+        record(context, self.cluster, Moves(what="put back", partitions=None, told="; ".join(map(str, left))))
+        require_swept(left)
+        files.throttles_are_back()
+        return {"left": []}
+
+    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+        self.log.info("Dry run: throttles would be put back")
