@@ -16,6 +16,7 @@ from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.parity.comparison import Obstacle, ParityReport, make_report
 from kraft_runbook.parity.dual_write import NoProof
 from kraft_runbook.parity.report_file import read_report, write_report
+from kraft_runbook_airflow.base import spark_job
 from kraft_runbook_airflow.migration import parity, parity_check
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.parity_check import ParityCheck
@@ -70,7 +71,7 @@ class Check:
         monkeypatch.setattr(ParityOperator, "compare", compare)
         monkeypatch.setattr(parity, "record", lambda context, cluster, what: self.recorded.append(what.body()))
         monkeypatch.setattr(parity, "state_directory", lambda: directory)
-        for module in (parity, parity_check):
+        for module in (spark_job, parity_check):
             monkeypatch.setattr(module, "cluster_spec", lambda _: SPEC)
 
     def run(self, *, phase: Phase = Phase.DUAL_WRITE, full: bool = False) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
 from kraft_runbook.evidence.store import read_records
+from kraft_runbook_airflow.base import spark_job
 from kraft_runbook_airflow.base.journal import run_file_name, told_to_a_person
-from kraft_runbook_airflow.migration import parity
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from tests.unit.observations import SPEC
 
@@ -31,7 +31,7 @@ class Job:
         self.state, self.patch, self.started = state, patch, list[tuple[list[str], dict[str, str]]]()
         patch.setenv("KRAFT_RUNBOOK_STATE", str(state))
         patch.delenv("KRAFT_RUNBOOK_EVIDENCE", raising=False)
-        patch.setattr(parity, "airflow_secrets", lambda: lambda ref: "hunter2")
+        patch.setattr(spark_job, "airflow_secrets", lambda: lambda ref: "hunter2")
         patch.setattr(spark_submit, "kube_client", object(), raising=False)
 
     def compare(
@@ -41,7 +41,7 @@ class Job:
         connection = {"master": master, "deploy_mode": deploy_mode, "spark_binary": binary}
         connection |= dict.fromkeys(("queue", "namespace", "principal", "keytab"))
         self.patch.setattr(SparkSubmitHook, "_resolve_connection", lambda _: connection)
-        self.patch.setattr(parity, "cluster_spec", lambda _: spec)
+        self.patch.setattr(spark_job, "cluster_spec", lambda _: spec)
         popen = spark_submit.subprocess.Popen
 
         def start(command: list[str], **how: Any) -> Any:

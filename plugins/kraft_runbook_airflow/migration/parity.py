@@ -1,87 +1,46 @@
-"""Parity under Airflow: a Spark job by SparkSubmitOperator, its report kept in the state directory."""
+"""Parity under Airflow: a Spark job, its report kept in the state directory."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.evidence.kinds import Compared, TaskFailed
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Compared
 from kraft_runbook.gates.proof import ParitySummary
 from kraft_runbook.gates.signatures import concluded
-from kraft_runbook.io.secrets import connection_variable, references
 from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.report_file import read_report
-from kraft_runbook.parity.spark.settings import SETTINGS
 from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook_airflow.base.acting import ActsOrRehearses
-from kraft_runbook_airflow.base.environment import (
-    airflow_secrets,
-    cluster_spec,
-    clusters_directory,
-    state_directory,
-)
+from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
 from kraft_runbook_airflow.base.gates import Shown
 from kraft_runbook_airflow.base.gone import said_to_be_gone
-from kraft_runbook_airflow.base.journal import (
-    NOT_WRITABLE,
-    record,
-    records_of,
-    run_file_name,
-)
-from kraft_runbook_airflow.migration.spark_submit import ends_with_this_process
+from kraft_runbook_airflow.base.journal import record, records_of, run_file_name
+from kraft_runbook_airflow.base.spark_job import SparkJobOperator
 
 COMPARABLE = frozenset({Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED})
 """Phases in which both stores hold the metadata, or a proven earlier state can stand in for ZooKeeper (FINALIZED)."""
 
-PROJECT = Path(__file__).resolve().parents[3]
 
-SPARK_CONNECTION = "spark_default"
-
-ENVIRONMENT = {
-    "PYSPARK_PYTHON": sys.executable,
-    "PYSPARK_DRIVER_PYTHON": sys.executable,
-    "PYTHONPATH": str(PROJECT / "include"),
-}
-
-
-class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
+class ParityOperator(SparkJobOperator):
     """Prove that ZooKeeper and KRaft hold the same metadata. Any verdict but MATCH fails the task, and the report says
     what differs.
     """
 
-    template_fields: Sequence[str] = ()
-    ui_color = "#dff3e3"
-
     def __init__(self, *, cluster: str, **kwargs: Any) -> None:
         super().__init__(
-            application=str(PROJECT / "include" / "kraft_runbook" / "parity" / "spark" / "job.py"),
-            name=f"kraft-runbook-parity-{cluster}",
-            conn_id=SPARK_CONNECTION,
-            env_vars=ENVIRONMENT,
-            conf=SETTINGS,
-            verbose=False,
+            cluster=cluster,
+            job="parity/spark/job.py",
+            what="parity",
+            by_hand=f"kraft-runbook parity --cluster {cluster}",
             **kwargs,
         )
-        self.cluster = cluster
-
-    def _get_hook(self) -> SparkSubmitHook:
-        """As the provider makes it; what it starts ends with this process."""
-        hook = super()._get_hook()
-        hook.submit = partial(hook.submit, preexec_fn=ends_with_this_process())  # type: ignore[method-assign]
-        return hook
 
     def act(self, context: Any, spec: ClusterSpec) -> Any:
         gone = said_to_be_gone(context, spec)
@@ -107,59 +66,9 @@ class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
         output = report_file(context)
         proven = proven_file(self.cluster)
         proven.parent.mkdir(parents=True, exist_ok=True)
-        self.application_args = [
-            "--cluster",
-            self.cluster,
-            "--clusters-dir",
-            str(clusters_directory()),
-            "--output",
-            str(output),
-        ]
-        self.application_args += ["--baseline" if phase is Phase.FINALIZED else "--save-proven", str(proven)]
-        passwords = _connections(cluster_spec(self.cluster))
-        self.env_vars = {**ENVIRONMENT, **passwords}
-        failure: AirflowException | None = None
-        try:
-            if passwords:
-                self.require_environment_passed()
-            SparkSubmitOperator.execute(self, context)
-        except AirflowException as error:  # a verdict other than MATCH is an exit code too: the report decides
-            failure = error
-        except OSError as error:
-            if error.errno in NOT_WRITABLE:
-                raise
-            raise StepFailed(
-                f"the parity job could not be started: {error}",
-                way_out=(
-                    "let spark-submit (pyspark brings it) and java be on the PATH of this worker, or name another"
-                    f" binary in the extra 'spark-binary' of the connection {SPARK_CONNECTION}; then clear this task"
-                ),
-            ) from None
-        if not output.is_file():
-            record(context, self.cluster, TaskFailed(error=f"the parity job left no report: {failure}"))
-            raise AirflowFailException(
-                f"the parity job left no report: {failure}. Look at the Spark output above; `kraft-runbook parity"
-                f" --cluster {self.cluster}` runs the same without Airflow."
-            )
-        report = read_report(output)
-        return self.settle(context, report, output, phase)
-
-    def require_environment_passed(self) -> None:
-        """Raise Refused where SparkSubmitHook would put the job's environment into spark-submit's arguments, which
-        ``ps`` and Spark's own pages show.
-        """
-        hook = self._get_hook()
-        if hook._is_yarn or hook._is_kubernetes:
-            raise Refused(
-                "the cluster file takes passwords from Airflow connections, and Airflow's Spark connection"
-                f" {SPARK_CONNECTION} leads to {hook._connection['master']}: they would stand in the arguments of"
-                " spark-submit, for anyone to see",
-                way_out=(
-                    f"let {SPARK_CONNECTION} lead to local[*], or to spark://HOST:PORT with deploy-mode client: these"
-                    " get the passwords in the process's environment (Airflow takes yarn where the connection is not"
-                    " defined)"
-                ),
-            )
+        kept = "--baseline" if phase is Phase.FINALIZED else "--save-proven"
+        self.run_job(context, [kept, str(proven)], output)
+        return self.settle(context, read_report(output), output, phase)
 
     def is_final(self) -> bool:
         """Whether what is compared now is what the task ends with: only that may stand at a gate."""
@@ -201,15 +110,6 @@ def report_file(context: Any) -> Path:
     output.parent.mkdir(parents=True, exist_ok=True)
     output.unlink(missing_ok=True)
     return output
-
-
-def _connections(spec: ClusterSpec) -> dict[str, str]:
-    """The passwords that the cluster file takes from Airflow connections, for the job's process, which has no Airflow
-    to ask.
-    """
-    secrets = airflow_secrets()
-    wanted = [ref for ref in references(spec) if ref.airflow_connection is not None]
-    return {connection_variable(ref): json.dumps({"conn_type": "generic", "password": secrets(ref)}) for ref in wanted}
 
 
 @dataclass(frozen=True, slots=True)

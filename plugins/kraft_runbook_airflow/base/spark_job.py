@@ -1,0 +1,154 @@
+"""A Spark job of this project as a task: submitted by SparkSubmitOperator, with the passwords of Airflow connections in
+its process's environment alone, and ended with the task that started it, however that task ends.
+
+A task that is killed runs none of its own code any more; its job would go on without it, and read the cluster beside
+the next try's. What ends with it is spark-submit, which in client mode becomes the driver's JVM. The Python of the job
+ends at its next word to that JVM. A driver in cluster mode goes on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.evidence.kinds import TaskFailed
+from kraft_runbook.io.secrets import connection_variable, references
+from kraft_runbook.parity.spark.settings import SETTINGS
+from kraft_runbook_airflow.base.acting import ActsOrRehearses
+from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec, clusters_directory
+from kraft_runbook_airflow.base.journal import NOT_WRITABLE, record
+
+INCLUDE = Path(__file__).resolve().parents[3] / "include"
+
+SPARK_CONNECTION = "spark_default"
+
+ENVIRONMENT = {
+    "PYSPARK_PYTHON": sys.executable,
+    "PYSPARK_DRIVER_PYTHON": sys.executable,
+    "PYTHONPATH": str(INCLUDE),
+}
+PR_SET_PDEATHSIG = 1
+_prctl = ctypes.CDLL(None).prctl  # looked up here: between fork and exec nothing is to be loaded
+
+
+class SparkJobOperator(ActsOrRehearses, SparkSubmitOperator):
+    """Base of the tasks that run one of the package's Spark jobs. ``job``: its file below ``include/kraft_runbook``.
+    ``what``: its name for a person, such as "parity". ``by_hand``: the command that does the same without Airflow.
+    """
+
+    template_fields: Sequence[str] = ()
+    ui_color = "#dff3e3"
+
+    def __init__(self, *, cluster: str, job: str, what: str, by_hand: str, **kwargs: Any) -> None:
+        super().__init__(
+            application=str(INCLUDE / "kraft_runbook" / job),
+            name=f"kraft-runbook-{what}-{cluster}",
+            conn_id=SPARK_CONNECTION,
+            env_vars=ENVIRONMENT,
+            conf=SETTINGS,
+            verbose=False,
+            **kwargs,
+        )
+        self.cluster = cluster
+        self.what = what
+        self.by_hand = by_hand
+
+    def _get_hook(self) -> SparkSubmitHook:
+        """As the provider makes it; what it starts ends with this process."""
+        hook = super()._get_hook()
+        hook.submit = partial(hook.submit, preexec_fn=ends_with_this_process())  # type: ignore[method-assign]
+        return hook
+
+    def run_job(self, context: Any, arguments: Sequence[str], output: Path) -> None:
+        """Run the job once; it leaves its report in ``output``, whatever the report says. Raises Refused where its
+        passwords could be seen, StepFailed where it can't be started, AirflowFailException where it left no report.
+        """
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.unlink(missing_ok=True)
+        self.application_args = [
+            "--cluster",
+            self.cluster,
+            "--clusters-dir",
+            str(clusters_directory()),
+            "--output",
+            str(output),
+            *arguments,
+        ]
+        passwords = _connections(cluster_spec(self.cluster))
+        self.env_vars = {**ENVIRONMENT, **passwords}
+        failure: AirflowException | None = None
+        try:
+            if passwords:
+                self.require_environment_passed()
+            SparkSubmitOperator.execute(self, context)
+        except AirflowException as error:  # a report that says no is an exit code too: the report decides
+            failure = error
+        except OSError as error:
+            if error.errno in NOT_WRITABLE:
+                raise
+            raise StepFailed(
+                f"the {self.what} job could not be started: {error}",
+                way_out=(
+                    "let spark-submit (pyspark brings it) and java be on the PATH of this worker, or name another"
+                    f" binary in the extra 'spark-binary' of the connection {SPARK_CONNECTION}; then clear this task"
+                ),
+            ) from None
+        if not output.is_file():
+            record(context, self.cluster, TaskFailed(error=f"the {self.what} job left no report: {failure}"))
+            raise AirflowFailException(
+                f"the {self.what} job left no report: {failure}. Look at the Spark output above; `{self.by_hand}`"
+                " runs the same without Airflow."
+            )
+
+    def require_environment_passed(self) -> None:
+        """Raise Refused where SparkSubmitHook would put the job's environment into spark-submit's arguments, which
+        ``ps`` and Spark's own pages show.
+        """
+        hook = self._get_hook()
+        if hook._is_yarn or hook._is_kubernetes:
+            raise Refused(
+                "the cluster file takes passwords from Airflow connections, and Airflow's Spark connection"
+                f" {SPARK_CONNECTION} leads to {hook._connection['master']}: they would stand in the arguments of"
+                " spark-submit, for anyone to see",
+                way_out=(
+                    f"let {SPARK_CONNECTION} lead to local[*], or to spark://HOST:PORT with deploy-mode client: these"
+                    " get the passwords in the process's environment (Airflow takes yarn where the connection is not"
+                    " defined)"
+                ),
+            )
+
+
+def ends_with_this_process() -> Callable[[], None]:
+    """For Popen's ``preexec_fn``, called in the main thread: the kernel kills the child when the thread that starts it
+    ends (Linux). spark-submit becomes its JVM by exec, so that is the child.
+    """
+    parent = os.getpid()
+
+    def before_it_runs() -> None:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before the call above
+            os._exit(1)
+
+    return before_it_runs
+
+
+def _connections(spec: ClusterSpec) -> dict[str, str]:
+    """The passwords that the cluster file takes from Airflow connections, for the job's process, which has no Airflow
+    to ask.
+    """
+    secrets = airflow_secrets()
+    wanted = [ref for ref in references(spec) if ref.airflow_connection is not None]
+    return {connection_variable(ref): json.dumps({"conn_type": "generic", "password": secrets(ref)}) for ref in wanted}
