@@ -115,7 +115,7 @@ class Scene:
 def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     made = Scene(monkeypatch)
-    files_of(made.context).store_plan(PLAN)
+    files_of(made.context).store_plan(PLAN, PLACEMENT.present)
     return made
 
 

@@ -153,7 +153,8 @@ EDGES = {
         carry_out.put_throttles_back <- carry_out.move
         carry_out.prefer_leaders <- carry_out.move, carry_out.put_throttles_back
         carry_out.verify <- carry_out.prefer_leaders
-        closing_report <- carry_out.verify
+        carry_out.compare_assignment <- carry_out.verify
+        closing_report <- carry_out.compare_assignment
     """,
     ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +18,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
-from kraft_runbook.procedures.move_replicas import read_state
+from kraft_runbook.procedures.move_replicas import read_before, read_state
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
@@ -104,13 +105,16 @@ def plan_command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the plan, as kafka-reassign-partitions reads it.")
     ] = None,
+    before: Annotated[
+        Path | None, typer.Option("--before", help="Write the whole present assignment, for verify --before.")
+    ] = None,
     picture: Picture = None,
     as_json: AsJson = False,
 ) -> None:
     """Make the plan of the least movement, and show it. What must not be planned is refused with its names."""
     wanted = _goal(goal, _ids(brokers), even=even, factor=factor, by=by, within=within, source=source)
     chosen = Topics(tuple(topics or (".*",)), tuple(exclude or ()))
-    _show(_spec(cluster, clusters_dir), wanted, chosen, allow, throttle, out, picture, as_json)
+    _show(_spec(cluster, clusters_dir), wanted, chosen, allow, throttle, out, before, picture, as_json)
 
 
 @app.command("preview")
@@ -125,7 +129,7 @@ def preview_command(
 ) -> None:
     """Show what a plan that somebody else made would move, and refuse it where it must not be carried out."""
     wanted = Explicit(assignment_from(_text(plan), source=str(plan)), what=plan.name)
-    _show(_spec(cluster, clusters_dir), wanted, Topics(), allow, throttle, None, picture, as_json)
+    _show(_spec(cluster, clusters_dir), wanted, Topics(), allow, throttle, None, None, picture, as_json)
 
 
 @app.command("status")
@@ -174,14 +178,39 @@ def status_command(
 
 @app.command("verify")
 def verify_command(
-    cluster: ClusterName, plan: PlanFile, clusters_dir: ClustersDir = None, as_json: AsJson = False
+    cluster: ClusterName,
+    plan: PlanFile,
+    clusters_dir: ClustersDir = None,
+    before: Annotated[
+        Path | None,
+        typer.Option("--before", help="The whole assignment before: what is not in the plan must be where it was."),
+    ] = None,
+    spark: Annotated[
+        bool,
+        typer.Option("--spark", help="Compare with what the controller's store holds, by fingerprints in Spark."),
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare what was found with what was planned: replicas in their order, ISR, leaders, no throttle left."""
     spec, secrets = _spec(cluster, clusters_dir), environment_secrets()
     target = assignment_from(_text(plan), source=str(plan))
-    look = look_at_replicas(spec, secrets=secrets)
+    known = None if before is None else read_before(before)
     throttles = leftovers(read_throttles(spec, {p.topic for p in target}, secrets=secrets))
-    found = verify(target, look.seen, look.placement.ongoing, throttles=throttles, legacy_znode=look.legacy is not None)
+    if spark:
+        from kraft_runbook.procedures.compare_assignment import compare_assignment  # the columns and their libraries
+
+        found = replace(compare_assignment(spec, target, before=known or {}, secrets=secrets), throttles=throttles)
+    else:
+        look = look_at_replicas(spec, secrets=secrets)
+        found = verify(
+            target,
+            look.seen,
+            look.placement.ongoing,
+            before=known,
+            throttles=throttles,
+            legacy_znode=look.legacy is not None,
+            source="as brokers show it",
+        )
     typer.echo(to_json("reassign-verify", found) if as_json else found.render_text())
     raise typer.Exit(FINE if found.holds else NO)
 
@@ -193,6 +222,7 @@ def _show(
     allow: list[Allowed] | None,
     throttle: float | None,
     out: Path | None,
+    before: Path | None,
     picture: Path | None,
     as_json: bool,
 ) -> None:
@@ -202,6 +232,8 @@ def _show(
     require_no_refusal(plan, look.placement, declared=spec.broker_ids, allowed=[REASONS[each] for each in allow or ()])
     if out is not None:
         _write(out, assignment_to(plan.target) + "\n")
+    if before is not None:
+        _write(before, assignment_to(look.placement.present) + "\n")
     if picture is not None:
         _write(picture, draw(preview))
     typer.echo(to_json("reassign-plan", preview) if as_json else preview.render_text())

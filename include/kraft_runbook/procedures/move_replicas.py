@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from kraft_runbook.cluster.assignment import Answer, Move, Ongoing, PartitionResult, TopicPartition
+from kraft_runbook.cluster.assignment import Answer, Assignment, Move, Ongoing, PartitionResult, TopicPartition
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
@@ -18,6 +18,7 @@ from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.plan import ReassignmentPlan
+from kraft_runbook.reassignment.plan_file import from_json as plan_from_json
 from kraft_runbook.reassignment.saved_state import SavedState, from_json
 from kraft_runbook.reassignment.throttles import Former
 
@@ -48,6 +49,18 @@ def read_state(path: Path) -> SavedState:
     except OSError as error:
         raise Refused(f"{path} can't be read: {error}", way_out="name the file that a run saved") from None
     return from_json(text, source=str(path))
+
+
+def read_before(path: Path) -> Assignment:
+    """The whole assignment before a plan: in the JSON of kafka-reassign-partitions, or what a run saved. Raises
+    Refused.
+    """
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise Refused(f"{path} can't be read: {error}", way_out="name a file that exists") from None
+    is_saved_state = text.startswith('{"format":')
+    return from_json(text, source=str(path)).assignment if is_saved_state else plan_from_json(text, source=str(path))
 
 
 def start_next_batch(

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kraft_runbook.cluster.assignment import Assignment
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
+from kraft_runbook.reassignment.plan_file import to_json
 from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import run_file_name
 
@@ -33,7 +35,19 @@ class RunFiles:
     def picture(self) -> Path:
         return self.directory / "preview.svg"
 
-    def store_plan(self, plan: ReassignmentPlan) -> None:
+    @property
+    def planned(self) -> Path:
+        """The plan as kafka-reassign-partitions and ``kraft-runbook reassign`` read it."""
+        return self.directory / "planned.json"
+
+    @property
+    def before(self) -> Path:
+        """The whole assignment as the plan found it, in the same JSON."""
+        return self.directory / "before.json"
+
+    def store_plan(self, plan: ReassignmentPlan, before: Assignment) -> None:
+        write_private(self.before, to_json(before))
+        write_private(self.planned, to_json(plan.target))
         write_private(self.directory / "plan.json", json.dumps(plan_to_dict(plan)))
 
     def plan(self) -> ReassignmentPlan:

@@ -47,7 +47,7 @@ class MakePlan(ClusterOperator):
             self.require_an_end(spec, plan, look, wanted.throttle)
         preview = make_preview(plan, look.placement, throttle=wanted.throttle)
         shown = preview.render_markdown()
-        files.store_plan(plan)
+        files.store_plan(plan, look.placement.present)
         write_private(files.directory / "preview.md", shown)
         write_private(files.picture, draw(preview))
         self.log.info("%s\nA picture of it: %s", preview.render_text(), files.picture)

@@ -35,6 +35,7 @@ from kraft_runbook_airflow.reassignment.ending import PreferLeaders, Reassignmen
 from kraft_runbook_airflow.reassignment.files import saved_by
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas, SaveState
 from kraft_runbook_airflow.reassignment.planning import MakePlan, shows_plan
+from kraft_runbook_airflow.reassignment.prove_by_spark import CompareAssignment
 from kraft_runbook_airflow.reassignment.throttling import PutThrottlesBack, SetThrottle
 from kraft_runbook_airflow.reassignment.wanted import Asks, Wanted
 from kraft_runbook_airflow.reassignment.watch import ReassignmentWatch
@@ -171,7 +172,9 @@ def agree(cluster: ClusterSpec) -> TaskGroup:
 
 
 def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
-    """Save, throttle, move batch by batch; put throttles back whatever happened; then preferred leaders, and verify."""
+    """Save, throttle, move batch by batch; put throttles back whatever happened; then preferred leaders, verify,
+    and compare the whole assignment.
+    """
     given: dict[str, Any] = {"cluster": cluster.name}
     with TaskGroup("carry_out") as group:
         saved = SaveState(task_id="save", **given)
@@ -179,7 +182,10 @@ def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
         moved = MoveReplicas(task_id="move", asks=asks, **given)
         back = PutThrottlesBack(task_id="put_throttles_back", trigger_rule="all_done", **given)
         leaders = PreferLeaders(task_id="prefer_leaders", **given)
-        chain(saved, throttled, moved, back, leaders, VerifyPlan(task_id="verify", **given))
+        verified = VerifyPlan(task_id="verify", **given)
+        chain(
+            saved, throttled, moved, back, leaders, verified, CompareAssignment(task_id="compare_assignment", **given)
+        )
         moved >> leaders
     return group
 

@@ -15,7 +15,7 @@ from kraft_runbook.parity.dual_write import NoProof
 from kraft_runbook.parity.spark.arrow_rows import FAILED, ROW_SCHEMA
 from kraft_runbook.parity.spark.payload import Sealed
 from kraft_runbook.parity.spark.progress import reading_topics
-from kraft_runbook.parity.spark.worker import Work
+from kraft_runbook.parity.spark.worker import AssignmentWork, Work
 
 TOPICS_A_RANGE = 2_500
 """At least so many topics a range: a session with ZooKeeper costs some milliseconds."""
@@ -29,12 +29,27 @@ def read_tree(spark: SparkSession, sealed: Sealed) -> tuple[DataFrame, list[Row]
 
     Raises NoProof with what a worker could not read, Unreachable where the driver found no server.
     """
-    with ZookeeperReader(sealed.spec.ensemble, secrets=sealed.secrets) as reader:
-        names = topic_names(reader)
+    names = _names(sealed)
     work = Work(sealed.shared_by(spark.sparkContext.defaultParallelism), _ranges(names))
-    parts = len(work.ranges) + 1
-    with reading_topics(spark, len(names)):
-        found = spark.range(0, parts, 1, parts).mapInArrow(work.read, ROW_SCHEMA).localCheckpoint(eager=True)
+    return _read(spark, work, parts=len(work.ranges) + 1, topics=len(names))
+
+
+def read_assignment(spark: SparkSession, sealed: Sealed) -> DataFrame:
+    """The topics alone, each by what a plan speaks of: one row of kind WHOLE_TOPIC. Raises as ``read_tree``."""
+    names = _names(sealed)
+    work = AssignmentWork(sealed.shared_by(spark.sparkContext.defaultParallelism), _ranges(names))
+    topics, _ = _read(spark, work, parts=len(work.ranges), topics=len(names))
+    return topics
+
+
+def _names(sealed: Sealed) -> Sequence[str]:
+    with ZookeeperReader(sealed.spec.ensemble, secrets=sealed.secrets) as reader:
+        return topic_names(reader)
+
+
+def _read(spark: SparkSession, work: Work, *, parts: int, topics: int) -> tuple[DataFrame, list[Row]]:
+    with reading_topics(spark, topics):
+        found = spark.range(0, parts, 1, max(parts, 1)).mapInArrow(work.read, ROW_SCHEMA).localCheckpoint(eager=True)
     beside = found.where(f.col("kind") != Kind.WHOLE_TOPIC.value).collect()
     for each in beside:
         if each["kind"] == FAILED:

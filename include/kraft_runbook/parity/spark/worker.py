@@ -14,7 +14,9 @@ from kraft_runbook.io.zookeeper.read_rows import read_everything_else
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Row
+from kraft_runbook.metadata.topic_columns import TopicColumns
 from kraft_runbook.metadata.topic_prints import topic_prints
+from kraft_runbook.parity.assignments import found_columns
 from kraft_runbook.parity.partition_epochs import packed
 from kraft_runbook.parity.spark.arrow_rows import row_batches_of_a_worker
 from kraft_runbook.parity.spark.payload import Sealed
@@ -47,10 +49,24 @@ class Work:
                 yield from _whole_topics(reader, self.ranges[number], sealed.salt)
 
 
+class AssignmentWork(Work):
+    """The same, of the assignment alone: each topic by what a plan speaks of (``parity.assignments``)."""
+
+    def _rows(self, number: int) -> Iterator[Row]:
+        sealed = self.sealed
+        with ZookeeperReader(sealed.spec.ensemble, secrets=sealed.secrets, rate=sealed.rate, spread=number) as reader:
+            columns, odd = read_topic_columns(reader, self.ranges[number])
+        yield from _by_prints(found_columns(columns), odd, sealed.salt)
+
+
 def _whole_topics(reader: ZookeeperReader, names: Sequence[str], salt: bytes) -> Iterator[Row]:
     columns, odd = read_topic_columns(reader, names)
     if len(columns):
         yield packed(columns)
+    yield from _by_prints(columns, odd, salt)
+
+
+def _by_prints(columns: TopicColumns, odd: Sequence[str], salt: bytes) -> Iterator[Row]:
     for each in topic_prints(columns, salt):
         yield canonical_rows.whole_topic(each.topic, each.value)
     for name in odd:
