@@ -208,10 +208,14 @@ def test_the_picture_is_a_drawing_of_every_broker_and_escapes_what_it_is_told() 
     plan = replace(make_plan(EvenOut(), placement), goal="<even> & out")
     drawn = draw(make_preview(plan, placement))
     found = [each.text for each in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
-    assert [f"broker {b} (rack-{b % 3})" in found for b in range(6)] == [True] * 6
+    assert [f"broker {b}" in found for b in range(6)] == [True] * 6
+    assert {"data", "replicas", "preferred leaders"} <= set(found)
+    assert [sum(f"rack-{r}: " in (text or "") for text in found) for r in range(3)] == [1, 1, 1]
     assert "&lt;even&gt; &amp; out" in drawn
     large = random_placement(600, 300)
-    assert draw(make_preview(make_plan(EvenOut(), large), large)).count("broker ") <= 120 + 3
+    drawn = draw(make_preview(make_plan(EvenOut(), large), large))
+    assert drawn.count(">broker ") == 120 and "180 are not shown" in drawn
+    assert ">data<" not in drawn  # no size is known
 
 
 def test_what_was_saved_comes_back_and_a_changed_file_does_not() -> None:

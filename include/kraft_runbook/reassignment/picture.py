@@ -1,70 +1,119 @@
-"""The preview as a picture: one bar a broker before and after, in an SVG that needs nothing else."""
+"""The preview as a picture: each broker before and after, by data, replicas and preferred leaders, rack by rack. An SVG
+that needs nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
+from itertools import groupby
 
-from kraft_runbook.reassignment.preview import BrokerChange, Preview
+from kraft_runbook.reassignment.preview import BrokerChange, Preview, in_units
 
-WIDTH, LEFT, ROW, BAR, TOP = 760, 150, 46, 14, 54
-BEFORE, KEPT, COPIED = "#b8c0cc", "#4c78a8", "#f58518"
+LEFT, COLUMN, BARS = 130, 290, 190
+"""In pixels: the brokers' names, one column, and its longest bar; what is left of a column holds the numbers."""
+HEAD, RACK, ROW, BAR = 76, 26, 40, 13
+BEFORE, KEPT, COPIED, INK, SOFT = "#b8c0cc", "#4c78a8", "#f58518", "#1c2430", "#5a6675"
 MOST_BROKERS = 120
-"""A bar each: the picture of a larger cluster shows the brokers that change most."""
+"""A row each: the picture of a larger cluster shows the brokers that change most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A broker's two bars in one column. ``new``: the part of ``after`` that is copied to it."""
+
+    before: int
+    after: int
+    new: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``pairs``: of each broker in their order. ``bytes``: what the numbers are."""
+
+    title: str
+    pairs: Sequence[Pair]
+    bytes: bool = False
+
+    def shown(self, value: int) -> str:
+        return in_units(value) if self.bytes else f"{value:,}"
 
 
 def draw(preview: Preview) -> str:
-    """Bars of bytes where sizes are known, else of replicas; what is copied to a broker stands out."""
-    by_bytes = any(each.bytes_before or each.bytes_after for each in preview.brokers)
+    """One row a broker, under its rack; what is copied to it stands out. Without known sizes there is no data column."""
     shown = sorted(preview.brokers, key=lambda b: (-(b.replicas_in + b.replicas_out), b.broker))[:MOST_BROKERS]
     shown.sort(key=lambda each: (each.rack or "", each.broker))
-    longest = max((max(_values(each, by_bytes)) for each in shown), default=0) or 1
-    height = TOP + ROW * len(shown) + 12
-    unit = "bytes" if by_bytes else "replicas"
+    columns = _columns(shown)
+    racks = [list(of) for _, of in groupby(shown, key=lambda each: each.rack or "")]
+    named = any(each.rack for each in shown)
+    width = LEFT + COLUMN * len(columns)
+    height = HEAD + ROW * len(shown) + (RACK * len(racks) if named else 0) + 8
+    left_out = len(preview.brokers) - len(shown)
+    more = f" (the {len(shown)} brokers that change most; {left_out} are not shown)" if left_out else ""
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
-        ' font-family="sans-serif" font-size="12" role="img">',
-        f"<title>{escape(preview.goal)}: {unit} a broker, before and after</title>",
-        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-        f'<text x="10" y="20" font-size="14" font-weight="bold">{escape(preview.goal)}: {unit} a broker</text>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+        f' font-family="sans-serif" font-size="12" fill="{INK}" role="img">',
+        f"<title>{escape(preview.goal)}: each broker before and after</title>",
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'<text x="10" y="20" font-size="15" font-weight="bold">{escape(preview.goal + more)}</text>',
         *_legend(),
+        *(
+            f'<text x="{LEFT + at * COLUMN}" y="{HEAD - 8}" font-weight="bold">{each.title}</text>'
+            for at, each in enumerate(columns)
+        ),
     ]
-    for at, each in enumerate(shown):
-        lines += _bars(each, TOP + at * ROW, longest, by_bytes)
+    y, number = HEAD, 0
+    for rack in racks:
+        if named:
+            lines.append(_rack(rack, y, width))
+            y += RACK
+        for each in rack:
+            lines.append(f'<text x="10" y="{y + 20}">broker {each.broker}</text>')
+            for at, column in enumerate(columns):
+                lines += _bars(column, number, LEFT + at * COLUMN, y + 2)
+            y, number = y + ROW, number + 1
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
+def _columns(brokers: Sequence[BrokerChange]) -> list[Column]:
+    found = [
+        Column("replicas", [Pair(b.replicas_before, b.replicas_after, b.replicas_in) for b in brokers]),
+        Column("preferred leaders", [Pair(b.leaders_before, b.leaders_after) for b in brokers]),
+    ]
+    if any(b.bytes_before or b.bytes_after for b in brokers):
+        found.insert(0, Column("data", [Pair(b.bytes_before, b.bytes_after, b.bytes_in) for b in brokers], bytes=True))
+    return found
+
+
 def _legend() -> Iterator[str]:
-    for at, (colour, what) in enumerate(((BEFORE, "before"), (KEPT, "after, kept"), (COPIED, "after, copied"))):
-        x = 10 + at * 130
-        yield f'<rect x="{x}" y="30" width="12" height="12" fill="{colour}"/><text x="{x + 18}" y="40">{what}</text>'
+    for at, (colour, what) in enumerate(((BEFORE, "before"), (KEPT, "after"), (COPIED, "after, copied to it"))):
+        x = 10 + at * 100
+        yield f'<rect x="{x}" y="32" width="12" height="12" fill="{colour}"/><text x="{x + 18}" y="42">{what}</text>'
 
 
-def _bars(each: BrokerChange, y: int, longest: int, by_bytes: bool) -> Iterator[str]:
-    before, after = _values(each, by_bytes)
-    copied = each.bytes_in if by_bytes else each.replicas_in
+def _rack(brokers: Sequence[BrokerChange], y: int, width: int) -> str:
+    before, after = (sum(getattr(b, f"replicas_{when}") for b in brokers) for when in ("before", "after"))
+    change = f"{before:,}" if before == after else f"{before:,} → {after:,}"
+    name = escape(brokers[0].rack or "no rack")
+    return (
+        f'<line x1="10" x2="{width - 10}" y1="{y + 4}" y2="{y + 4}" stroke="#d5dbe3"/>'
+        f'<text x="10" y="{y + 20}" fill="{SOFT}">{name}: {change} replicas</text>'
+    )
+
+
+def _bars(column: Column, number: int, x: int, y: int) -> Iterator[str]:
+    longest = max((max(each.before, each.after) for each in column.pairs), default=0) or 1
+    pair = column.pairs[number]
+    new = min(pair.new, pair.after)
 
     def length(value: int) -> float:
-        return round((WIDTH - LEFT - 110) * value / longest, 1)
+        return round(BARS * value / longest, 1)
 
-    rack = f" ({each.rack})" if each.rack else ""
-    kept = max(0, after - copied)
-    yield f'<text x="10" y="{y + 19}">{escape(f"broker {each.broker}{rack}")}</text>'
-    yield f'<rect x="{LEFT}" y="{y}" width="{length(before)}" height="{BAR}" fill="{BEFORE}"/>'
-    yield f'<rect x="{LEFT}" y="{y + BAR + 2}" width="{length(kept)}" height="{BAR}" fill="{KEPT}"/>'
-    yield (
-        f'<rect x="{LEFT + length(kept)}" y="{y + BAR + 2}" width="{length(after - kept)}" height="{BAR}"'
-        f' fill="{COPIED}"/>'
-    )
-    for value, line in ((before, y + 11), (after, y + BAR + 13)):
-        yield f'<text x="{LEFT + length(value) + 6}" y="{line}">{_shown(value, by_bytes)}</text>'
-
-
-def _values(each: BrokerChange, by_bytes: bool) -> tuple[int, int]:
-    return (each.bytes_before, each.bytes_after) if by_bytes else (each.replicas_before, each.replicas_after)
-
-
-def _shown(value: int, by_bytes: bool) -> str:
-    if not by_bytes:
-        return f"{value:,}"
-    return f"{value / 1e9:,.1f} GB" if value >= 1e9 else f"{value / 1e6:,.1f} MB"
+    for value, at, colour in ((pair.before, y, BEFORE), (pair.after - new, y + BAR + 2, KEPT)):
+        yield f'<rect x="{x}" y="{at}" width="{length(value)}" height="{BAR}" fill="{colour}"/>'
+    if new:
+        kept = length(pair.after - new)
+        yield f'<rect x="{x + kept}" y="{y + BAR + 2}" width="{length(new)}" height="{BAR}" fill="{COPIED}"/>'
+    for value, line in ((pair.before, y + 11), (pair.after, y + BAR + 13)):
+        yield f'<text x="{x + length(value) + 6}" y="{line}">{column.shown(value)}</text>'

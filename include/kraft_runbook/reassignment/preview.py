@@ -190,6 +190,14 @@ def _change(before: int, after: int, *, unit: float = 1) -> str:
     return shown(before) if shown(before) == shown(after) else f"{shown(before)} → {shown(after)}"
 
 
+def in_units(size: int) -> str:
+    """Bytes in MB, GB or TB, for a person."""
+    for unit, name in ((1e12, "TB"), (1e9, "GB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}"
+    return f"{size / 1e6:,.1f} MB"
+
+
 def _time(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:,.0f} s"
