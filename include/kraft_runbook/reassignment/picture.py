@@ -41,7 +41,7 @@ class Column:
 
 
 def draw(preview: Preview) -> str:
-    """One row a broker, under its rack; what is copied to it stands out. Without known sizes there is no data column."""
+    """One row a broker, under its rack; what is copied to it stands out. No data column where no size is known."""
     shown = sorted(preview.brokers, key=lambda b: (-(b.replicas_in + b.replicas_out), b.broker))[:MOST_BROKERS]
     shown.sort(key=lambda each: (each.rack or "", each.broker))
     columns = _columns(shown)
