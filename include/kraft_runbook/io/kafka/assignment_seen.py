@@ -32,24 +32,28 @@ class AssignmentSeen:
     partitions: Mapping[TopicPartition, PartitionSeen]
 
 
-TRIES, APART_SECONDS = 8, 1.5
+PATIENCE_SECONDS, APART_SECONDS = 30.0, 1.5
 """A broker that has just died is named by the others until its session ends: 9 s in KRaft mode
-(broker.session.timeout.ms), 6 s in the lab's ZooKeeper mode.
+(broker.session.timeout.ms), 18 s in ZooKeeper mode (zookeeper.session.timeout.ms); those are Kafka's defaults.
 """
 
 
-def assignment_seen(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 30.0) -> AssignmentSeen:
+def assignment_seen(
+    spec: ClusterSpec, *, secrets: Secrets, timeout: float = 30.0, patience: float = PATIENCE_SECONDS
+) -> AssignmentSeen:
     """All partitions as the controller's broker knows them (in KRaft mode: as one live broker does). Where the broker
-    that is named for it does not answer, the brokers are asked again, for some seconds. Raises Unreachable.
+    that is named for it does not answer, the brokers are asked again, for ``patience`` seconds. Raises Unreachable.
 
     In ZooKeeper mode the other brokers hear of a change later than that one.
     """
-    for _ in range(TRIES - 1):
+    deadline = time.monotonic() + patience
+    while True:
         try:
             return _seen_by_one(spec, secrets, timeout)
         except Unreachable:
-            time.sleep(APART_SECONDS)
-    return _seen_by_one(spec, secrets, timeout)
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(APART_SECONDS)
 
 
 def _seen_by_one(spec: ClusterSpec, secrets: Secrets, timeout: float) -> AssignmentSeen:
