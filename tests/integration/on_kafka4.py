@@ -12,12 +12,21 @@ import by_hand
 import kept_states
 from labs import Lab, describe_new_lab
 
-from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, NodeFeatures, SoftwareLevels
+from kraft_runbook.cluster.feature_levels import (
+    METADATA_VERSION,
+    FeatureObservation,
+    LevelsInLog,
+    NodeFeatures,
+    SoftwareLevels,
+)
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.errors import Refused
+from kraft_runbook.features.change import plan_change
+from kraft_runbook.features.obstacles import Obstacle, obstacles, running_software
 from kraft_runbook.io.hosts.inventory import node_of
-from kraft_runbook.io.kafka.feature_calls import UpgradeType, node_features, read_levels, update_feature
+from kraft_runbook.io.kafka.feature_calls import Answer, UpgradeType, node_features, read_levels, update_feature
 from kraft_runbook.procedures.observe_features import observe_features
 from lab import lifecycle, supervision
 from lab.layout import layout
@@ -67,12 +76,42 @@ def leader(lab: Lab) -> int:
     return read_levels(lab.spec, secrets=lab.secrets)[0]
 
 
+def versions(lab: Lab) -> set[str]:
+    """What the nodes run, by their own metrics; of one that did not answer, why."""
+    nodes = look(lab).nodes.values()
+    return {str(node.software_version) if isinstance(node, NodeFeatures) else node.reason for node in nodes}
+
+
 def set_level(lab: Lab, level: int, *, feature: str = METADATA_VERSION, down: bool = False) -> None:
     """Change a level for real, and wait until every node shows it. What the server refuses fails the test."""
     kind = UpgradeType.SAFE_DOWNGRADE if down else UpgradeType.UPGRADE
     answer = update_feature(lab.spec, leader(lab), feature, level, kind, validate_only=False, secrets=lab.secrets)
     assert answer.accepted, answer.refusal
     shown_everywhere(lab, level, feature=feature)
+
+
+def ask_every_level(lab: Lab, seen: FeatureObservation, feature: str, targets: range) -> dict[int, Answer]:
+    """Ask the leader by validate-only for each target but the level that holds, and compare what it says with what the
+    plan says; the answers. A disagreement fails the test.
+    """
+    software = running_software(seen)
+    assert not isinstance(software, Obstacle) and isinstance(seen.log, LevelsInLog), software
+    assert isinstance(seen.leader_id, int)
+    now, answers = seen.log.levels.get(feature, 0), {}
+    for target in (each for each in targets if each != now):
+        try:
+            change = plan_change(software, feature, now, str(target))
+            ours = "; ".join(each.problem for each in obstacles(seen, change, software))
+        except Refused as error:
+            ours = error.problem
+        kind = UpgradeType.SAFE_DOWNGRADE if target < now else UpgradeType.UPGRADE
+        answer = update_feature(
+            lab.spec, seen.leader_id, feature, target, kind, validate_only=True, secrets=lab.secrets
+        )
+        words = f"{feature} {now} -> {target}: we say {ours!r}, the server {answer.refusal!r}"
+        assert answer.accepted == (not ours), words
+        answers[target] = answer
+    return answers
 
 
 def shown_everywhere(lab: Lab, level: int, *, feature: str = METADATA_VERSION) -> None:

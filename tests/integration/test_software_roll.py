@@ -25,6 +25,13 @@ from lab.health import what_is_missing
 from lab.layout import layout
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+FURTHER = (
+    "group.version",
+    "transaction.version",
+    "eligible.leader.replicas.version",
+    "share.version",
+    "kraft.version",
+)
 OLD_DIES = "but this controller only supports versions 1-21"
 
 
@@ -127,6 +134,10 @@ def test_a_registered_broker_that_was_stopped_on_old_software_blocks_the_raise(r
         secrets=rolled.secrets,
     )
     assert "Broker 3 only supports versions 1-21" in answer.refusal
+    refused = preview_change(rolled.spec, on_kafka4.look(rolled), METADATA_VERSION, "22", secrets=rolled.secrets)
+    assert not refused.may_go
+    assert "broker 3 is registered, not running, supports metadata.version 1-21, not 22" in refused.render_text()
+    assert "start it on the new software, or unregister it" in refused.render_text().lower()
     on_kafka4.switch(rolled, 3, new_home)
     on_kafka4.answers(rolled, 3, lambda seen: seen.supported[METADATA_VERSION].highest == 27)
     by_hand.wait_until("all is in sync", lambda: _whole(rolled))
@@ -174,12 +185,37 @@ def with_short_interval(lab: Lab, node_id: int) -> dict[str, str]:
         return {**parse_properties(stream.read()), "metadata.log.max.snapshot.interval.ms": "10000"}
 
 
-def test_up_again_to_the_newest_level_and_then_the_way_back_is_closed(rolled: Lab) -> None:
-    old, new = both(rolled)
+def test_up_again_and_the_newest_level_can_be_had(rolled: Lab) -> None:
     roll(rolled)
     preview = preview_change(rolled.spec, on_kafka4.look(rolled), METADATA_VERSION, "4.1", secrets=rolled.secrets)
     assert preview.may_go and [step.level for step in preview.change.starred] == [23], preview.render_text()
-    on_kafka4.set_level(rolled, 27)
+
+
+def test_on_4_the_levels_go_up_and_down_and_the_plan_says_of_each_what_the_server_says(rolled: Lab) -> None:
+    """Every feature at every level on the way, and each of its targets, with some out of range. 4.x answers for the
+    request as a whole.
+    """
+    now, asked = 21, 0
+    for level in (21, 17, 22, 23, 25, 23, 27, 24, 27):
+        if level != now:
+            on_kafka4.set_level(rolled, level, down=level < now)
+        now = level
+        seen = on_kafka4.look(rolled)
+        for feature, targets in {METADATA_VERSION: range(5, 30), **dict.fromkeys(FURTHER, range(4))}.items():
+            answers = on_kafka4.ask_every_level(rolled, seen, feature, targets)
+            asked += len(answers)
+            for answer in answers.values():
+                assert answer.accepted or answer.code, answer
+    assert asked > 9 * 24
+    for feature, level in (("group.version", 1), ("transaction.version", 2), ("share.version", 1)):
+        on_kafka4.set_level(rolled, level, feature=feature)
+        seen = on_kafka4.look(rolled)
+        on_kafka4.ask_every_level(rolled, seen, feature, range(4))
+        on_kafka4.set_level(rolled, 0, feature=feature, down=True)
+
+
+def test_then_the_way_back_is_closed(rolled: Lab) -> None:
+    old, new = both(rolled)
     on_kafka4.set_level(rolled, 1, feature="eligible.leader.replicas.version")
     way = way_to(on_kafka4.look(rolled), old, new)
     assert way.closed and "23 (4.0-IV1) between changed metadata" in way.render_text()

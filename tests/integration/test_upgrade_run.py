@@ -14,7 +14,7 @@ import pytest
 from labs import Lab
 from stage import ENDED, Stage, kill_worker_of_playbook, open_stage, start_workload
 
-from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog, NodeFeatures
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog
 from lab.layout import starts
 from lab.software import write_cluster_file
 
@@ -36,11 +36,6 @@ def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]
     opened.airflow.stop()
 
 
-def versions(lab: Lab) -> set[str]:
-    nodes = on_kafka4.look(lab).nodes.values()
-    return {str(node.software_version) if isinstance(node, NodeFeatures) else node.reason for node in nodes}
-
-
 def test_software_and_level_go_up_and_no_acknowledged_record_is_lost(stage: Stage, lab: Lab, tmp_path: Path) -> None:
     began = starts(lab.spec)
     workload = start_workload(lab, tmp_path / "account.json")
@@ -50,7 +45,7 @@ def test_software_and_level_go_up_and_no_acknowledged_record_is_lost(stage: Stag
         stage.client.answer(UP, run_id, "gate_software_up.approve", "Approve")
         a_killed_worker_costs_no_needless_restart(stage, run_id)
         assert stage.run_to_its_end(UP, run_id) == "success", stage.failures(UP, run_id)
-        assert versions(lab) == {"4.1.1"}
+        assert on_kafka4.versions(lab) == {"4.1.1"}
         raised = stage.start(LEVELS, feature=METADATA_VERSION, level="4.1")
         assert stage.run_to_its_end(LEVELS, raised) == "success", stage.failures(LEVELS, raised)
         workload.send_signal(signal.SIGTERM)

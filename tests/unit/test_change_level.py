@@ -37,6 +37,7 @@ class Quorum:
     level: int = 21
     leader: int = 101
     asked: list[tuple[int, int, bool]] = field(default_factory=list)
+    looks_without_a_leader: int = 0
 
     def update(
         self,
@@ -58,6 +59,9 @@ class Quorum:
         return Answer(0, "", {feature: (code, text)}, validate_only)
 
     def read(self, _: ClusterSpec, **__: object) -> tuple[int, LevelsInLog]:
+        if self.looks_without_a_leader:
+            self.looks_without_a_leader -= 1
+            raise Unreachable("no leader of the controller quorum was found", way_out="wait for their election")
         return self.leader, LevelsInLog((WrittenLevel(METADATA_VERSION, self.level, 5),), {}, {}, 3, 9)
 
 
@@ -84,7 +88,7 @@ def lost_after_it_was_applied(quorum: Quorum) -> tuple[int, str]:
 
 
 def lost_with_the_leader(quorum: Quorum) -> tuple[int, str]:
-    quorum.leader = 102
+    quorum.leader, quorum.looks_without_a_leader = 102, 4
     raise Unreachable("controller 101 did not answer", way_out="")
 
 
@@ -127,6 +131,17 @@ def test_an_answer_that_was_lost_with_the_leader_is_asked_of_the_next_one(run: C
     quorum = Quorum([OK, lost_with_the_leader, OK, OK])
     assert run(quorum)
     assert quorum.asked == [(101, 20, True), (101, 20, False), (102, 20, True), (102, 20, False)]
+
+
+def test_where_nobody_leads_it_looks_again_until_its_time_is_over(
+    run: Callable[[Quorum], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quorum = Quorum([OK, OK], looks_without_a_leader=3)
+    assert run(quorum) and len(quorum.asked) == 2
+    monkeypatch.setattr(changing, "LEADS_WITHIN", 0.05)
+    for_ever = Quorum([], looks_without_a_leader=10**9)
+    with pytest.raises(Unreachable, match="no leader of the controller quorum was found"):
+        run(for_ever)
 
 
 def test_who_does_not_lead_is_not_asked_for_ever(run: Callable[[Quorum], bool]) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from kraft_runbook.cluster.feature_levels import NodeFeatures
+from kraft_runbook.cluster.feature_levels import LevelsInLog, NodeFeatures
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
@@ -28,16 +28,19 @@ SEEN_WITHIN = 60.0
 SETTLES = 3.0
 """Seconds after an answer that never came: what the leader had taken is committed by then, or lost with it."""
 APART = 0.5
+LEADS_WITHIN = 60.0
+"""Seconds in which a leader has to be found. Two to four, once the one before was killed (3.9.2, with defaults)."""
 
 
 def change_level(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets, tell: Tell) -> bool:
     """Bring the feature to the change's target. Whether this call changed it: False where it was there already.
 
     Raises Refused, with a way out, where the level is neither that of the plan nor its target, or the leader refuses;
-    nothing was changed then. Raises StepFailed where no leader could be asked.
+    nothing was changed then. Raises StepFailed where no leader could be asked, Unreachable where there is none for a
+    minute.
     """
     for _ in range(TRIES):
-        leader, log = read_levels(spec, secrets=secrets)
+        leader, log = _levels(spec, secrets=secrets, tell=tell)
         now = log.levels.get(change.feature, 0)
         if now == change.target:
             return False
@@ -52,6 +55,21 @@ def change_level(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets, te
         f"no leader of the quorum took {change.feature} {change.target} in {TRIES} tries",
         way_out="let the quorum settle (kraft-runbook observe), then run this step again: it looks at the level first",
     )
+
+
+def _levels(spec: ClusterSpec, *, secrets: Secrets, tell: Tell) -> tuple[int, LevelsInLog]:
+    """The leader and the log's levels, once a leader is there: the one before may just have ended."""
+    ends, told = time.monotonic() + LEADS_WITHIN, False
+    while True:
+        try:
+            return read_levels(spec, secrets=secrets)
+        except Unreachable as error:
+            if time.monotonic() > ends:
+                raise
+            if not told:
+                tell(f"{error.problem}; looking again for {LEADS_WITHIN:g} s: a new one may just be elected")
+            told = True
+            time.sleep(APART)
 
 
 def _ask(spec: ClusterSpec, leader: int, change: LevelChange, *, secrets: Secrets, tell: Tell) -> bool:
