@@ -4,6 +4,8 @@ and the server's own validate-only answer. Changes nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, FeatureObservation, LevelsInLog
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -25,7 +27,7 @@ def preview_change(
 
     Raises Refused where what is needed to plan it could not be read, or the software has no such level; Unreachable.
     """
-    software = running_software(seen)
+    software = running_software(_of_those_that_answer(seen))
     if isinstance(software, Obstacle):
         raise Refused(software.problem, way_out=software.way_out)
     if not isinstance(seen.log, LevelsInLog) or isinstance(seen.leader_id, Unread):
@@ -37,6 +39,18 @@ def preview_change(
     if change.direction is not Direction.NONE:
         answer = validate(spec, seen.leader_id, change, secrets=secrets)
     return Preview(change, obstacles(seen, change, software, losses), losses, answer)
+
+
+def _of_those_that_answer(seen: FeatureObservation) -> FeatureObservation:
+    """A node that does not answer stands in the way in any case, named with what it registered with (``obstacles``):
+    the plan is made by the software of the others. The whole look, where none answers.
+    """
+    answering = replace(
+        seen,
+        brokers={i: node for i, node in seen.brokers.items() if not isinstance(node, Unread)},
+        controllers={i: node for i, node in seen.controllers.items() if not isinstance(node, Unread)},
+    )
+    return answering if answering.nodes else seen
 
 
 def validate(spec: ClusterSpec, leader_id: int, change: LevelChange, *, secrets: Secrets) -> Answer:
