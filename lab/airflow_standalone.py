@@ -81,6 +81,9 @@ class Airflow:
             "AIRFLOW__API__WORKERS": "1",
             # 5 by default: on a busy machine a task then fails before its first line
             "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
+            # 5 by default: Airflow 3.3 waits this long for the end of a process whose last pipe was closed a moment
+            # before it ended, and a gate is answered only behind that
+            "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
@@ -150,8 +153,13 @@ class Airflow:
             )
 
     def healthy(self) -> bool:
-        """Whether the API answers and every component has sent its heartbeat lately."""
+        """Whether the API answers, the workers' own too, and every component has sent its heartbeat lately.
+
+        The workers' API is made at its first request, in some five seconds (Airflow 3.3): else the first task would
+        wait for it.
+        """
         try:
+            httpx.get(f"{self.url}/execution/health", timeout=5).raise_for_status()
             health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
         except (httpx.HTTPError, ValueError):
             return False

@@ -1,9 +1,10 @@
-"""What the lab reads off Airflow's own log: lines as Airflow 3.3.2 wrote them."""
+"""What the lab reads off Airflow's own log (lines as Airflow 3.3.2 wrote them) and off its health."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import pytest
 
 from lab.airflow_standalone import Airflow
@@ -40,3 +41,19 @@ def test_a_gate_is_parked_once_the_scheduler_has_read_so(
 ) -> None:
     (tmp_path / "standalone.log").write_text("\n".join(["standalone | starting", *log, ""]))
     assert Airflow(tmp_path, "127.0.0.1", 8080).saw_it_parked(instance, number) is seen
+
+
+@pytest.mark.parametrize(
+    ("execution", "scheduler", "healthy"), [(200, "healthy", True), (503, "healthy", False), (200, "unhealthy", False)]
+)
+def test_it_is_healthy_once_its_components_and_the_workers_api_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, execution: int, scheduler: str, healthy: bool
+) -> None:
+    parts = {part: {"status": "healthy"} for part in ("metadatabase", "triggerer", "dag_processor")}
+    answers = {
+        "/execution/health": httpx.Response(execution),
+        "/api/v2/monitor/health": httpx.Response(200, json={**parts, "scheduler": {"status": scheduler}}),
+    }
+    http = httpx.Client(transport=httpx.MockTransport(lambda request: answers[request.url.path]))
+    monkeypatch.setattr("lab.airflow_standalone.httpx.get", http.get)
+    assert Airflow(tmp_path, "127.0.0.1", 8080).healthy() is healthy
