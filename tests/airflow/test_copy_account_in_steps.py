@@ -26,7 +26,7 @@ from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.procedures import copy_size
 from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook_airflow.base import report, triggers, waiting
+from kraft_runbook_airflow.base import report, task_waits, waiting
 from kraft_runbook_airflow.base.journal import run_file_name
 from kraft_runbook_airflow.base.node_steps import Look
 from kraft_runbook_airflow.base.report import ClosingReport
@@ -63,7 +63,7 @@ class Evidence:
         """The record of a wait that the triggerer makes on a cluster which looks so, and goes on."""
         spec = SPEC.model_copy(update={"deadlines": SPEC.deadlines.model_copy(update={"poll": 0.0})})
         looks = (dual_writing(seen, 4 * number) for number in range(100))
-        self.patch.setattr(triggers, "cluster_spec", lambda _: spec)
+        self.patch.setattr(task_waits, "cluster_spec", lambda _: spec)
         self.patch.setattr(waiting, "airflow_secrets", lambda: None)
         self.patch.setattr(waiting, "observe", lambda *_, **__: next(looks))
         trigger = ClusterConditionTrigger("lab", condition.name, None, 60.0)

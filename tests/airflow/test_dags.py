@@ -83,8 +83,7 @@ def test_a_restart_ends_where_the_broker_is_registered_in_its_mode_and_in_sync(m
     }
     for task in sensors:
         first = registered[task.task_id.partition(".")[0]]
-        given = task.start_trigger_args.trigger_kwargs
-        assert (given["condition"], given["first"][0], f"broker_{given['node_id']}" in task.task_id) == (
+        assert (task.condition, task.first[0], f"broker_{task.node}" in task.task_id) == (
             conditions.BROKER_IN_SYNC.name,
             first.name,
             True,

@@ -17,7 +17,6 @@ from kraft_runbook_airflow.base import node_steps, report, second_look, waiting
 from kraft_runbook_airflow.base.node_steps import TakeStep
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.sensors import ClusterSensor
-from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
 from kraft_runbook_airflow.base.waiting import wait_for
 from kraft_runbook_airflow.migration import cut_off_brokers, leave_kraft, parity, restore_quorum, rollback
 from kraft_runbook_airflow.migration.back_steps import SET_ASIDE, TO_ZOOKEEPER
@@ -95,15 +94,15 @@ def test_so_do_its_waits(looks: None) -> None:
         node=1,
         step=Step.ROLL_BROKERS_BACK_TO_HYBRID,
     )
-    kwargs = back.start_trigger_args.trigger_kwargs or {}
-    assert kwargs["gone"] == "{{ params.gone_controllers or '' }}"
+    assert back.gone == "{{ params.gone_controllers or '' }}"
     assert "gone" in back.template_fields
-    path, given = ClusterConditionTrigger(**{**kwargs, "gone": "103"}).serialize()
+    back.gone = "103"
+    path, given = back.trigger().serialize()
     assert (path, given["gone"]) == ("kraft_runbook_airflow.base.triggers.ClusterConditionTrigger", "103")
     forward = ClusterSensor(
         task_id="f", cluster="lab", operation=MIGRATION, condition=conditions.QUORUM_READY, deadline=9
     )
-    assert (forward.start_trigger_args.trigger_kwargs or {})["gone"] == "", "its form names none"
+    assert forward.gone == "", "its form names none"
     with pytest.raises(Looked) as seen:
         wait_for(SPEC, conditions.BROKER_IN_SYNC, deadline=9, say=print, node_id=1, gone={103})
     assert seen.value.args == ({103},)

@@ -14,6 +14,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook_airflow.base.gates import ApprovalGate
+from kraft_runbook_airflow.base.sensors import ClusterSensor
 from kraft_runbook_airflow.base.words import load_clusters
 from kraft_runbook_airflow.migration.parity import COMPARABLE
 
@@ -322,12 +323,7 @@ def test_only_the_closing_report_runs_whatever_happened(dags: dict[str, DAG]) ->
 
 
 def test_each_wait_waits_for_this(dags: dict[str, DAG]) -> None:
-    sensors = [
-        task
-        for dag in dags.values()
-        for task in dag.tasks
-        if getattr(task, "start_from_trigger", False) and hasattr(task, "condition")
-    ]
+    sensors = [task for dag in dags.values() for task in dag.tasks if isinstance(task, ClusterSensor)]
     found = {each.task_id: (each.first and each.first[0], each.condition, each.node, each.rehearse) for each in sensors}
     assert found == WAITS
 

@@ -18,7 +18,7 @@ from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
 from kraft_runbook.migration.operation import MIGRATION
-from kraft_runbook_airflow.base import acting, environment, journal, report, triggers
+from kraft_runbook_airflow.base import acting, environment, journal, report, task_waits
 from kraft_runbook_airflow.base.journal import disk_in_words, run_file_name, told_to_a_person
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.report import ClosingReport
@@ -200,7 +200,7 @@ def test_a_wait_that_can_t_go_on_record_fails_with_the_disk_s_name(
     monkeypatch.setattr(
         trigger, "_log", SimpleNamespace(error=lambda *words: told.append(words[0] % words[1:])), raising=False
     )
-    monkeypatch.setattr(triggers, "require_shared", full)
+    monkeypatch.setattr(task_waits, "require_shared", full)
 
     async def events() -> list[Any]:
         return [event async for event in trigger.run()]

@@ -58,9 +58,9 @@ def test_each_restart_waits_for_the_node_before_on_its_software(dags: dict[str, 
         (BACK, "roll_brokers_back", conditions.BROKER_ON_FORMER),
     ):
         for broker in (1, 2, 3):
-            waits = dags[name].get_task(f"{roll}.broker_{broker}.in_sync").start_trigger_args.trigger_kwargs
-            assert (waits["operation"], waits["condition"]) == ("upgrade_software", "broker_in_sync")
-            assert (waits["first"][0], waits["node_id"]) == (running.name, broker)
+            waits = dags[name].get_task(f"{roll}.broker_{broker}.in_sync")
+            assert (waits.operation, waits.condition) == ("upgrade_software", "broker_in_sync")
+            assert (waits.first[0], waits.node) == (running.name, broker)
         for before, after in ((1, 2), (2, 3)):
             assert dags[name].get_task(f"{roll}.broker_{after}.restart").upstream_task_ids == {
                 f"{roll}.broker_{before}.in_sync"

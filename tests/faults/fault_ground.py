@@ -69,7 +69,12 @@ class Ground:
         declared = yaml.safe_load((ROOT / "include" / "clusters" / "lab.yaml").read_text())
         servers = zookeeper_servers(self.lab.spec)
         reached = ["{}:{}".format(*_proxied(each)) if self.proxied else each.address for each in servers]
-        for key, value in {"zookeeper": {**declared["zookeeper"], "servers": reached}, **changes}.items():
+        # Waits are deferred at once, so that a fault of a component falls where it is meant to: in the triggerer.
+        own = {
+            "zookeeper": {**declared["zookeeper"], "servers": reached},
+            "deadlines": {**declared["deadlines"], "before_deferral": 0},
+        }
+        for key, value in {**own, **changes}.items():
             if key in ("brokers", "controllers"):
                 declared[key] = [{**node, **value.get(node["id"], {})} for node in declared[key]]
             else:

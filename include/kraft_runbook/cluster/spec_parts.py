@@ -298,7 +298,10 @@ class RollingRestart(Model):
 
 
 class Deadlines(Model):
-    """How long each wait may last, in seconds, and how many healthy observations in a row end it."""
+    """How long each wait may last, in seconds, and how many healthy observations in a row end it.
+
+    ``before_deferral``: how long a wait looks in its worker before the triggerer goes on with it; 0: not at all.
+    """
 
     quorum: Seconds = 120
     registration: Seconds = 300
@@ -307,3 +310,4 @@ class Deadlines(Model):
     finalization: Seconds = 120
     healthy_in_a_row: int = Field(default=3, ge=1)
     poll: Seconds = 1.0
+    before_deferral: float = Field(default=10.0, ge=0)

@@ -1,19 +1,29 @@
-"""Sensors over the conditions of the core. They start in the triggerer and end there."""
+"""Sensors over the conditions of the core. They look in their worker for some seconds, then in the triggerer, and end
+there.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from airflow.sdk import BaseSensorOperator
-from airflow.triggers.base import StartTriggerArgs
+from airflow.sdk.exceptions import AirflowFailException
 
+from kraft_runbook.errors import RunbookError
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.operation import Operation
+from kraft_runbook_airflow.base.journal import disk_in_words
+from kraft_runbook_airflow.base.task_waits import TaskWait
+from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
 
 
 class ClusterSensor(BaseSensorOperator):
     """Waits until a condition holds, with a deadline and a message that says who or what is missing.
+
+    The first ``deadlines.before_deferral`` seconds of the cluster file are waited in the worker, since most waits are
+    over by then; what is left, in the triggerer, which ends the task itself.
 
     ``first``: a condition that comes before and must go on holding, with its own deadline. ``step``: the step it
     belongs to, where a run may leave that out. ``operation``: whose the condition is. ``unless``: of
@@ -22,12 +32,6 @@ class ClusterSensor(BaseSensorOperator):
 
     template_fields: Sequence[str] = ("rehearse", "gone")
     ui_color = "#dfe8f6"
-    start_trigger_args = StartTriggerArgs(
-        trigger_cls="kraft_runbook_airflow.base.triggers.ClusterConditionTrigger",
-        next_method="execute_complete",
-        trigger_kwargs={},
-    )
-    start_from_trigger = True
 
     def __init__(
         self,
@@ -57,37 +61,53 @@ class ClusterSensor(BaseSensorOperator):
             "{{ params.gone_controllers or '' }}" if step is not None else ""
         )  # only a rollback's form names them
         self.rehearse = f"{{{{ params.dry_run{left_out} }}}}"
-        self.start_trigger_args = StartTriggerArgs(
-            trigger_cls="kraft_runbook_airflow.base.triggers.ClusterConditionTrigger",
-            next_method="execute_complete",
-            trigger_kwargs={
-                "cluster": cluster,
-                "condition": condition.name,
-                "node_id": node,
-                "deadline": deadline,
-                "rehearse": self.rehearse,
-                "first": self.first,
-                "gone": self.gone,
-                "operation": operation.name,
-            },
-        )
 
     def execute(self, context: Any) -> None:
-        """Only where the scheduler can't start a trigger itself (``dag.test()``): defer to the same trigger."""
-        from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
+        wait = TaskWait(
+            self.cluster,
+            self.operation,
+            self.condition,
+            self.node,
+            self.deadline,
+            self.first,
+            self.gone,
+            task=context["ti"],
+            log=self.log,
+        )
+        if str(self.rehearse).lower() == "true":
+            wait.say_it_is_left_out()
+            return
+        if not self._held_soon(wait):
+            self.defer(trigger=self.trigger(), method_name="execute_complete")
 
-        self.defer(
-            trigger=ClusterConditionTrigger(
-                self.cluster,
-                self.condition,
-                self.node,
-                self.deadline,
-                self.rehearse,
-                self.first,
-                self.gone,
-                self.operation,
-            ),
-            method_name="execute_complete",
+    def _held_soon(self, wait: TaskWait) -> bool:
+        """Whether the wait ended well within ``deadlines.before_deferral`` seconds. Raises AirflowFailException where
+        it ended otherwise.
+        """
+        try:
+            with disk_in_words():
+                deadlines = wait.begin().deadlines
+                ends = time.monotonic() + deadlines.before_deferral
+                while time.monotonic() < ends:
+                    if wait.look():
+                        return True
+                    time.sleep(deadlines.poll)
+        except RunbookError as error:
+            self.log.error("%s", error)
+            raise AirflowFailException(error.problem) from None
+        return False
+
+    def trigger(self) -> ClusterConditionTrigger:
+        """What goes on waiting in the triggerer."""
+        return ClusterConditionTrigger(
+            self.cluster,
+            self.condition,
+            self.node,
+            self.deadline,
+            self.rehearse,
+            self.first,
+            self.gone,
+            self.operation,
         )
 
     def execute_complete(self, context: Any, event: Any = None) -> None:
