@@ -17,14 +17,14 @@ import by_hand
 import kept_states
 import pytest
 from kazoo.client import KazooClient
-from labs import Lab
+from labs import Lab, describe_new_lab
 
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.metadata_quorum import read_cluster_records
 from kraft_runbook.procedures.observe import observe
-from lab import ROOT, supervision
+from lab import ROOT, lifecycle, supervision
 from lab.layout import ZOOKEEPER, layout, starts
 
 MakeLab = Callable[[], Lab]
@@ -47,9 +47,35 @@ def phase(request: pytest.FixtureRequest) -> Phase:
 
 
 @pytest.fixture(scope="module")
-def own_lab(phase: Phase) -> Iterator[Lab]:
-    with kept_states.lab_in(phase) as lab:
+def put_there(phase: Phase) -> Iterator[Lab]:
+    """A copy in its new place, of which nothing runs yet."""
+    lab = describe_new_lab()
+    try:
+        kept_states.put(phase, lab.spec)
         yield lab
+    finally:
+        lifecycle.down(lab.spec, purge=True)
+
+
+@pytest.fixture(scope="module")
+def own_lab(put_there: Lab, phase: Phase) -> Lab:
+    kept_states.start(phase, put_there)
+    return put_there
+
+
+@pytest.mark.parametrize("phase", [Phase.HYBRID], indirect=True)
+def test_until_a_broker_registers_in_its_new_place_it_is_fenced(put_there: Lab) -> None:
+    """The controllers know its old address from the log, and would speak to whoever is there: to a fenced broker they
+    do not.
+    """
+    spec, secrets = put_there.spec, put_there.secrets
+    kept_states.start(Phase.HYBRID, put_there, only=[ZOOKEEPER, *(c.service for c in spec.controllers)])
+    by_hand.wait_until(
+        "a quorum", lambda: read_cluster_records(spec, secrets=secrets).migration_state_record is not None
+    )
+    found = read_cluster_records(spec, secrets=secrets).registrations
+    assert {i: each.fenced for i, each in found.items()} == dict.fromkeys(spec.broker_ids, True)
+    assert not any(f"{put_there.network}." in endpoint for each in found.values() for endpoint in each.endpoints)
 
 
 def test_it_stands_in_its_phase_whole_and_every_process_was_started_once(own_lab: Lab, phase: Phase) -> None:
@@ -96,21 +122,6 @@ def everything(client: KazooClient, path: str) -> Iterator[bytes]:
     yield client.get(path)[0] or b""
     for child in client.get_children(path):
         yield from everything(client, f"{path.rstrip('/')}/{child}")
-
-
-def test_until_a_broker_registers_in_its_new_place_it_is_fenced(make_lab: MakeLab) -> None:
-    """The controllers know its old address from the log, and would speak to whoever is there: to a fenced broker they
-    do not.
-    """
-    lab = make_lab()
-    kept_states.put(Phase.HYBRID, lab.spec)
-    kept_states.start(Phase.HYBRID, lab, only=[ZOOKEEPER, *(c.service for c in lab.spec.controllers)])
-    by_hand.wait_until(
-        "a quorum", lambda: read_cluster_records(lab.spec, secrets=lab.secrets).migration_state_record is not None
-    )
-    found = read_cluster_records(lab.spec, secrets=lab.secrets).registrations
-    assert {i: each.fenced for i, each in found.items()} == dict.fromkeys(lab.spec.broker_ids, True)
-    assert not any(f"{lab.network}." in endpoint for each in found.values() for endpoint in each.endpoints)
 
 
 def test_what_cannot_be_restored_is_an_error_with_the_log_s_words_and_is_not_made_anew(

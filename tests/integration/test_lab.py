@@ -279,6 +279,29 @@ def test_a_service_that_is_none_is_refused(own_lab: Lab) -> None:
     assert (code, "broker-9: no such service in the lab" in said) == (1, True)
 
 
+def test_down_stops_everything_and_up_goes_on_with_the_same_data(own_lab: Lab) -> None:
+    cluster, begun = admin(own_lab.spec).list_topics(timeout=10).cluster_id, starts(own_lab.spec)
+    lifecycle.down(own_lab.spec)
+    assert not any(is_open(address) for sockets in addresses(own_lab.spec).values() for address in sockets)
+    lifecycle.up(own_lab.spec)
+    now = admin(own_lab.spec).list_topics(timeout=10)
+    assert now.cluster_id == cluster
+    assert {"orders", "replica-order", "customers"} <= set(now.topics)
+    assert starts(own_lab.spec) == {name: count + 1 if count else 0 for name, count in begun.items()}
+
+
+def test_down_also_ends_processes_that_outlived_their_supervisor(own_lab: Lab) -> None:
+    """The lab does not run any more after this one."""
+    here = layout(own_lab.spec)
+    broker = supervision.processes(here)["broker-1"].pid
+    os.kill(int((own_lab.directory / "supervisord.pid").read_text()), signal.SIGKILL)
+    assert Path(f"/proc/{broker}").exists()
+    code, said = own_lab.command("down")
+    assert (code, f"broker-1 (pid {broker})" in said) == (0, True)
+    assert not any(is_open(address) for sockets in addresses(own_lab.spec).values() for address in sockets)
+    assert not supervision.answers(here)
+
+
 def test_a_busy_port_is_named_with_its_holder_and_nothing_is_started(make_lab: MakeLab) -> None:
     lab = make_lab()
     with socket.create_server((lab.spec.brokers[1].host, 9092)):
@@ -301,30 +324,6 @@ def test_a_broker_that_cannot_start_is_named_and_what_was_started_is_stopped(mak
     assert "not-a-number" in said
     assert not any(is_open(address) for sockets in addresses(lab.spec).values() for address in sockets)
     assert not supervision.answers(layout(lab.spec))
-
-
-def test_down_stops_everything_and_up_goes_on_with_the_same_data(make_lab: MakeLab) -> None:
-    lab = make_lab()
-    lifecycle.up(lab.spec)
-    cluster = admin(lab.spec).list_topics(timeout=10).cluster_id
-    lifecycle.down(lab.spec)
-    assert not any(is_open(address) for sockets in addresses(lab.spec).values() for address in sockets)
-    lifecycle.up(lab.spec)
-    assert admin(lab.spec).list_topics(timeout=10).cluster_id == cluster
-    assert starts(lab.spec)["broker-1"] == 2
-
-
-def test_down_also_ends_processes_that_outlived_their_supervisor(make_lab: MakeLab) -> None:
-    lab = make_lab()
-    lifecycle.up(lab.spec)
-    here = layout(lab.spec)
-    broker = supervision.processes(here)["broker-1"].pid
-    os.kill(int((lab.directory / "supervisord.pid").read_text()), signal.SIGKILL)
-    assert Path(f"/proc/{broker}").exists()
-    code, said = lab.command("down")
-    assert (code, f"broker-1 (pid {broker})" in said) == (0, True)
-    assert not any(is_open(address) for sockets in addresses(lab.spec).values() for address in sockets)
-    assert not supervision.answers(here)
 
 
 def test_purge_removes_no_directory_that_is_not_a_lab(make_lab: MakeLab) -> None:

@@ -58,10 +58,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
     clusters.mkdir(parents=True)
     before, _, rest = (ROOT / "include" / "clusters" / "lab.yaml").read_text().partition("zookeeper:\n")
     (clusters / "lab.yaml").write_text(before + rest[rest.index("reach:") :])
-    with kept_states.lab_in(Phase.DUAL_WRITE) as lab:
-        by_hand.finalize(lab.spec, secrets=lab.secrets)
+    with kept_states.lab_in(Phase.FINALIZED) as lab:
         found = Alone(lab, load_cluster("lab", directory=clusters, environment=lab.environment), clusters)
-        found.stop(ZOOKEEPER)
+        assert not supervision.processes(layout(lab.spec))[ZOOKEEPER].runs
         yield found
 
 
