@@ -476,8 +476,12 @@ def test_a_login_line_without_a_secret_is_taken(line: str) -> None:
 # -- two versions of Kafka ---------------------------------------------------------------------------------------------
 
 
-def with_target(text: str, *, links: bool = True, home: str = "/opt/kafka-4.1.1") -> str:
-    target = f"  home: /opt/kafka\n  upgrade_to: {{version: 4.1.1, home: {home}}}\n"
+def with_target(
+    text: str, *, links: bool = True, home: str = "/opt/kafka-4.1.1", version: str = "4.1.1", zookeeper: bool = False
+) -> str:
+    target = f"  home: /opt/kafka\n  upgrade_to: {{version: {version}, home: {home}}}\n"
+    if not zookeeper:
+        text = without_zookeeper(text)
     text = re.sub(r"  home: .*\n", target, text, count=1)
     return re.sub(r"( +)service: (.*)\n", r"\1service: \2\n\1home_link: /srv/\2/kafka\n", text) if links else text
 
@@ -492,3 +496,19 @@ def test_a_target_needs_a_link_of_its_own_at_every_node() -> None:
     shared = problems(with_target(TEXT).replace("/srv/broker-2/", "/srv/broker-1/"))
     assert "/srv/broker-1/kafka is also that of broker-1; each node needs its own" in "\n".join(shared)
     assert "kafka.upgrade_to.home: it is also kafka.home" in "\n".join(problems(with_target(TEXT, home="/opt/kafka")))
+
+
+@pytest.mark.parametrize("version", ["3.9.2", "3.9.1", "3.8.0"])
+def test_a_target_that_is_not_newer_is_refused(version: str) -> None:
+    """By the versions that nodes show, each node would count as rolled already."""
+    said = "\n".join(problems(with_target(TEXT, version=version)))
+    assert f"kafka.upgrade_to.version: {version} is not newer than kafka.version 3.9.2" in said
+
+
+def test_zookeeper_is_taken_out_of_the_file_before_kafka_4_is_named() -> None:
+    """Kafka 4 has no gauge of the migration's state, and its snapshots drop the record: with ZooKeeper in the file the
+    phase would become UNKNOWN in the middle of the roll, and every step be refused.
+    """
+    said = "\n".join(problems(with_target(TEXT, zookeeper=True)))
+    assert "kafka.upgrade_to: 4.1.1 has no ZooKeeper mode" in said and "take 'zookeeper' out of the file" in said
+    assert parse(with_target(TEXT, version="3.9.3", zookeeper=True)).kafka.upgrade_to is not None

@@ -181,7 +181,7 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
             f"controller {controller.id} metrics",
         )
     yield from _log4j_files(spec)
-    if tuple(int(x) for x in spec.kafka.version.split(".")) < (3, 9, 0):
+    if _numbers(spec.kafka.version) < (3, 9, 0):
         yield (
             f"kafka.version: {spec.kafka.version} is too old; upgrade the brokers to 3.9.2 first, the last release that"
             " can migrate"
@@ -191,6 +191,7 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
             f"kafka.version: {spec.kafka.version} has no ZooKeeper mode; the migration runs on 3.9 and Kafka 4 comes"
             " after it. Where the migration is final, take 'zookeeper' out of the file"
         )
+    yield from _target(spec)
     yield from _home_links(spec)
     yield from _unwritable(spec)
     for where, properties in _property_maps(spec):
@@ -260,11 +261,36 @@ def _log4j_files(spec: ClusterSpec) -> Iterator[str]:
         taken.setdefault(place, f"the log4j_file of controller {controller.id}")
 
 
+def _target(spec: ClusterSpec) -> Iterator[str]:
+    """The Kafka that the nodes can go on to is a newer one, in a home of its own, once ZooKeeper is behind.
+
+    Kafka 4 shows no gauge of the migration's state, and its snapshots drop the record. A cluster whose file still names
+    ZooKeeper would be in no known phase from then on, and the roll would stop half-way.
+    """
+    target = spec.kafka.upgrade_to
+    if target is None:
+        return
+    if target.home == spec.kafka.home:
+        yield "kafka.upgrade_to.home: it is also kafka.home; install the other version beside the one that runs"
+    if _numbers(target.version) <= _numbers(spec.kafka.version):
+        yield (
+            f"kafka.upgrade_to.version: {target.version} is not newer than kafka.version {spec.kafka.version};"
+            " downgrade_software brings the nodes back to kafka.version"
+        )
+    if spec.zookeeper is not None and _numbers(target.version) >= (4,):
+        yield (
+            f"kafka.upgrade_to: {target.version} has no ZooKeeper mode; where the migration is final, take 'zookeeper'"
+            " out of the file first"
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
 def _home_links(spec: ClusterSpec) -> Iterator[str]:
     """A node's software is switched by its own link, so no other node may be started through it."""
     target = spec.kafka.upgrade_to
-    if target is not None and target.home == spec.kafka.home:
-        yield "kafka.upgrade_to.home: it is also kafka.home; install the other version beside the one that runs"
     taken: dict[tuple[str, str], str] = {}
     nodes: list[tuple[str, Broker | Controller]] = [(f"brokers.{at}", each) for at, each in enumerate(spec.brokers)]
     nodes += [(f"controllers.{at}", each) for at, each in enumerate(spec.controllers)]
