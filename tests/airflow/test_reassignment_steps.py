@@ -27,6 +27,7 @@ from kraft_runbook.reassignment.operation import MOVE, REASSIGNMENT
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.reassignment.stages import read_plan
 from kraft_runbook.reassignment.throttles import LEADER_RATE, Former, Leftover
@@ -100,8 +101,8 @@ class Scene:
         self.done.append(("start", [move.partition for move in batch]))
         return batch
 
-    def put_back(self, spec: Any, moves: Any, rate: int | None, former: Former, *, secrets: Any) -> Any:
-        self.done.append(("put back", rate))
+    def put_back(self, spec: Any, ours: RunThrottles, former: Former, *, secrets: Any) -> Any:
+        self.done.append(("put back", ours.rates))
         return self.left
 
     def asks(self, _: Any) -> Wanted:
@@ -160,7 +161,7 @@ def test_a_throttle_is_set_once_and_anew_after_it_was_put_back_or_changed(scene:
     assert moved() == [("throttle", 7 * MB)]
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     assert back().act(scene.context, SPEC) == {"left": []}
-    assert scene.done[-1] == ("put back", 7 * MB)
+    assert scene.done[-1] == ("put back", (5 * MB, 7 * MB)), "each rate that was set, not the last alone"
     assert moved() == [("throttle", 7 * MB)]
     (files.directory / "throttle_mb").write_text("fast")
     with pytest.raises(Refused, match="throttle_mb holds 'fast'"):
@@ -174,14 +175,41 @@ def test_a_run_that_set_no_throttle_takes_none_away(scene: Scene) -> None:
 
 def test_a_throttle_that_is_left_fails_the_task_by_its_name_and_is_tried_again(scene: Scene) -> None:
     files = files_of(scene.context)
-    files.will_throttle_to(MB)
+    files.will_throttle(RunThrottles.of(PLAN.moves, MB))
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     scene.left = (Leftover("broker 3", LEADER_RATE, "5"),)
     with pytest.raises(StepFailed, match=f"1 throttles are left: broker 3: {LEADER_RATE}=5"):
         back().act(scene.context, SPEC)
     scene.left = ()
     assert back().act(scene.context, SPEC) == {"left": []}
-    assert scene.done == [("put back", MB)] * 2
+    assert scene.done == [("put back", (MB,))] * 2
+
+
+def test_a_plan_that_was_made_anew_while_throttled_leaves_no_list_of_the_former_one(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """'plan' was cleared while data moved, so that nothing was put back in between."""
+    seen: list[RunThrottles] = []
+    monkeypatch.setattr(
+        throttling, "remove_throttles", lambda spec, ours, former, secrets: seen.append(ours) or scene.left
+    )
+    files = files_of(scene.context)
+    files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
+    throttling.throttle(scene.context, SPEC, MB)
+    other = replace(PLACEMENT, present={TopicPartition("b", 0): (1, 2)})
+    files.store_plan(make_plan(DrainBrokers((1,)), other), other.present)
+    throttling.throttle(scene.context, SPEC, MB)
+    back().act(scene.context, SPEC)
+    assert set(seen[0].lists) == {"a", "b"}
+
+
+def test_what_goes_on_without_a_throttle_is_said(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    files = files_of(scene.context)
+    files.will_throttle(RunThrottles.of(PLAN.moves, MB))
+    files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
+    scene.now = look(ongoing=MOVING)
+    back().act(scene.context, SPEC)
+    assert "1 partitions still move, without a throttle from now on: a-0" in capsys.readouterr().out
 
 
 def test_the_plan_is_kept_with_its_preview_and_picture_for_the_gate(scene: Scene) -> None:

@@ -155,7 +155,7 @@ EDGES = {
         carry_out.prefer_leaders <- carry_out.move, carry_out.put_throttles_back
         carry_out.verify <- carry_out.prefer_leaders
         carry_out.compare_assignment <- carry_out.verify
-        closing_report <- carry_out.compare_assignment
+        closing_report <- carry_out.compare_assignment, carry_out.put_throttles_back
     """,
     ),
 }
@@ -164,12 +164,16 @@ EDGES = {
 ALL_DONE = {
     **{
         f"{name}__lab": {"closing_report"}
-        for name in ("rolling_restart", "zk_to_kraft_migration", "zk_to_kraft_rollback", "cancel_reassignments")
+        for name in ("rolling_restart", "zk_to_kraft_migration", "zk_to_kraft_rollback")
     },
+}
+"""The tasks that run whatever happened before; every other one runs after success alone."""
+TEARDOWNS = {
+    "cancel_reassignments__lab": {"closing_report"},
     "reassign_partitions__lab": {"carry_out.put_throttles_back", "closing_report"},
     "restore_assignment__lab": {"carry_out.put_throttles_back", "closing_report"},
 }
-"""The tasks that run whatever happened before; every other one runs after success alone."""
+"""Those that also run where a person marked the run as failed."""
 
 PACE = {
     "dry_run": False,
@@ -319,7 +323,21 @@ def test_only_the_closing_report_runs_whatever_happened(dags: dict[str, DAG]) ->
     assert {at for at, rule in rules.items() if rule == "all_done"} == {
         (dag_id, task) for dag_id, tasks in ALL_DONE.items() for task in tasks
     }
-    assert set(rules.values()) == {"all_success", "all_done"}
+    assert set(rules.values()) == {"all_success", "all_done", "all_done_setup_success"}
+
+
+def test_a_teardown_has_no_setup_that_could_keep_it_from_running_and_fails_the_run_with_it(
+    dags: dict[str, DAG],
+) -> None:
+    """Airflow skips a teardown where every setup before it failed, and ignores its failure unless told not to."""
+    found: dict[str, set[str]] = {}
+    for dag_id, dag in dags.items():
+        assert not [task.task_id for task in dag.tasks if task.is_setup]
+        for task in dag.tasks:
+            if task.is_teardown:
+                assert task.on_failure_fail_dagrun
+                found.setdefault(dag_id, set()).add(task.task_id)
+    assert found == TEARDOWNS
 
 
 def test_each_wait_waits_for_this(dags: dict[str, DAG]) -> None:

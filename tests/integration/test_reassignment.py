@@ -38,6 +38,7 @@ from kraft_runbook.reassignment.goals import (
 from kraft_runbook.reassignment.plan_file import from_json
 from kraft_runbook.reassignment.progress import progress
 from kraft_runbook.reassignment.refusals import Reason
+from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.stuck import Cause, why_not_done
 from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, throttled_lists
@@ -141,7 +142,7 @@ def test_a_throttle_holds_progress_is_seen_and_nothing_of_it_is_left(ground: Gro
     # Two copies of 24 MB from one leader: 48 MB at 4 MB/s, were the first second not free.
     assert time.monotonic() - began > 24 * MB / rate
     assert [each.where for each in sweep(spec, [topic], former, secrets=secrets, within=0)]
-    assert remove_throttles(spec, plan.moves, rate, former, secrets=secrets) == ()
+    assert remove_throttles(spec, RunThrottles.of(plan.moves, rate), former, secrets=secrets) == ()
     assert read_throttles(spec, [topic], secrets=secrets).lists == {topic: {LEADER_LIST: "7:1"}}
     ground.finish(plan)
 
@@ -158,7 +159,7 @@ def test_a_move_is_cancelled_and_its_order_restored(ground: Ground) -> None:
     assert set(moving.placement.ongoing) == set(plan.target)
     assert set(cancel_moves(spec, moving, list(plan.target), secrets=secrets)) == set(plan.target)
     assert not cancel_moves(spec, ground.look(settings=False), list(plan.target), secrets=secrets)
-    assert remove_throttles(spec, plan.moves, 100_000, former, secrets=secrets) == ()
+    assert remove_throttles(spec, RunThrottles.of(plan.moves, 100_000), former, secrets=secrets) == ()
     saved = {p: r for p, r in before.placement.present.items() if p.topic == topic}
     look = ground.until(lambda now: not now.placement.ongoing)
     assert {p: set(r) for p, r in look.placement.present.items() if p.topic == topic} == {
@@ -249,7 +250,7 @@ def test_a_target_that_dies_is_named_and_the_move_ends_when_it_is_back(ground: G
     assert (cause.cause, cause.brokers) == (Cause.TARGET_DEAD, (4,))
     supervision.start(layout(spec), spec.broker(4).service)
     ground.until(lambda now: 4 in now.placement.live)
-    assert remove_throttles(spec, plan.moves, MB, former, secrets=secrets) == ()
+    assert remove_throttles(spec, RunThrottles.of(plan.moves, MB), former, secrets=secrets) == ()
     ground.finish(plan)
     wait_until_healthy(spec, say=print)
 
@@ -275,7 +276,7 @@ def test_a_cancel_that_would_lose_every_record_is_refused(ground: Ground) -> Non
         cancel_moves(spec, look, [partition], secrets=secrets)
     assert "let the reassignment end: broker 3 holds all of it" in refused.value.way_out
     assert partition in ground.look(settings=False).placement.ongoing
-    assert remove_throttles(spec, [held_back], 10_000, former, secrets=secrets) == ()
+    assert remove_throttles(spec, RunThrottles.of([held_back], 10_000), former, secrets=secrets) == ()
     ground.carry_out(plan)
     ground.revive(1, 2)
     ground.finish(plan)

@@ -35,7 +35,9 @@ def test_a_broker_that_is_named_though_it_has_just_died_is_not_the_end(monkeypat
     assert len(slept) == 2
 
 
-def test_what_nobody_answers_is_unreachable_once_a_dead_brokers_session_must_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_answers_is_unreachable_once_a_dead_brokers_session_must_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     slept = answers(monkeypatch, Unreachable("nobody answers", way_out="look"))
     with pytest.raises(Unreachable, match="nobody answers"):
         assignment_seen(SPEC, secrets=lambda _: "")

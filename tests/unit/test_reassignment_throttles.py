@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.throttles import (
     FOLLOWER_LIST,
     FOLLOWER_RATE,
@@ -60,9 +63,9 @@ def test_whatever_was_there_is_there_again(leaders: str, followers: str) -> None
 
 def test_a_rate_that_somebody_set_meanwhile_stays() -> None:
     now = {LEADER_RATE: "5000", FOLLOWER_RATE: "7"}
-    assert rates_put_back(now, 5000, {}) == {LEADER_RATE: None}
-    assert rates_put_back(now, 5000, {LEADER_RATE: "9"}) == {LEADER_RATE: "9"}
-    assert rates_put_back({LEADER_RATE: "9"}, 9, {LEADER_RATE: "9"}) == {}
+    assert rates_put_back(now, [5000], {}) == {LEADER_RATE: None}
+    assert rates_put_back(now, [4000, 5000], {LEADER_RATE: "9"}) == {LEADER_RATE: "9"}
+    assert rates_put_back({LEADER_RATE: "9"}, [9], {LEADER_RATE: "9"}) == {}
 
 
 def test_what_is_left_is_named_by_where_it_lies() -> None:
@@ -97,3 +100,17 @@ def test_a_throttle_under_the_produce_rate_is_said_to_have_no_end() -> None:
 def test_a_gap_that_grew_over_three_samples_is_said() -> None:
     assert gap_grows([5, 63, 66, 69, 72])
     assert not gap_grows([63, 66, 72]) and not gap_grows([1, 2, 3, 3]) and not gap_grows([])
+
+
+def test_what_a_run_has_set_is_written_down_whole() -> None:
+    first = RunThrottles.of([Move(tp("a", 0), (1, 2), (3, 2))], 5000)
+    later = RunThrottles.of([Move(tp("a", 1), (1, 2), (3, 2)), Move(tp("b", 0), (1,), (2,))], 4000)
+    both = first.and_then(later)
+    assert both.rates == (5000, 4000) and both.rate == 4000
+    assert both.lists["a"][FOLLOWER_LIST] == {"0:3", "1:3"} and both.lists["b"][LEADER_LIST] == {"0:1"}
+    assert both.and_then(first).rates == (4000, 5000)
+    assert RunThrottles.from_json(both.to_json(), source="f") == both
+    assert RunThrottles().rate is None
+    for text in ("", "5000", "{}"):
+        with pytest.raises(Refused, match="f does not say which throttles were set"):
+            RunThrottles.from_json(text, source="f")

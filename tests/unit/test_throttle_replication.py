@@ -14,12 +14,14 @@ from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found
 from kraft_runbook.procedures import throttle_replication
 from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles, require_swept, set_throttles
+from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, Former
 from tests.unit.observations import SPEC
 from tests.unit.placements import tp
 
 MOVES = [Move(tp("a", 0), (1, 2), (3, 2))]
 TOPIC = Entity(EntityKind.TOPIC, "a")
+OURS = RunThrottles.of(MOVES, 5000)
 NOTHING = Former({}, {}, {})
 
 
@@ -86,14 +88,14 @@ def test_put_back_is_all_as_before_and_nothing_is_left(brokers: Brokers) -> None
     before = {entity: dict(values) for entity, values in brokers.values.items()}
     former = read_throttles(SPEC, ["a"], secrets=None)
     set_throttles(SPEC, MOVES, 5000, secrets=None)
-    assert remove_throttles(SPEC, MOVES, 5000, former, secrets=None) == ()
+    assert remove_throttles(SPEC, OURS, former, secrets=None) == ()
     assert brokers.values == before
 
 
 def test_what_somebody_set_meanwhile_is_named_and_stays(brokers: Brokers) -> None:
     set_throttles(SPEC, MOVES, 5000, secrets=None)
     brokers.values[ALL_BROKERS][FOLLOWER_RATE] = "9"
-    left = remove_throttles(SPEC, MOVES, 5000, NOTHING, secrets=None)
+    left = remove_throttles(SPEC, OURS, NOTHING, secrets=None)
     assert [str(each) for each in left] == [f"the brokers' default: {FOLLOWER_RATE}=9"]
     assert brokers.values[ALL_BROKERS] == {FOLLOWER_RATE: "9"}
     with pytest.raises(StepFailed, match="1 throttles are left: the brokers' default"):
@@ -107,3 +109,32 @@ def test_a_dead_broker_is_left_out_unless_it_is_asked_for(brokers: Brokers) -> N
     assert read_throttles(SPEC, [], secrets=None).of_brokers == {1: {LEADER_RATE: "3"}}
     with pytest.raises(Unreachable):
         read_throttles(SPEC, [], secrets=None, live=[1, 2])
+
+
+def test_a_rate_that_was_noted_and_never_set_leaves_the_one_before_it_to_be_put_back(brokers: Brokers) -> None:
+    """The worker was killed between the note and the change."""
+    set_throttles(SPEC, MOVES, 5000, secrets=None)
+    noted = OURS.and_then(RunThrottles.of(MOVES, 9000))
+    assert remove_throttles(SPEC, noted, NOTHING, secrets=None) == ()
+    assert brokers.values == {ALL_BROKERS: {}, TOPIC: {}}
+
+
+def test_what_an_earlier_plan_of_the_run_throttled_is_put_back_too(brokers: Brokers) -> None:
+    later = [Move(tp("b", 0), (1, 2), (3, 2))]
+    set_throttles(SPEC, MOVES, 5000, secrets=None)
+    set_throttles(SPEC, later, 5000, secrets=None)
+    assert remove_throttles(SPEC, OURS.and_then(RunThrottles.of(later, 5000)), NOTHING, secrets=None) == ()
+    assert not any(brokers.values.values())
+
+
+def test_a_dead_brokers_topics_are_put_back_through_the_living_and_a_deleted_topic_has_nothing(
+    brokers: Brokers,
+) -> None:
+    set_throttles(SPEC, MOVES, 5000, secrets=None)
+    brokers.dead = {"1", "2"}  # every broker that holds the topic
+    assert remove_throttles(SPEC, OURS, NOTHING, secrets=None) == ()
+    assert not any(brokers.values.values())
+    set_throttles(SPEC, MOVES, 5000, secrets=None)
+    del brokers.values[TOPIC]
+    assert remove_throttles(SPEC, OURS, NOTHING, secrets=None) == ()
+    assert not any(brokers.values.values())

@@ -4,7 +4,8 @@ already so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from kraft_runbook.cluster.assignment import Answer, Assignment, Move, Ongoing, PartitionResult, TopicPartition
@@ -14,15 +15,20 @@ from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.reassignment.batches import Limits, next_batch
-from kraft_runbook.reassignment.cancelling import unsafe_cancels
+from kraft_runbook.reassignment.cancelling import out_of_order, unsafe_cancels, with_other_replicas
 from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.plan_file import from_json as plan_from_json
 from kraft_runbook.reassignment.saved_state import SavedState, from_json
 from kraft_runbook.reassignment.throttles import Former
 
 SAMPLE = 5
+LOOKS, APART_SECONDS = 10, 1.0
+ORDERS_A_REQUEST = 50
+"""A controller in ZooKeeper mode takes no more without being busy for long (``batches.ZOOKEEPER_LIMITS``)."""
 
 
 def save_state(path: Path, look: Look, throttles: Former) -> SavedState:
@@ -95,6 +101,35 @@ def cancel_moves(
     answers = Reassignments(spec, secrets=secrets).cancel(ongoing)
     _require_accepted(answers, "cancel", but=Answer.NO_REASSIGNMENT_IN_PROGRESS)
     return ongoing
+
+
+def give_back_order(spec: ClusterSpec, saved: Assignment, *, secrets: Secrets) -> tuple[TopicPartition, ...]:
+    """Give these partitions their replicas in the saved order, where they have the same ones; no data moves. Returns
+    those that have others, or still move. Right after a cancel a broker may still show what was: it is looked again.
+    Done again it sends nothing twice. Raises StepFailed with Kafka's texts.
+    """
+    now = _settled(spec, secrets, lambda placement: not with_other_replicas(saved, placement))
+    moves = out_of_order(saved, now)
+    for at in range(0, len(moves), ORDERS_A_REQUEST):
+        answers = Reassignments(spec, secrets=secrets).alter(moves[at : at + ORDERS_A_REQUEST])
+        _require_accepted(answers, "reorder", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
+    after = _settled(spec, secrets, lambda placement: not out_of_order(saved, placement)) if moves else now
+    if left := out_of_order(saved, after):
+        raise StepFailed(
+            f"{len(left)} partitions are not in the saved order: {', '.join(str(m.partition) for m in left[:SAMPLE])}",
+            way_out="do this step again",
+        )
+    return with_other_replicas(saved, after)
+
+
+def _settled(spec: ClusterSpec, secrets: Secrets, holds: Callable[[Placement], bool]) -> Placement:
+    """Looks until it holds, for some seconds; the last look in any case."""
+    for _ in range(LOOKS):
+        now = look_at_replicas(spec, secrets=secrets, sizes_of=(), settings=False).placement
+        if holds(now):
+            break
+        time.sleep(APART_SECONDS)
+    return now
 
 
 def prefer_first_replicas(

@@ -10,6 +10,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs, read_configs
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.throttles import (
     LISTS,
     RATES,
@@ -99,22 +100,20 @@ def _not_in_force(
 
 
 def remove_throttles(
-    spec: ClusterSpec, moves: Iterable[Move], rate: int | None, former: Former, *, secrets: Secrets
+    spec: ClusterSpec, ours: RunThrottles, former: Former, *, secrets: Secrets
 ) -> tuple[Leftover, ...]:
-    """Put everything back to what it was before ``set_throttles``, and look until that can be read. Returns what is
-    left of throttles on these topics, on the brokers and on their default that was not there before: none where all is
-    well. ``rate``: the last that was set.
+    """Put everything back to what it was before ``ours`` was set, and look until that can be read. Returns what is left
+    of throttles on these topics, on the brokers and on their default that was not there before: none where all is
+    well. A topic that no longer exists has none.
     """
-    lists = throttled_lists(moves)
-    now = read_throttles(spec, lists, secrets=secrets, live=())
+    now = read_throttles(spec, ours.lists, secrets=secrets, live=())
     changes: dict[Entity, Mapping[str, str | None]] = {
-        Entity(EntityKind.TOPIC, topic): put_back(now.lists.get(topic, {}), ours, former.lists.get(topic, {}))
-        for topic, ours in lists.items()
+        Entity(EntityKind.TOPIC, topic): put_back(now.lists.get(topic, {}), entries, former.lists.get(topic, {}))
+        for topic, entries in ours.lists.items()
     }
-    if rate is not None:
-        changes[ALL_BROKERS] = rates_put_back(now.rates, rate, former.rates)
+    changes[ALL_BROKERS] = rates_put_back(now.rates, ours.rates, former.rates)
     alter_configs(spec, changes, secrets=secrets)
-    return sweep(spec, lists, former, secrets=secrets)
+    return sweep(spec, ours.lists, former, secrets=secrets)
 
 
 def sweep(

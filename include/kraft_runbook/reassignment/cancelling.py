@@ -1,4 +1,4 @@
-"""Whether a reassignment may be cancelled.
+"""Whether a reassignment may be cancelled, and the order of replicas afterwards.
 
 In ZooKeeper mode Kafka cancels also where no original replica is in sync: the partition is then without a leader, the
 one whole copy is deleted, and with unclean election every record was lost (measured on 3.9.2; KAFKA-14424). In KRaft
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, Replicas, TopicPartition
+from kraft_runbook.cluster.assignment import Assignment, Move, Ongoing, PartitionSeen, Replicas, TopicPartition
+from kraft_runbook.reassignment.placement import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +58,28 @@ def unsafe_cancels(
 
 def _ids(brokers: Collection[int]) -> str:
     return " or ".join(map(str, brokers))
+
+
+def saved_order(moving: Ongoing, target: Replicas | None, saved: Replicas | None) -> Replicas | None:
+    """The order that a partition had before the move, where a run saved it: it is the run that moves the partition
+    (``target``: of its plan), and what it saved (``saved``) are the replicas that a cancel gives back. None otherwise.
+
+    Kafka gives back the replicas, not their order (measured in both modes).
+    """
+    if saved is None or target != moving.target or set(saved) != set(moving.original):
+        return None
+    return saved
+
+
+def out_of_order(saved: Assignment, now: Placement) -> tuple[Move, ...]:
+    """The moves that give these partitions their saved order again. They copy nothing: the replicas are the same."""
+    return tuple(
+        Move(p, now.present[p], order)
+        for p, order in saved.items()
+        if p in now.present and p not in now.ongoing and now.present[p] != order and set(now.present[p]) == set(order)
+    )
+
+
+def with_other_replicas(saved: Assignment, now: Placement) -> tuple[TopicPartition, ...]:
+    """Those that have other replicas than saved, or still move. A partition that was deleted has none."""
+    return tuple(p for p, order in saved.items() if p in now.ongoing or set(now.present.get(p, order)) != set(order))

@@ -27,15 +27,24 @@ class _NoPlan:
     reasons: tuple[str, ...] = ("which plan is meant, only its run knows",)
 
 
-def _ends(spec: ClusterSpec) -> str:
+def as_planned(spec: ClusterSpec) -> str:
+    """The last words of a run that moved replicas."""
     return f"The replicas of {spec.name} lie as planned, and no throttle of this run is left."
+
+
+def cancelled(spec: ClusterSpec) -> str:
+    """The last words of a run that cancelled reassignments."""
+    return (
+        f"What was listed of {spec.name} is not being reassigned any more. Where a run of this tool had saved them, the"
+        " order of replicas and the throttles are as saved; the task's log names what is not."
+    )
 
 
 TABLE = Transitions(
     stages=(
         Stage(PlanStage.AS_BEFORE.value, "Nothing of the plan was begun."),
         Stage(PlanStage.MOVING.value, "Some of the plan moves, or is there."),
-        Stage(PlanStage.AS_PLANNED.value, "All of the plan is there.", end=_ends),
+        Stage(PlanStage.AS_PLANNED.value, "All of the plan is there.", end=as_planned),
     ),
     outside=(Stage(PlanStage.UNKNOWN.value, "Somebody else moves what the plan names.", refuses="plan anew"),),
     at_rest="nothing of the plan was begun",

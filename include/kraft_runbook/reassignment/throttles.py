@@ -75,9 +75,10 @@ def put_back(now: Values, ours: Mapping[str, frozenset[str]], former: Values) ->
     return changes
 
 
-def rates_put_back(now: Values, ours: int, former: Values) -> dict[str, str | None]:
-    """The same for the rates of the brokers' default: a rate that is not ours any more is somebody else's and stays."""
-    return {key: former.get(key) for key in RATES if now.get(key) == str(ours) and now.get(key) != former.get(key)}
+def rates_put_back(now: Values, ours: Iterable[int], former: Values) -> dict[str, str | None]:
+    """The same for the rates of the brokers' default: a rate that is none of ours is somebody else's and stays."""
+    set_by_us = set(map(str, ours))
+    return {key: former.get(key) for key in RATES if now.get(key) in set_by_us and now.get(key) != former.get(key)}
 
 
 def entries_of(value: str | None) -> frozenset[str]:

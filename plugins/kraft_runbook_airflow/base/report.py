@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -79,11 +80,7 @@ class ClosingReport(ClusterOperator):
             ),
         )
         self.log.info("%s", text)
-        going_on = sorted(task for task, state in states.items() if state in GOING_ON and task != context["ti"].task_id)
-        if going_on:  # somebody marked a later task by hand, and what stands before it goes on
-            self.log.warning("The claim is kept as long as the run goes on: %s", ", ".join(going_on))
-        else:
-            give_back(context, spec)
+        give_back_unless_going_on(context, spec, states, self.log.warning)
         require_mirrored(context)
         if not succeeded:
             raise AirflowFailException(
@@ -119,3 +116,16 @@ def states_of(context: Any) -> dict[str, str]:
     """task -> its state in this run."""
     ti = context["ti"]
     return dict(ti.get_task_states(ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {}))
+
+
+def give_back_unless_going_on(
+    context: Any, spec: ClusterSpec, states: Mapping[str, str], tell: Callable[[str], object]
+) -> None:
+    """Give the claim back, unless another task of the run goes on: somebody marked a later task by hand, and what
+    stands before it may still change the cluster.
+    """
+    going_on = sorted(task for task, state in states.items() if state in GOING_ON and task != context["ti"].task_id)
+    if going_on:
+        tell(f"The claim is kept as long as the run goes on: {', '.join(going_on)}")
+    else:
+        give_back(context, spec)

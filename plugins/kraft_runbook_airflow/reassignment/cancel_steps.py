@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowSkipException
-
-from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
+from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.procedures.move_replicas import cancel_moves
+from kraft_runbook.procedures.move_replicas import cancel_moves, give_back_order
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import Topics
 from kraft_runbook.reassignment.operation import CANCEL, REASSIGNMENT
+from kraft_runbook.reassignment.plan import plain
 from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook_airflow.base.approvals import begins, require_confirmation
 from kraft_runbook_airflow.base.claims import take_claim
@@ -27,30 +27,73 @@ from kraft_runbook_airflow.base.gates import Shown
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.checks import settled_look
+from kraft_runbook_airflow.reassignment.earlier_runs import earlier_runs, order_before, still_throttling
+from kraft_runbook_airflow.reassignment.ending import leave_with_nothing_to_do
 from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.throttling import put_back
 
 LISTED = "cancelled.json"
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a person signs: ``partitions``, each with its replicas as they will be, in the saved order where ``ordered``
+    names it; ``throttling``: the names of runs whose throttles are put back.
+    """
+
+    partitions: Mapping[TopicPartition, Replicas]
+    ordered: frozenset[TopicPartition]
+    throttling: tuple[str, ...]
+    text: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "partitions": plain(self.partitions),
+            "ordered": [[p.topic, p.partition] for p in sorted(self.ordered)],
+            "throttling": list(self.throttling),
+            "text": self.text,
+        }
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Listed:
+        return Listed(
+            {TopicPartition(topic, number): tuple(replicas) for topic, number, replicas in data["partitions"]},
+            frozenset(TopicPartition(topic, number) for topic, number in data["ordered"]),
+            tuple(data["throttling"]),
+            data["text"],
+        )
+
+    @property
+    def digest(self) -> str:
+        return sha256_of(self.to_dict())
+
+
 class ListReassignments(ClusterOperator):
-    """List what is being reassigned of the chosen topics, and refuse where a cancel would lose data."""
+    """List what is being reassigned of the chosen topics, with the order that an earlier run saved and the throttles
+    that it left. Refuse where a cancel would lose data.
+    """
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         params = context["params"]
         chosen = Topics(tuple(str(params["topics"]).split()), tuple(str(params["exclude"] or "").split()))
         look = settled_look(spec, settings=False)
         ongoing = {p: each for p, each in sorted(look.placement.ongoing.items()) if chosen.matches(p.topic)}
-        if not ongoing:
-            raise AirflowSkipException("nothing of these topics is being reassigned")
+        runs = earlier_runs(look.cluster_id, self.log.warning)
+        throttling = [each for each in still_throttling(runs) if any(map(chosen.matches, each.throttles.lists))]
+        if not ongoing and not throttling:
+            leave_with_nothing_to_do(context, self.cluster, "nothing of these topics is being reassigned")
         if unsafe := unsafe_cancels(ongoing, look.seen, look.placement.live):
             raise Refused(
                 f"cancelling would lose data: {'; '.join(map(str, unsafe[:5]))}",
                 way_out="; ".join(dict.fromkeys(each.way_out for each in unsafe[:5])),
             )
-        text = _table(ongoing)
-        write_private(files_of(context).directory / LISTED, json.dumps({"text": text, "partitions": _plain(ongoing)}))
-        self.log.info("%s", text)
-        record(context, self.cluster, Moves(what="to be cancelled", partitions=len(ongoing), told=text))
+        ordered = order_before(ongoing, runs)
+        names = tuple(sorted(each.files.name for each in throttling))
+        after = {p: ordered.get(p, each.original) for p, each in ongoing.items()}
+        listed = Listed(after, frozenset(ordered), names, _table(ongoing, ordered, names))
+        write_private(files_of(context).directory / LISTED, json.dumps(listed.to_dict()))
+        self.log.info("%s", listed.text)
+        record(context, self.cluster, Moves(what="to be cancelled", partitions=len(ongoing), told=listed.text))
         return {"partitions": len(ongoing)}
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
@@ -61,42 +104,85 @@ class ListReassignments(ClusterOperator):
 def shows_reassignments(context: Any) -> Shown:
     """What is to be cancelled, for the gate. Raises Refused where nothing was listed."""
     listed = _listed(context)
-    return Shown(exhibits=(Exhibit("list", sha256_of(listed["partitions"]), listed["text"]),), by="list")
+    return Shown(exhibits=(Exhibit("list", listed.digest, listed.text),), by="preflight.list")
 
 
 class CancelReassignments(ClusterOperator):
-    """Cancel what was listed and signed for, each where an original replica is alive and in sync."""
+    """Cancel what was listed and signed for, each where an original replica is alive and in sync. Then give back what
+    was saved: the order of replicas, and the throttles of runs of which nothing moves any more.
+    """
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         take_claim(context, spec)
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
-        listed = _listed(context)["partitions"]
-        require_confirmation(context, spec, REASSIGNMENT, CANCEL, seen, exhibit=sha256_of(listed))
-        wanted = [TopicPartition(topic, number) for topic, number, _ in listed]
+        listed = _listed(context)
+        require_confirmation(context, spec, REASSIGNMENT, CANCEL, seen, exhibit=listed.digest)
         begins(context, self.cluster, CANCEL)
+        wanted = list(listed.partitions)
         cancelled = cancel_moves(spec, settled_look(spec, settings=False), wanted, secrets=airflow_secrets())
         record(context, self.cluster, Moves(what="cancelled", partitions=len(cancelled)))
         self.log.info("Cancelled %d of %d; the others had ended", len(cancelled), len(wanted))
-        return {"cancelled": len(cancelled)}
+        saved = {p: order for p, order in listed.partitions.items() if p in listed.ordered}
+        if other := give_back_order(spec, saved, secrets=airflow_secrets()):
+            named = ", ".join(map(str, other[:20]))
+            self.log.warning(
+                "%d partitions have other replicas than before, since their move had ended: %s", len(other), named
+            )
+        left = self.put_throttles_back(context, spec, listed.throttling)
+        return {"cancelled": len(cancelled), "ordered": len(saved) - len(other), "throttled_on": list(left)}
+
+    def put_throttles_back(self, context: Any, spec: ClusterSpec, names: Collection[str]) -> tuple[str, ...]:
+        """Returns the runs whose throttles stay, since something of theirs still moves."""
+        look = settled_look(spec, sizes_of=(), settings=False)
+        staying = []
+        for run in earlier_runs(look.cluster_id, self.log.warning):
+            if run.files.name not in names or run.throttles.rate is None:
+                continue
+            moving = sorted(run.plan.target.keys() & look.placement.ongoing.keys())
+            if moving:
+                self.log.warning(
+                    "The throttles of run %s stay, since %d of its partitions still move: %s",
+                    run.files.name,
+                    len(moving),
+                    ", ".join(map(str, moving[:20])),
+                )
+                staying.append(run.files.name)
+            else:
+                put_back(context, spec, run.files)
+                self.log.info("The throttles that run %s found are set again", run.files.name)
+        return tuple(staying)
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> None:
-        self.log.info("Dry run: what is listed would be cancelled")
+        self.log.info("Dry run: what is listed would be cancelled, and what was saved given back")
 
 
-def _listed(context: Any) -> Mapping[str, Any]:
+def _listed(context: Any) -> Listed:
     path = files_of(context).directory / LISTED
     try:
-        found: Mapping[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise Refused(f"{path} can't be read: {error}", way_out="clear the task 'list'") from None
-    return found
+        return Listed.from_dict(json.loads(path.read_text()))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Refused(
+            f"{path} can't be read: {error}", way_out="clear the task 'preflight.list' with its downstream tasks"
+        ) from None
 
 
-def _plain(ongoing: Mapping[TopicPartition, Ongoing]) -> list[list[Any]]:
-    return [[p.topic, p.partition, list(each.original)] for p, each in ongoing.items()]
-
-
-def _table(ongoing: Mapping[TopicPartition, Ongoing]) -> str:
-    lines = [f"{len(ongoing)} reassignments:", "", "| partition | had | moves to |", "|---|---|---|"]
-    lines += [f"| {p} | {list(each.original)} | {list(each.target)} |" for p, each in list(ongoing.items())[:100]]
-    return "\n".join([*lines, "", "…"] if len(ongoing) > 100 else lines)
+def _table(
+    ongoing: Mapping[TopicPartition, Ongoing], ordered: Mapping[TopicPartition, Replicas], throttling: Sequence[str]
+) -> str:
+    lines = [
+        f"{len(ongoing)} reassignments:",
+        "",
+        "| partition | gets back | its order | moves to |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {p} | {list(ordered.get(p, each.original))} | {'as saved' if p in ordered else 'unknown'} |"
+        f" {list(each.target)} |"
+        for p, each in list(ongoing.items())[:100]
+    ]
+    lines += ["", "…"] if len(ongoing) > 100 else []
+    if unknown := len(ongoing) - len(ordered):
+        lines += ["", f"Of {unknown} no run of this tool saved the order of replicas: Kafka gives back one of its own."]
+    if throttling:
+        lines += ["", f"Throttles are put back to what they were before: {', '.join(throttling)}"]
+    return "\n".join(lines)

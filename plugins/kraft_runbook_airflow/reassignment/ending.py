@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.evidence.kinds import Closed, Moves
+from kraft_runbook.evidence.kinds import Closed, Moves, of_kind
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas
 from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook.reassignment.operation import REASSIGNMENT, TABLE
-from kraft_runbook.reassignment.stages import PlanStage
+from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.verifying import verify
-from kraft_runbook_airflow.base.claims import give_back, take_claim
+from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.report import BAD, states_of
+from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, states_of
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.files import files_of
 
@@ -64,8 +64,20 @@ class VerifyPlan(ClusterOperator):
         self.log.info("Dry run: the plan would be verified")
 
 
+Ends = Callable[[ClusterSpec], str]
+"""The last words of a run that did all that it was asked for."""
+
+
 class ReassignmentReport(ClusterOperator):
-    """The end of a run: what became of it, and the way on or back. Succeeds only where the whole run did."""
+    """The end of a run: what became of it, and the way on or back. Succeeds only where the whole run did.
+
+    It is a teardown, so that it also comes where a person marked the run as failed. Airflow then skips what has not
+    begun, without a reason: what was skipped counts as not done, unless the run itself found nothing to do.
+    """
+
+    def __init__(self, *, ends: Ends, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.ends = ends
 
     def follows_a_record(self, context: Any) -> bool:
         """It comes in any case, also where the first task failed before its first line."""
@@ -74,18 +86,18 @@ class ReassignmentReport(ClusterOperator):
     def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
         if any(state in BAD for state in states_of(context).values()):
             return self.act(context, spec)
-        self.log.info("Dry run: the plan stands in the log of the task 'plan'; nothing was changed")
+        self.log.info("Dry run: what would be done stands in the tasks' logs; nothing was changed")
         return {"dry_run": True}
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         states = states_of(context)
         failed = sorted(task for task, state in states.items() if state == "failed")
-        succeeded = not any(state in BAD for state in states.values())
+        skipped = any(state == "skipped" for state in states.values()) and not nothing_to_do(context)
+        succeeded = not skipped and not any(state in BAD for state in states.values())
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
         phase = detect_phase(seen).phase
         if succeeded:
-            end = TABLE.stage(PlanStage.AS_PLANNED.value).end
-            text = end(spec) if end else ""
+            text = self.ends(spec)
         else:
             reasons = {
                 r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR
@@ -105,8 +117,24 @@ class ReassignmentReport(ClusterOperator):
                 brokers_in_kraft=len(seen.brokers_in(BrokerMode.KRAFT)),
             ),
         )
-        give_back(context, spec)
+        give_back_unless_going_on(context, spec, states, self.log.warning)
         require_mirrored(context)
         if not succeeded:
             raise AirflowFailException("the run stopped; this task's log says where, and the way on and back")
         return {"report": text, "run": name}
+
+
+NOTHING_TO_DO = "nothing to do"
+BEGINNINGS = frozenset({"planned", "to be cancelled", NOTHING_TO_DO})
+
+
+def leave_with_nothing_to_do(context: Any, cluster: str, why: str) -> NoReturn:
+    """End the run well at this task: the cluster is as wanted. What follows is skipped."""
+    record(context, cluster, Moves(what=NOTHING_TO_DO, partitions=0, told=why))
+    raise AirflowSkipException(why)
+
+
+def nothing_to_do(context: Any) -> bool:
+    """Whether the run's last beginning ended there."""
+    began = [told.what for _, told in of_kind(records_of(context), Moves) if told.what in BEGINNINGS]
+    return bool(began) and began[-1] == NOTHING_TO_DO

@@ -12,6 +12,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.plan_file import to_json
+from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import run_file_name
 
@@ -78,18 +79,20 @@ class RunFiles:
         return rate
 
     @property
-    def throttled_to(self) -> int | None:
-        """The rate that this run set last; None where it set none."""
-        path = self.directory / "throttled_to"
-        return int(path.read_text()) if path.exists() else None
+    def throttles(self) -> RunThrottles:
+        """What this run has set and not put back. Raises Refused where the note of it can't be read."""
+        path = self.directory / "throttles.json"
+        if not path.exists():
+            return RunThrottles()
+        return RunThrottles.from_json(path.read_text(), source=str(path))
+
+    def will_throttle(self, more: RunThrottles) -> None:
+        """Written before it is set, so that whatever was set is known."""
+        write_private(self.directory / "throttles.json", self.throttles.and_then(more).to_json())
 
     def throttles_are_back(self) -> None:
-        """Forget the rate: a task that goes on moving sets it anew."""
-        (self.directory / "throttled_to").unlink(missing_ok=True)
-
-    def will_throttle_to(self, rate: int) -> None:
-        """Written before the rate is set, so that whatever was set is known."""
-        write_private(self.directory / "throttled_to", str(rate))
+        """Forget them: a task that goes on moving sets them anew."""
+        (self.directory / "throttles.json").unlink(missing_ok=True)
 
 
 def files_of(context: Any) -> RunFiles:

@@ -55,7 +55,7 @@ class MoveReplicas(ClusterOperator):
         if not standing(records_of(context), MOVE).begun:
             begins(context, self.cluster, MOVE)
         rate = files.wanted_throttle(wanted.throttle)
-        if rate is not None and rate != files.throttled_to:
+        if rate is not None and rate != files.throttles.rate:
             throttle(context, spec, rate)
         limits = wanted.limits(seen)
         batch = start_next_batch(spec, plan, look, limits, secrets=airflow_secrets())
@@ -65,7 +65,7 @@ class MoveReplicas(ClusterOperator):
             record(context, self.cluster, Moves(what="started", partitions=len(batch), told=named))
         self.defer(
             trigger=ReassignmentTrigger(
-                self.cluster, files.name, [limits.partitions, limits.moves, limits.bytes], files.throttled_to
+                self.cluster, files.name, [limits.partitions, limits.moves, limits.bytes], files.throttles.rate
             ),
             method_name="resume",
         )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowSkipException
-
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
@@ -23,6 +21,7 @@ from kraft_runbook_airflow.base.gates import Shown
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.checks import settled_look
+from kraft_runbook_airflow.reassignment.ending import leave_with_nothing_to_do
 from kraft_runbook_airflow.reassignment.files import files_of
 from kraft_runbook_airflow.reassignment.wanted import Asks
 
@@ -42,7 +41,8 @@ class MakePlan(ClusterOperator):
         plan = make_plan(wanted.goal, look.placement, topics=wanted.topics)
         require_no_refusal(plan, look.placement, declared=spec.broker_ids, allowed=wanted.allowed)
         if plan.is_empty:
-            raise AirflowSkipException(f"{plan.goal}: nothing is to move, the cluster is as wanted")
+            why = f"{plan.goal}: nothing is to move, the cluster is as wanted"
+            leave_with_nothing_to_do(context, self.cluster, why)
         if wanted.throttle is not None:
             self.require_an_end(spec, plan, look, wanted.throttle)
         preview = make_preview(plan, look.placement, throttle=wanted.throttle)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.move_replicas import read_state
 from kraft_runbook.procedures.throttle_replication import remove_throttles, require_swept, set_throttles
 from kraft_runbook.reassignment.operation import MOVE
+from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook_airflow.base.approvals import begins
 from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.checks import settled_look
+from kraft_runbook_airflow.reassignment.files import RunFiles, files_of
 from kraft_runbook_airflow.reassignment.signed import require_signed
 from kraft_runbook_airflow.reassignment.wanted import Asks
 
@@ -40,10 +44,11 @@ class SetThrottle(ClusterOperator):
 
 
 def throttle(context: Any, spec: ClusterSpec, rate: int) -> None:
-    """Set this rate; that it will be set is written down first."""
+    """Set this rate for the moves of the run's plan; that it will be set is written down first."""
     files = files_of(context)
-    files.will_throttle_to(rate)
-    set_throttles(spec, files.plan().moves, rate, secrets=airflow_secrets())
+    moves = files.plan().moves
+    files.will_throttle(RunThrottles.of(moves, rate))
+    set_throttles(spec, moves, rate, secrets=airflow_secrets())
     record(context, spec.name, Moves(what="throttled", partitions=None, told=f"{rate / 1e6:g} MB/s a broker"))
 
 
@@ -52,16 +57,29 @@ class PutThrottlesBack(ClusterOperator):
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         files = files_of(context)
-        if files.throttled_to is None:
+        if files.throttles.rate is None:
             self.log.info("This run set no throttle")
             return {"left": []}
         take_claim(context, spec)
-        saved, plan = read_state(files.saved), files.plan()
-        left = remove_throttles(spec, plan.moves, files.throttled_to, saved.throttles, secrets=airflow_secrets())
-        record(context, self.cluster, Moves(what="put back", partitions=None, told="; ".join(map(str, left))))
-        require_swept(left)
-        files.throttles_are_back()
+        topics = files.throttles.lists
+        put_back(context, spec, files)
+        with suppress(Unreachable):  # it was to be said only; the throttles are back
+            ongoing = settled_look(spec, sizes_of=(), settings=False).placement.ongoing
+            if moving := sorted(p for p in ongoing if p.topic in topics):
+                named = ", ".join(map(str, moving[:10]))
+                self.log.warning("%d partitions still move, without a throttle from now on: %s", len(moving), named)
         return {"left": []}
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> None:
         self.log.info("Dry run: throttles would be put back")
+
+
+def put_back(context: Any, spec: ClusterSpec, files: RunFiles) -> None:
+    """Make throttles what they were before the run of these files set its own. Raises StepFailed, with the names, where
+    something is left.
+    """
+    saved = read_state(files.saved)
+    left = remove_throttles(spec, files.throttles, saved.throttles, secrets=airflow_secrets())
+    record(context, spec.name, Moves(what="put back", partitions=None, told="; ".join(map(str, left))))
+    require_swept(left)
+    files.throttles_are_back()

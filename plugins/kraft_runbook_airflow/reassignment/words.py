@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
@@ -23,7 +24,7 @@ from kraft_runbook.reassignment.goals import (
     SetReplicationFactor,
     Topics,
 )
-from kraft_runbook.reassignment.operation import CANCEL, MOVE, REASSIGNMENT
+from kraft_runbook.reassignment.operation import CANCEL, MOVE, REASSIGNMENT, as_planned, cancelled
 from kraft_runbook.reassignment.plan_file import from_json
 from kraft_runbook.reassignment.refusals import Reason
 from kraft_runbook_airflow.base.environment import state_directory
@@ -31,7 +32,7 @@ from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.base.words import ask, read_only_dag
 from kraft_runbook_airflow.reassignment.cancel_steps import CancelReassignments, ListReassignments, shows_reassignments
 from kraft_runbook_airflow.reassignment.checks import CheckBeforeMoving, examine
-from kraft_runbook_airflow.reassignment.ending import PreferLeaders, ReassignmentReport, VerifyPlan
+from kraft_runbook_airflow.reassignment.ending import Ends, PreferLeaders, ReassignmentReport, VerifyPlan
 from kraft_runbook_airflow.reassignment.files import saved_by
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas, SaveState
 from kraft_runbook_airflow.reassignment.planning import MakePlan, shows_plan
@@ -180,7 +181,11 @@ def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
         saved = SaveState(task_id="save", **given)
         throttled = SetThrottle(task_id="throttle", asks=asks, **given)
         moved = MoveReplicas(task_id="move", asks=asks, **given)
-        back = PutThrottlesBack(task_id="put_throttles_back", trigger_rule="all_done", **given)
+        # A teardown without a setup comes whatever happened to what stands before it, and alone is not skipped where a
+        # person marks the run as failed. A worker that is killed in it is no reason to leave it at that.
+        back = PutThrottlesBack(
+            task_id="put_throttles_back", retries=2, retry_delay=timedelta(seconds=10), **given
+        ).as_teardown(on_failure_fail_dagrun=True)
         leaders = PreferLeaders(task_id="prefer_leaders", **given)
         verified = VerifyPlan(task_id="verify", **given)
         chain(
@@ -190,9 +195,22 @@ def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
     return group
 
 
-def report(cluster: ClusterSpec) -> BaseOperator:
-    """Say what became of the run, and the way on or back. Always runs."""
-    return ReassignmentReport(task_id="closing_report", cluster=cluster.name, trigger_rule="all_done")
+def report(cluster: ClusterSpec, *, behind: TaskGroup | BaseOperator, ends: Ends = as_planned) -> BaseOperator:
+    """Say what became of the run, and the way on or back. Always runs, once throttles are back, also where a person
+    marked the run as failed. ``ends``: the last words where all went well.
+    """
+    said = ReassignmentReport(task_id="closing_report", cluster=cluster.name, ends=ends)
+    behind >> said.as_teardown(on_failure_fail_dagrun=True)
+    if isinstance(behind, TaskGroup):
+        for task in behind:
+            if isinstance(task, PutThrottlesBack):
+                task >> said
+    return said
+
+
+def report_cancelled(cluster: ClusterSpec, *, behind: BaseOperator) -> BaseOperator:
+    """Say what was cancelled and given back, or where the run stopped. Always runs."""
+    return report(cluster, behind=behind, ends=cancelled)
 
 
 def list_reassignments(cluster: ClusterSpec) -> TaskGroup:
@@ -217,7 +235,7 @@ def examine_cancel(spec: ClusterSpec, gate: str, tell: Any, gone: Any = ()) -> A
 
 
 def cancel(cluster: ClusterSpec) -> BaseOperator:
-    """Cancel what was signed for."""
+    """Cancel what was signed for, and give back the order of replicas and the throttles that were saved."""
     return CancelReassignments(task_id="cancel", cluster=cluster.name)
 
 

@@ -1,0 +1,67 @@
+"""The throttles that one run has set, as it writes them down before it sets them. JSON.
+
+A plan can be made anew, a rate can be changed, and a worker can be killed between the note and the change. So this
+holds everything that may be set, and what is put back does not depend on the run's present plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.throttles import throttled_lists
+
+Lists = Mapping[str, Mapping[str, frozenset[str]]]
+"""By topic and key, the entries ``partition:broker``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunThrottles:
+    """``rates``: bytes a second, each that was or may have been set on the brokers' default, the latest last.
+    ``lists``: the entries that were or may have been added to topics' lists.
+    """
+
+    rates: tuple[int, ...] = ()
+    lists: Lists = field(default_factory=dict)
+
+    @staticmethod
+    def of(moves: Iterable[Move], rate: int) -> RunThrottles:
+        """Of these moves at this rate."""
+        return RunThrottles((rate,), throttled_lists(moves))
+
+    @property
+    def rate(self) -> int | None:
+        """The latest; None where nothing was set."""
+        return self.rates[-1] if self.rates else None
+
+    def and_then(self, later: RunThrottles) -> RunThrottles:
+        """What may be set once ``later`` was set as well."""
+        lists = {topic: dict(entries) for topic, entries in self.lists.items()}
+        for topic, entries in later.lists.items():
+            mine = lists.setdefault(topic, {})
+            for key, added in entries.items():
+                mine[key] = mine.get(key, frozenset()) | added
+        return RunThrottles((*(each for each in self.rates if each not in later.rates), *later.rates), lists)
+
+    def to_json(self) -> str:
+        lists = {topic: {key: sorted(each) for key, each in keys.items()} for topic, keys in self.lists.items()}
+        return json.dumps({"rates": list(self.rates), "lists": lists})
+
+    @staticmethod
+    def from_json(text: str, *, source: str) -> RunThrottles:
+        """``source`` names the file in errors. Raises Refused where it holds something else."""
+        try:
+            body: Mapping[str, Any] = json.loads(text)
+            return RunThrottles(
+                tuple(int(each) for each in body["rates"]),
+                {topic: {key: frozenset(each) for key, each in keys.items()} for topic, keys in body["lists"].items()},
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Refused(
+                f"{source} does not say which throttles were set ({type(error).__name__}: {error})",
+                way_out="look at what is set (kraft-runbook reassign status), and remove by hand what this run left",
+            ) from None

@@ -1,0 +1,60 @@
+"""What earlier runs left in the state directory: which order they saved, and which throttles they have not put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition
+from kraft_runbook.errors import Refused
+from kraft_runbook.procedures.move_replicas import read_state
+from kraft_runbook.reassignment.cancelling import saved_order
+from kraft_runbook.reassignment.plan import ReassignmentPlan
+from kraft_runbook.reassignment.run_throttles import RunThrottles
+from kraft_runbook.reassignment.saved_state import SavedState
+from kraft_runbook_airflow.base.environment import state_directory
+from kraft_runbook_airflow.reassignment.files import RunFiles
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """A run that saved what was there and may have begun to move. ``throttles``: what it has not put back."""
+
+    files: RunFiles
+    plan: ReassignmentPlan
+    saved: SavedState
+    throttles: RunThrottles
+
+
+def earlier_runs(cluster_id: str, tell: Callable[[str], object]) -> tuple[EarlierRun, ...]:
+    """Those of this cluster, the newest first. ``tell`` hears of one whose files can't be read; it counts as none."""
+    places = (state_directory() / "reassignments").glob("*/saved.json")
+    found = []
+    for place in sorted(places, key=lambda path: path.stat().st_mtime, reverse=True):
+        files = RunFiles(place.parent.name)
+        try:
+            run = EarlierRun(files, files.plan(), read_state(files.saved), files.throttles)
+        except Refused as unreadable:
+            tell(f"What run {files.name} saved is left out: {unreadable.problem}")
+            continue
+        if run.saved.cluster_id == cluster_id:
+            found.append(run)
+    return tuple(found)
+
+
+def order_before(
+    ongoing: Mapping[TopicPartition, Ongoing], runs: Iterable[EarlierRun]
+) -> dict[TopicPartition, Replicas]:
+    """The order that each of these partitions had, where the run that moves it has saved it."""
+    found: dict[TopicPartition, Replicas] = {}
+    for run in runs:
+        for partition in ongoing.keys() - found.keys():
+            order = saved_order(ongoing[partition], run.plan.target.get(partition), run.saved.assignment.get(partition))
+            if order is not None:
+                found[partition] = order
+    return found
+
+
+def still_throttling(runs: Iterable[EarlierRun]) -> Sequence[EarlierRun]:
+    """Those whose throttles were not put back. Whoever holds the claim knows that none of them goes on."""
+    return [run for run in runs if run.throttles.rate is not None]

@@ -1,0 +1,203 @@
+"""Cancelling: what is listed is what is signed, and afterwards order and throttles are as an earlier run saved them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+from signed_run import PASSED, sign
+
+from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.gates.proof import make_proof
+from kraft_runbook.procedures.move_replicas import save_state
+from kraft_runbook.reassignment.goals import DrainBrokers
+from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.operation import CANCEL, REASSIGNMENT
+from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.run_throttles import RunThrottles
+from kraft_runbook.reassignment.throttles import Former
+from kraft_runbook_airflow.base.journal import records_of
+from kraft_runbook_airflow.reassignment import cancel_steps, throttling
+from kraft_runbook_airflow.reassignment.cancel_steps import CancelReassignments, ListReassignments, shows_reassignments
+from kraft_runbook_airflow.reassignment.ending import nothing_to_do
+from kraft_runbook_airflow.reassignment.files import RunFiles
+from tests.unit.observations import SPEC, observation
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+PLACEMENT = Placement({1: "x", 2: "y", 3: "x"}, {A: (1, 2), B: (1, 2)})
+PLAN = make_plan(DrainBrokers((1,)), PLACEMENT)
+MOVING = {p: Ongoing((*PLAN.target[p], 1), (3,), (1,)) for p in (A, B)}
+"""As Kafka lists them: the target, then what leaves. Of the former order nothing is left."""
+
+
+class Scene:
+    """A run that was cancelled half-way, and one that cancels. What is done to the cluster is recorded."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ongoing = dict(MOVING)
+        self.isr: tuple[int, ...] = (1, 2)
+        self.done: list[Any] = []
+        self.other: tuple[TopicPartition, ...] = ()
+        self.context = {
+            "ti": SimpleNamespace(dag_id="cancel_reassignments__lab", run_id="two", task_id="t"),
+            "params": {"topics": ".*", "exclude": "", "approvals_needed": 1},
+        }
+        for module in (cancel_steps, throttling):
+            monkeypatch.setattr(module, "settled_look", self.look, raising=False)
+            monkeypatch.setattr(module, "take_claim", lambda *_: None)
+            monkeypatch.setattr(module, "airflow_secrets", lambda: None)
+        monkeypatch.setattr(cancel_steps, "observe_settled", lambda *_, **__: observation(Phase.ZOOKEEPER))
+        monkeypatch.setattr(cancel_steps, "cancel_moves", self.cancel)
+        monkeypatch.setattr(cancel_steps, "give_back_order", self.order)
+        monkeypatch.setattr(throttling, "remove_throttles", self.unthrottle)
+
+    def look(self, *_: Any, **__: Any) -> Look:
+        placement = replace(PLACEMENT, ongoing=dict(self.ongoing))
+        return Look("id", placement, {p: PartitionSeen((1, 2), 1, self.isr) for p in (A, B)}, {}, 0.0)
+
+    def cancel(self, spec: Any, look: Look, wanted: list[TopicPartition], *, secrets: Any) -> Any:
+        found = {p: self.ongoing.pop(p) for p in wanted if p in self.ongoing}
+        self.done.append(("cancel", sorted(found)))
+        return found
+
+    def order(self, spec: Any, saved: Any, *, secrets: Any) -> Any:
+        self.done.append(("order", dict(saved)))
+        return self.other
+
+    def unthrottle(self, spec: Any, ours: RunThrottles, former: Former, *, secrets: Any) -> tuple[()]:
+        self.done.append(("throttles", ours.rates, former.rates))
+        return ()
+
+    def earlier(self, name: str = "one", *, cluster_id: str = "id", throttled: bool = True) -> RunFiles:
+        files = RunFiles(name)
+        files.store_plan(PLAN, PLACEMENT.present)
+        save_state(files.saved, replace(self.look(), cluster_id=cluster_id), Former({"rate": "9"}, {}, {}))
+        if throttled:
+            files.will_throttle(RunThrottles.of(PLAN.moves, 5_000_000))
+        return files
+
+    def list(self, **params: Any) -> Any:
+        self.context["params"] |= params
+        return ListReassignments(task_id="list", cluster="lab").act(self.context, SPEC)
+
+    def sign(self) -> None:
+        seen = observation(Phase.ZOOKEEPER)
+        back = REASSIGNMENT.way_back(seen, SPEC)
+        made = {"checks": (PASSED,), "parity": None, "rollback": back, "made_at": datetime.now(UTC)}
+        exhibits = shows_reassignments(self.context).exhibits
+        sign(self.context["ti"], CANCEL, make_proof(CANCEL, seen, SPEC, exhibits=exhibits, **made))
+
+    def act(self) -> Any:
+        return CancelReassignments(task_id="cancel", cluster="lab").act(self.context, SPEC)
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    return Scene(monkeypatch)
+
+
+def test_afterwards_order_and_throttles_are_as_the_run_that_moved_had_saved_them(scene: Scene) -> None:
+    files = scene.earlier()
+    assert scene.list() == {"partitions": 2}
+    scene.sign()
+    assert scene.act() == {"cancelled": 2, "ordered": 2, "throttled_on": []}
+    assert scene.done == [
+        ("cancel", [A, B]),
+        ("order", {A: (1, 2), B: (1, 2)}),
+        ("throttles", (5_000_000,), {"rate": "9"}),
+    ]
+    assert files.throttles.rate is None, "another cancel leaves them alone"
+
+
+def test_killed_after_the_cancel_it_gives_back_the_rest_when_it_is_cleared(scene: Scene) -> None:
+    scene.earlier()
+    scene.list()
+    scene.sign()
+    scene.ongoing.clear()
+    assert scene.act() == {"cancelled": 0, "ordered": 2, "throttled_on": []}
+    assert [each[0] for each in scene.done] == ["cancel", "order", "throttles"]
+
+
+def test_what_is_signed_says_which_order_and_whose_throttles_come_back(scene: Scene) -> None:
+    scene.earlier()
+    scene.list()
+    text = shows_reassignments(scene.context).exhibits[0].rendered
+    assert f"| a-0 | [1, 2] | as saved | {list(PLAN.target[A])} |" in text
+    assert "Throttles are put back to what they were before: one" in text
+
+
+def test_of_somebody_elses_moves_the_order_is_unknown_and_said_to_be(scene: Scene) -> None:
+    scene.earlier(cluster_id="another cluster")
+    scene.list()
+    text = shows_reassignments(scene.context).exhibits[0].rendered
+    assert "| a-0 | [2, 1] | unknown |" in text and "Of 2 no run of this tool saved the order" in text
+    scene.sign()
+    assert scene.act() == {"cancelled": 2, "ordered": 0, "throttled_on": []}
+    assert scene.done == [("cancel", [A, B]), ("order", {})]
+
+
+def test_of_some_topics_alone_the_throttles_stay_for_what_still_moves(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = scene.earlier()
+    assert scene.list(topics="a") == {"partitions": 1}
+    scene.sign()
+    assert scene.act() == {"cancelled": 1, "ordered": 1, "throttled_on": ["one"]}
+    assert "1 of its partitions still move: b-0" in capsys.readouterr().out
+    assert files.throttles.rate == 5_000_000
+
+
+def test_throttles_that_a_dead_run_left_are_put_back_although_nothing_moves(scene: Scene) -> None:
+    scene.earlier()
+    scene.ongoing.clear()
+    assert scene.list() == {"partitions": 0}
+    scene.sign()
+    scene.act()
+    assert scene.done[-1] == ("throttles", (5_000_000,), {"rate": "9"})
+
+
+def test_where_nothing_moves_and_nothing_is_left_nobody_is_asked(scene: Scene) -> None:
+    scene.earlier(throttled=False)
+    scene.ongoing.clear()
+    with pytest.raises(AirflowSkipException, match="nothing of these topics is being reassigned"):
+        scene.list()
+    assert nothing_to_do(scene.context)
+
+
+def test_a_list_that_was_made_anew_after_the_signature_is_not_cancelled(scene: Scene) -> None:
+    scene.list(topics="a")
+    scene.sign()
+    scene.list(topics="b")
+    with pytest.raises(Refused, match="nobody has signed it"):
+        scene.act()
+    assert scene.done == []
+
+
+def test_a_cancel_that_would_lose_data_is_not_put_before_a_person(scene: Scene) -> None:
+    scene.isr = (3,)
+    with pytest.raises(Refused, match="cancelling would lose data: a-0") as refused:
+        scene.list()
+    assert "let the reassignment end: broker 3 holds all of it" in refused.value.way_out
+
+
+def test_files_that_cannot_be_read_count_as_no_run_and_are_named(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = scene.earlier()
+    files.saved.write_text(files.saved.read_text().replace("[1,2]", "[2,1]"))
+    scene.list()
+    assert (
+        "What run one saved is left out" in (said := capsys.readouterr().out)
+        and "was changed since it was saved" in said
+    )
+    assert [told.what for _, told in of_kind(records_of(scene.context), Moves)] == ["to be cancelled"]
