@@ -34,6 +34,7 @@ from kraft_runbook.reassignment.throttles import LEADER_RATE, Former, Leftover
 from kraft_runbook_airflow.base.approvals import begins
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.reassignment import checks, ending, moving, planning, signed, throttling, trigger
+from kraft_runbook_airflow.reassignment.ending import VerifyPlan
 from kraft_runbook_airflow.reassignment.files import files_of, saved_by
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas
 from kraft_runbook_airflow.reassignment.planning import MakePlan, shows_plan
@@ -256,7 +257,9 @@ class TestSigned:
             monkeypatch.setattr(signed, "take_claim", lambda *_: None)
             monkeypatch.setattr(signed, "airflow_secrets", lambda: None)
             monkeypatch.setattr(
-                signed, "look_at_plan", lambda *_, **__: (now or look(), read_plan(PLAN, (now or look()).placement))
+                signed,
+                "look_at_plan",
+                lambda *_, known, **__: (now or look(), read_plan(PLAN, (now or look()).placement, known=known)),
             )
             monkeypatch.setattr(signed, "observe_settled", lambda *_, **__: seen or found)
             proof = make_proof(
@@ -306,6 +309,22 @@ class TestSigned:
             asked(now=moved)
         assert "planned anew and signed for" in refused.value.way_out
 
+    def test_a_broker_that_is_to_take_copies_was_lost(self, asked: Any) -> None:
+        without = {broker: rack for broker, rack in PLACEMENT.racks.items() if broker != 3}
+        with pytest.raises(Refused, match="broker 3 is to take copies and does not run") as refused:
+            asked(now=look(racks=without))
+        assert "start it, then clear this task" in refused.value.way_out
+        assert "cancel_reassignments__lab" in refused.value.way_out
+
+    def test_what_moves_must_end_before_the_rest_is_planned_anew(self, asked: Any) -> None:
+        changed = look(present={A: (2, 4), B: (1, 2)}, ongoing={B: MOVING[A]})
+        with pytest.raises(Refused, match=r"1 changed by somebody: a-0") as refused:
+            asked(now=changed)
+        assert refused.value.way_out.startswith("let what moves end, or trigger cancel_reassignments__lab; then clear")
+
+    def test_a_deleted_topic_asks_for_no_new_signature(self, asked: Any) -> None:
+        asked(now=look(present={B: (1, 2)}))
+
 
 def awakened(scene: Scene, monkeypatch: pytest.MonkeyPatch, **given: Any) -> str:
     monkeypatch.setattr(
@@ -315,7 +334,8 @@ def awakened(scene: Scene, monkeypatch: pytest.MonkeyPatch, **given: Any) -> str
     monkeypatch.setattr(trigger, "airflow_secrets", lambda: None)
     monkeypatch.setattr(trigger, "POLL_SECONDS", 0.001)
     monkeypatch.setattr(trigger, "AWAKE_SECONDS", 0.02)
-    waits = ReassignmentTrigger("lab", files_of(scene.context).name, [1, 1, None], given.get("throttled"))
+    name = files_of(scene.context).name
+    waits = ReassignmentTrigger("lab", name, [1, 1, None], given.get("throttled"), given.get("being_deleted", ()))
     path, kwargs = waits.serialize()
     assert path.endswith("reassignment.trigger.ReassignmentTrigger") and ReassignmentTrigger(**kwargs)
 
@@ -336,9 +356,35 @@ def test_the_wait_ends_when_there_is_something_to_do(scene: Scene, monkeypatch: 
     ):
         scene.now = now
         assert why in awakened(scene, monkeypatch)
+    scene.now = look(racks={1: "x", 2: "y"})
+    assert "broker 3 is to take copies and does not run" in awakened(scene, monkeypatch)
+    scene.now = look(present={A: PLAN.target[A], B: (1, 2)})
+    assert "the plan stands as planned" in awakened(scene, monkeypatch, being_deleted=["a"])
     scene.now = look(ongoing=MOVING)
     (files_of(scene.context).directory / "throttle_mb").write_text("3")
     assert "throttle is to change" in awakened(scene, monkeypatch, throttled=MB)
+
+
+def verified(scene: Scene) -> Any:
+    return VerifyPlan(task_id="verify", cluster="lab", asks=scene.asks).act(scene.context, SPEC)
+
+
+def test_what_was_deleted_since_is_no_deviation_and_what_was_added_is_named(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    added = TopicPartition("a", 7)
+    scene.now = look(present={B: PLAN.target[B], added: (2, 3)})
+    assert verified(scene) == {"partitions": 1, "added_since": 1}
+    said = capsys.readouterr().out
+    assert "1 deleted since: a-0" in said and "1 new since, and not in the plan: a-7" in said
+
+
+def test_a_broker_is_drained_only_when_nothing_that_came_since_lies_on_it(scene: Scene) -> None:
+    scene.now = look(present={**PLAN.target, TopicPartition("new", 0): (1, 2)})
+    with pytest.raises(StepFailed, match="1 partitions that came since lie on a broker that was to be drained: new-0"):
+        verified(scene)
+    scene.wanted = replace(scene.wanted, topics=Topics(("a",)))
+    assert verified(scene) == {"partitions": 2, "added_since": 1}, "the topics that were chosen are drained"
 
 
 FORM = {

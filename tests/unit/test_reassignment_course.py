@@ -58,6 +58,29 @@ def test_a_deleted_topic_ends_its_part_of_the_plan_and_new_partitions_are_named(
     assert "1 new since, and not in the plan: b-0" in reading.because
 
 
+def test_a_topic_whose_deletion_waits_counts_as_deleted() -> None:
+    now = replace(BEFORE, being_deleted=frozenset({"a"}))
+    assert read_plan(PLAN, now).stage is PlanStage.AS_PLANNED
+    assert next_batch(PLAN, now, Limits(100)) == ()
+
+
+def test_a_broker_that_is_to_take_copies_and_does_not_run_is_lost() -> None:
+    without = {broker: None for broker in BEFORE.racks if broker != 4}
+    reading = read_plan(PLAN, replace(BEFORE, racks=without))
+    assert reading.lost == {4} and reading.because[-1] == "broker 4 is to take copies and does not run"
+    moving = {tp("a", 1): begun(PLAN.moves[1])}
+    assert read_plan(PLAN, replace(BEFORE, racks=without, ongoing=moving)).lost == {4}
+    there = replace(BEFORE, racks=without, present=after(BEFORE, PLAN.target))
+    assert not read_plan(PLAN, there).lost, "what it holds already asks nothing of it"
+
+
+def test_what_somebody_moves_beside_the_plan_is_named_and_hinders_nothing() -> None:
+    now = replace(BEFORE, present={**BEFORE.present, tp("b"): (1,)}, ongoing={tp("b"): Ongoing((2, 1), (2,), (1,))})
+    reading = read_plan(PLAN, now)
+    assert reading.stage is PlanStage.AS_BEFORE and reading.beside == {tp("b")}
+    assert "1 moved by somebody, and not in the plan: b-0" in reading.because
+
+
 def test_a_cancel_that_left_another_order_leaves_the_partition_to_be_moved() -> None:
     now = replace(BEFORE, present=after(BEFORE, {tp("a"): (2, 1)}))
     assert Move(tp("a"), (2, 1), (3, 2)) in read_plan(PLAN, now).left

@@ -26,12 +26,13 @@ NOTHING = Former({}, {}, {})
 
 
 class Brokers:
-    """``late``: brokers that never show the default; ``dead``: those that do not answer."""
+    """``late``: brokers that never show the default; ``dead``: those that do not answer; ``deleted``: topics."""
 
     def __init__(self) -> None:
         self.values: dict[Entity, dict[str, str]] = {}
         self.late: set[str] = set()
         self.dead: set[str] = set()
+        self.deleted: set[str] = set()
         self.writes: list[Mapping[Entity, Mapping[str, str | None]]] = []
 
     def read(self, spec: Any, entities: Any, keys: Any, *, secrets: Any) -> dict[Entity, Found]:
@@ -44,14 +45,18 @@ class Brokers:
             found[entity] = Found(own, default | own if entity.kind is EntityKind.BROKER else own)
         return found
 
-    def alter(self, spec: Any, changes: Mapping[Entity, Mapping[str, str | None]], *, secrets: Any) -> tuple[()]:
+    def alter(
+        self, spec: Any, changes: Mapping[Entity, Mapping[str, str | None]], *, secrets: Any
+    ) -> tuple[Entity, ...]:
         self.writes.append({entity: values for entity, values in changes.items() if values})
+        gone = tuple(entity for entity in changes if entity.name in self.deleted)
+        changes = {entity: values for entity, values in changes.items() if entity not in gone}
         for entity, values in changes.items():
             for key, value in values.items():
                 self.values.setdefault(entity, {}).pop(key, None)
                 if value is not None:
                     self.values[entity][key] = value
-        return ()
+        return gone
 
 
 @pytest.fixture
@@ -138,3 +143,9 @@ def test_a_dead_brokers_topics_are_put_back_through_the_living_and_a_deleted_top
     del brokers.values[TOPIC]
     assert remove_throttles(SPEC, OURS, NOTHING, secrets=None) == ()
     assert not any(brokers.values.values())
+
+
+def test_a_topic_that_was_deleted_since_keeps_no_throttle_from_being_in_force(brokers: Brokers) -> None:
+    brokers.deleted = {"a"}
+    set_throttles(SPEC, [*MOVES, Move(tp("b", 0), (1, 2), (3, 2))], 5000, secrets=None)
+    assert set(brokers.values) == {ALL_BROKERS, Entity(EntityKind.TOPIC, "b")}

@@ -29,10 +29,16 @@ LOOKS, APART_SECONDS = 6, 1.0
 
 
 def look_at_replicas(
-    spec: ClusterSpec, *, secrets: Secrets, sizes_of: Collection[TopicPartition] | None = None, settings: bool = True
+    spec: ClusterSpec,
+    *,
+    secrets: Secrets,
+    sizes_of: Collection[TopicPartition] | None = None,
+    settings: bool = True,
+    deletions: bool = False,
 ) -> Look:
     """``sizes_of``: of these partitions alone, for quick looks at what moves; ``settings`` False: without
-    min.insync.replicas and what ZooKeeper holds.
+    min.insync.replicas and what ZooKeeper holds. ``deletions``: in any case with the topics whose deletion waits in
+    ZooKeeper (for a dead broker, say): Metadata still lists them, and no reassignment of them is taken.
 
     What moves is listed before and after Metadata is read: a move that ends in between counts as moving. A broker may
     show a move that has just ended as it was (seen in KRaft mode, where the quorum lists and brokers answer Metadata);
@@ -55,6 +61,7 @@ def look_at_replicas(
                 way_out="without sizes and free bytes nothing is planned; mend the broker, then do this again",
             )
         min_isr = _min_isr(spec, topics, secrets)
+    if settings or deletions:
         znodes = _znodes(spec, secrets)
     sizes: dict[TopicPartition, int] = {}
     for each in logs.values():
@@ -79,14 +86,17 @@ def look_at_plan(
     *,
     secrets: Secrets,
     sizes_of: Collection[TopicPartition] | None = None,
+    known: Collection[TopicPartition] | None = None,
+    deletions: bool = False,
 ) -> tuple[Look, PlanReading]:
-    """A quick look, and where the plan stands. UNKNOWN is believed once it has lasted: right after a move has ended, a
-    broker may still show it.
+    """A quick look, and where the plan stands. UNKNOWN, or a lost broker, is believed once it has lasted: right after
+    a move has ended, a broker may still show it, and a broker that restarts is back soon. ``known``: as of
+    ``read_plan``; ``deletions``: as of ``look_at_replicas``.
     """
     for _ in range(LOOKS):
-        look = look_at_replicas(spec, secrets=secrets, sizes_of=sizes_of, settings=False)
-        reading = read_plan(plan, look.placement)
-        if reading.stage is not PlanStage.UNKNOWN:
+        look = look_at_replicas(spec, secrets=secrets, sizes_of=sizes_of, settings=False, deletions=deletions)
+        reading = read_plan(plan, look.placement, known=known)
+        if reading.stage is not PlanStage.UNKNOWN and not reading.lost:
             break
         time.sleep(APART_SECONDS)
     return look, reading

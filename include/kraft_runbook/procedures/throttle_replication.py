@@ -53,7 +53,7 @@ def read_throttles(
 def set_throttles(spec: ClusterSpec, moves: Iterable[Move], rate: int, *, secrets: Secrets) -> None:
     """Throttle these moves to ``rate`` bytes a second a broker, in each direction, and wait until every broker that
     answers shows it: until then it would copy as fast as it can. What is set already stays; to be done again it needs
-    no memory. The caller has saved the former values.
+    no memory. A topic that was deleted meanwhile is left out. The caller has saved the former values.
 
     Raises Unreachable; StepFailed where a broker does not show it in time.
     """
@@ -64,7 +64,8 @@ def set_throttles(spec: ClusterSpec, moves: Iterable[Move], rate: int, *, secret
     }
     if lists:
         changes[ALL_BROKERS] = {key: str(rate) for key in RATES if now.rates.get(key) != str(rate)}
-    alter_configs(spec, changes, secrets=secrets)
+    gone = {entity.name for entity in alter_configs(spec, changes, secrets=secrets)}
+    lists = {topic: ours for topic, ours in lists.items() if topic not in gone}
     if lists:
         _await_in_force(spec, lists, rate, secrets)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from kraft_runbook.cluster.assignment import Assignment
+from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
 
 
@@ -136,3 +136,13 @@ Goal = Explicit | AddBrokers | DrainBrokers | SetReplicationFactor | EvenOut | E
 
 def _brokers(ids: Sequence[int]) -> str:
     return f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
+
+
+def not_drained(goal: Goal, topics: Topics, present: Assignment) -> tuple[TopicPartition, ...]:
+    """The partitions of these topics that lie on brokers which the goal is to drain: those that came after the plan was
+    made. None for any other goal: its plan is all that was asked for.
+    """
+    if not isinstance(goal, DrainBrokers):
+        return ()
+    leaving = set(goal.brokers)
+    return tuple(p for p, replicas in sorted(present.items()) if topics.matches(p.topic) and leaving & set(replicas))

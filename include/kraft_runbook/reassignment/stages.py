@@ -29,9 +29,10 @@ class PlanStage(StrEnum):
 class PlanReading:
     """The plan's partitions by what is true of each.
 
-    ``left``: as before, also where only the order differs. ``there``: as planned. ``gone``: deleted since. ``foreign``:
-    moving elsewhere. ``changed``: with replicas that are neither. ``added``: partitions that were not there when the
-    plan was made (only where that is known).
+    ``left``: as before, also where only the order differs. ``there``: as planned. ``gone``: deleted since, or about to
+    be. ``foreign``: moving elsewhere. ``changed``: with replicas that are neither. ``added``: partitions that were not
+    there when the plan was made (only where that is known). ``beside``: partitions that the plan does not name and
+    somebody moves. ``lost``: brokers that do not run, and that copies of the plan must still go to.
     """
 
     stage: PlanStage
@@ -42,6 +43,8 @@ class PlanReading:
     foreign: frozenset[TopicPartition]
     changed: frozenset[TopicPartition]
     added: frozenset[TopicPartition] = frozenset()
+    beside: frozenset[TopicPartition] = frozenset()
+    lost: frozenset[int] = frozenset()
 
     @property
     def because(self) -> tuple[str, ...]:
@@ -52,10 +55,13 @@ class PlanReading:
             ("moved elsewhere by somebody", self.foreign),
             ("changed by somebody", self.changed),
             ("new since, and not in the plan", self.added),
+            ("moved by somebody, and not in the plan", self.beside),
         ):
             if names:
                 first = ", ".join(map(str, sorted(names)[:SAMPLE]))
                 said.append(f"{len(names)} {what}: {first}{' …' if len(names) > SAMPLE else ''}")
+        if self.lost:
+            said.append(f"broker {', '.join(map(str, sorted(self.lost)))} is to take copies and does not run")
         return tuple(said)
 
 
@@ -67,7 +73,7 @@ def read_plan(
     moving, there, gone, foreign, changed = (set[TopicPartition]() for _ in range(5))
     for partition, target in plan.target.items():
         ongoing = now.ongoing.get(partition)
-        if partition not in now.present:
+        if partition not in now.present or partition.topic in now.being_deleted:
             gone.add(partition)
         elif ongoing is not None:
             (moving if ongoing.target == target else foreign).add(partition)
@@ -86,6 +92,8 @@ def read_plan(
     else:
         stage = PlanStage.MOVING if moving or there else PlanStage.AS_BEFORE
     added = frozenset() if known is None else frozenset(now.present.keys() - set(known))
+    takers = {broker for move in left for broker in move.adding}
+    takers |= {broker for partition in moving for broker in now.ongoing[partition].adding}
     return PlanReading(
         stage,
         tuple(left),
@@ -95,4 +103,6 @@ def read_plan(
         frozenset(foreign),
         frozenset(changed),
         added,
+        frozenset(now.ongoing.keys() - plan.target.keys()),
+        frozenset(takers - now.live),
     )

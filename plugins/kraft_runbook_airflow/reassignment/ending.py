@@ -16,7 +16,9 @@ from kraft_runbook.evidence.kinds import Closed, Moves, of_kind
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.reassignment.goals import not_drained
 from kraft_runbook.reassignment.operation import REASSIGNMENT
+from kraft_runbook.reassignment.stages import read_plan
 from kraft_runbook.reassignment.verifying import verify
 from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets
@@ -25,6 +27,7 @@ from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, states_of
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.wanted import Asks
 
 
 class PreferLeaders(ClusterOperator):
@@ -43,22 +46,38 @@ class PreferLeaders(ClusterOperator):
 
 
 class VerifyPlan(ClusterOperator):
-    """Compare what is with what was planned; looked at again until it holds, since leaders and ISRs take a moment."""
+    """Compare what is with what was planned; looked at again until it holds, since leaders and ISRs take a moment.
+    Partitions that came after the plan was made are named; on a broker that was to be drained they fail the task.
+    """
+
+    def __init__(self, *, asks: Asks, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.asks = asks
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        plan = files_of(context).plan()
+        files = files_of(context)
+        plan = files.plan()
         for _ in range(30):
-            look = settled_look(spec, settings=False)
-            target = {p: replicas for p, replicas in plan.target.items() if p in look.seen}
+            look = settled_look(spec, settings=False, deletions=True)
+            reading = read_plan(plan, look.placement, known=files.known)
+            target = {p: replicas for p, replicas in plan.target.items() if p not in reading.gone}
             found = verify(target, look.seen, look.placement.ongoing)
             if found.holds or not target:
                 break
             time.sleep(1)
-        self.log.info("%s", found.render_text())
-        record(context, self.cluster, Moves(what="verified", partitions=found.partitions, told=found.render_text()))
+        told = "\n".join([found.render_text(), *reading.because[1:]])
+        self.log.info("%s", told)
+        record(context, self.cluster, Moves(what="verified", partitions=found.partitions, told=told))
         if target and not found.holds:
             raise StepFailed(found.render_text(), way_out="mend what is named, then clear this task")
-        return {"partitions": found.partitions}
+        wanted = self.asks(context)
+        if left := not_drained(wanted.goal, wanted.topics, look.placement.present):
+            raise StepFailed(
+                f"all is as planned, and {len(left)} partitions that came since lie on a broker that was to be"
+                f" drained: {', '.join(map(str, left[:5]))}",
+                way_out="clear the task 'plan' with its downstream tasks: what is left is planned anew and signed for",
+            )
+        return {"partitions": found.partitions, "added_since": len(reading.added)}
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> None:
         self.log.info("Dry run: the plan would be verified")

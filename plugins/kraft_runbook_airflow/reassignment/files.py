@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kraft_runbook.cluster.assignment import Assignment
+from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
-from kraft_runbook.reassignment.plan_file import to_json
+from kraft_runbook.reassignment.plan_file import from_json, to_json
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import run_file_name
@@ -45,6 +45,16 @@ class RunFiles:
     def before(self) -> Path:
         """The whole assignment as the plan found it, in the same JSON."""
         return self.directory / "before.json"
+
+    @property
+    def known(self) -> frozenset[TopicPartition]:
+        """The partitions that there were when the plan was made. Raises Refused as ``plan`` does."""
+        try:
+            return frozenset(from_json(self.before.read_text(), source=str(self.before)))
+        except OSError as error:
+            raise Refused(
+                f"{self.before} can't be read: {error}", way_out="clear the task 'plan' with its downstream tasks"
+            ) from None
 
     def store_plan(self, plan: ReassignmentPlan, before: Assignment) -> None:
         write_private(self.before, to_json(before))

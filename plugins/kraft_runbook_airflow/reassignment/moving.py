@@ -65,7 +65,11 @@ class MoveReplicas(ClusterOperator):
             record(context, self.cluster, Moves(what="started", partitions=len(batch), told=named))
         self.defer(
             trigger=ReassignmentTrigger(
-                self.cluster, files.name, [limits.partitions, limits.moves, limits.bytes], files.throttles.rate
+                self.cluster,
+                files.name,
+                [limits.partitions, limits.moves, limits.bytes],
+                files.throttles.rate,
+                sorted(look.placement.being_deleted),
             ),
             method_name="resume",
         )

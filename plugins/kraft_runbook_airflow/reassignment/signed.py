@@ -23,17 +23,33 @@ def require_signed(
     context: Any, spec: ClusterSpec, tell: Callable[[str], object]
 ) -> tuple[Look, PlanReading, ClusterObservation]:
     """The claim is this run's, the gate was confirmed on this very plan, and the cluster is the one that was
-    signed for. Once the plan's own moves are under way the proof's age stops nobody. Raises Refused.
+    signed for. Once the plan's own moves are under way the proof's age stops nobody.
+
+    A topic that was deleted since is left out: that is less than was signed. What is more, or other, than was signed
+    stops the run, with the way to plan anew: somebody else's move, a broker that is lost. Raises Refused.
     """
     take_claim(context, spec)
-    plan = files_of(context).plan()
-    look, reading = look_at_plan(spec, plan, secrets=airflow_secrets())
+    files = files_of(context)
+    plan = files.plan()
+    look, reading = look_at_plan(spec, plan, secrets=airflow_secrets(), known=files.known, deletions=True)
+    if reading.lost:
+        raise Refused(
+            f"the cluster is not as the plan found it: {reading.because[-1]}",
+            way_out=(
+                "start it, then clear this task: the copy goes on where it was. If it is gone for good, trigger"
+                f" cancel_reassignments__{spec.name}, which gives back what was there, and then a new run without it"
+            ),
+        )
     seen = observe_settled(spec, secrets=airflow_secrets(), tell=tell)
     under_way = reading.stage in (PlanStage.MOVING, PlanStage.AS_PLANNED)
     require_confirmation(context, spec, REASSIGNMENT, MOVE, seen, exhibit=plan.digest, under_way=under_way)
     if reading.stage is PlanStage.UNKNOWN:
+        moving = bool(reading.moving or reading.foreign)
+        first = f"let what moves end, or trigger cancel_reassignments__{spec.name}; then " if moving else ""
         raise Refused(
             f"the cluster is not as the plan found it: {'; '.join(reading.because)}",
-            way_out="clear the task 'plan' with its downstream tasks: what is left is planned anew and signed for",
+            way_out=(
+                f"{first}clear the task 'plan' with its downstream tasks: what is left is planned anew and signed for"
+            ),
         )
     return look, reading, seen

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -31,18 +32,33 @@ class ReassignmentTrigger(BaseTrigger):
     """Waits until the next batch may start, all has ended, somebody else interferes, or the throttle is to change.
 
     ``run``: the name of the run's files; ``limits``: partitions, moves and bytes, as ``batches.Limits``. ``throttled``:
-    bytes a second that are in force.
+    bytes a second that are in force. ``being_deleted``: topics whose deletion waits, as the task saw them; nothing of
+    theirs can be started, so there is no room for it.
     """
 
-    def __init__(self, cluster: str, run: str, limits: list[int | None], throttled: int | None) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        run: str,
+        limits: list[int | None],
+        throttled: int | None,
+        being_deleted: Sequence[str] = (),
+    ) -> None:
         super().__init__()
         self.cluster = cluster
         self.run_name = run
         self.limits = limits
         self.throttled = throttled
+        self.being_deleted = list(being_deleted)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        given = {"cluster": self.cluster, "run": self.run_name, "limits": self.limits, "throttled": self.throttled}
+        given = {
+            "cluster": self.cluster,
+            "run": self.run_name,
+            "limits": self.limits,
+            "throttled": self.throttled,
+            "being_deleted": self.being_deleted,
+        }
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -76,11 +92,14 @@ class ReassignmentTrigger(BaseTrigger):
         plan, spec = files.plan(), cluster_spec(self.cluster)
         sizes_of = list(plan.target) if speaks or self.limits[2] is not None else []
         look, reading = look_at_plan(spec, plan, secrets=airflow_secrets(), sizes_of=sizes_of)
-        stage = reading.stage
+        placement = replace(look.placement, being_deleted=frozenset(self.being_deleted))
+        stage = read_plan(plan, placement).stage
         if stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
             return f"the plan stands {stage}", look
+        if reading.lost:
+            return reading.because[-1], look
         partitions, moves, size = self.limits
-        if next_batch(plan, look.placement, Limits(partitions or 1, moves or 1, size)):
+        if next_batch(plan, placement, Limits(partitions or 1, moves or 1, size)):
             return "there is room for the next batch", look
         if files.wanted_throttle(self.throttled) != self.throttled:
             return "the throttle is to change", look

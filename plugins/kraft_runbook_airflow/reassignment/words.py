@@ -187,7 +187,7 @@ def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
             task_id="put_throttles_back", retries=2, retry_delay=timedelta(seconds=10), **given
         ).as_teardown(on_failure_fail_dagrun=True)
         leaders = PreferLeaders(task_id="prefer_leaders", **given)
-        verified = VerifyPlan(task_id="verify", **given)
+        verified = VerifyPlan(task_id="verify", asks=asks, **given)
         chain(
             saved, throttled, moved, back, leaders, verified, CompareAssignment(task_id="compare_assignment", **given)
         )
