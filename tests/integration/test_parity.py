@@ -22,16 +22,18 @@ from confluent_kafka.admin import AlterConfigOpType as Op
 from kazoo.client import KazooClient
 from labs import Lab
 from pyspark.sql import SparkSession
+from zookeeper_log import CLOSE_SESSION, CREATE_SESSION, transactions
 
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import RunbookError, SecretMissing
-from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
+from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader, Position
 from kraft_runbook.io.kafka.metadata_quorum import broker_mode, controller_mode, describe_quorum
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata import canonical_rows, metadata_version
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
 from kraft_runbook.metadata.image.log_replay import LogReplay
+from kraft_runbook.metadata.log.record_schemas import RecordType
 from kraft_runbook.metadata.topic_sums import topic_sums
 from kraft_runbook.parity import comparison, coverage
 from kraft_runbook.parity.comparison import ParityReport, Verdict
@@ -42,6 +44,7 @@ from kraft_runbook.parity.proven import read_head, read_rows, read_state, write_
 from kraft_runbook.parity.quorum_facts import declared_rows
 from kraft_runbook.parity.since import compare_since
 from kraft_runbook.parity.spark.full_comparison import run_parity
+from lab.layout import zookeeper_servers
 
 Edit = Callable[[bytes], bytes | None]
 
@@ -317,6 +320,30 @@ def test_a_version_that_does_not_cover_the_brokers_protocol_is_a_difference(
     versions = [v for v in replay.versions_beside_topics() if v.kind is Kind.METADATA_VERSION]
     (difference,) = comparison.compare(declared_rows(dual_write.spec), versions).differences
     assert "covered false" in str(difference)
+
+
+def test_it_writes_nothing_to_either_store(dual_write: Lab, spark: SparkSession, tmp_path: Path) -> None:
+    """By both logs: the sessions that came while it compared changed no znode, and no request changed the metadata."""
+    spec, secrets = dual_write.spec, dual_write.secrets
+    (server,) = zookeeper_servers(spec)
+    before = list(transactions(server.data))
+    quorum = describe_quorum(spec, secrets=secrets)
+    proven = tmp_path / "proven"
+    assert compare(dual_write, spark, save_proven=[proven]).verdict is Verdict.MATCH
+    assert compare_since(spec, proven, secrets=secrets).verdict is Verdict.MATCH
+    what_lies_behind(spec, secrets=secrets)
+    end = describe_quorum(spec, secrets=secrets)
+
+    meanwhile = list(transactions(server.data))[len(before) :]
+    begun = {each.session for each in meanwhile if each.type == CREATE_SESSION}
+    assert len(begun) >= 2, "the driver's session and those of Spark's workers"
+    assert {each.type for each in meanwhile if each.session in begun} == {CREATE_SESSION, CLOSE_SESSION}
+    known = {each.session for each in before}
+    assert {each.session for each in meanwhile} - begun <= known, "the rest is of the cluster's own sessions"
+    with MetadataLogReader(spec, end.leader_id, end.leader_epoch, secrets=secrets) as reader:
+        reader.position = Position(quorum.high_watermark, quorum.leader_epoch)
+        found = {record.api_key for chunk in reader.chunks(end=end.high_watermark - 1) for record in chunk.records()}
+    assert found <= {RecordType.NO_OP, RecordType.PARTITION_CHANGE}, "what a quorum writes by itself"
 
 
 def test_it_matches_while_everything_changes(dual_write: Lab, spark: SparkSession) -> None:
