@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stage import PATIENT_SCHEDULER
 
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook_airflow.base.journal import run_file_name
@@ -152,6 +153,7 @@ def scene(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     airflow.start(
         {
             "AIRFLOW__CORE__DAGS_FOLDER": str(HERE / "dags"),
+            **PATIENT_SCHEDULER,
             "KRB_TEST_SCENE": str(made.file),
             "KRB_TEST_FILES": str(directory),
             "KRB_TEST_ZOOKEEPER": zookeeper,

@@ -88,14 +88,20 @@ def kill_in_the_copy(scene: Scene, fault: Fault) -> Undo:
 
 @injector("kill_zookeeper_leader_in_the_copy")
 def kill_zookeeper_leader_in_the_copy(scene: Scene, fault: Fault) -> Undo:
-    """The leader of the ZooKeeper ensemble is killed in the middle of the copy; what is left of it is not slowed."""
+    """The leader of the ZooKeeper ensemble is killed in the middle of the copy, which stays slow as long as the fault
+    lasts: what is explained meanwhile is explained in the copy.
+    """
     proxy = _slowed(scene)
     met = _in_the_middle(scene)
     led = kill_leader(scene)
     _require_unfinished(scene, met)
     await_another_leader(scene, led)
-    proxy.mend()
-    return lambda: start_again(scene, led)
+
+    def undo() -> None:
+        proxy.mend()
+        start_again(scene, led)
+
+    return undo
 
 
 def _slowed(scene: Scene) -> Proxy:

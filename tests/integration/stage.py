@@ -21,6 +21,10 @@ from lab.airflow_standalone import USER, Airflow, AirflowClient
 MIGRATION = "zk_to_kraft_migration__lab"
 PARITY = "metadata_parity_check__lab"
 ENDED = frozenset({"success", "failed", "upstream_failed", "skipped"})
+PATIENT_SCHEDULER = {"AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5"}
+"""With 0.2 s, as in a demo, a scheduler that waits for a task takes 12 % of a core, as much as the whole cluster (by
+/proc, on two cores): here somebody else needs it.
+"""
 EVERY = 1.0
 """Seconds between two looks at a run: each costs the API server 0.07 cpu-seconds, of the two cores that the cluster and
 Airflow have.
@@ -69,14 +73,28 @@ class Stage:
         """Answer every gate by approving it until the run has ended; returns its state."""
         ends = time.monotonic() + deadline
         while time.monotonic() < ends:
-            for task in self.client.tasks(dag_id, run_id):
-                if task["state"] == "awaiting_input":
-                    self.client.answer(dag_id, run_id, task["task_id"], "Approve")
+            self._approve(dag_id, run_id)
             state = self.client.run_state(dag_id, run_id)
             if state in {"success", "failed"}:
                 return state
             time.sleep(EVERY)
         raise AssertionError(f"run {run_id} has not ended after {deadline:.0f} s")
+
+    def run_until(self, dag_id: str, run_id: str, task_id: str, states: set[str], *, deadline: float = 600) -> None:
+        """Answer every gate by approving it until a task is in one of these states."""
+        ends = time.monotonic() + deadline
+        while self._approve(dag_id, run_id)[task_id] not in states:
+            assert self.client.run_state(dag_id, run_id) == "running", self.failures(dag_id, run_id)
+            assert time.monotonic() < ends, f"{task_id} was not {states} within {deadline:.0f} s"
+            time.sleep(EVERY)
+
+    def _approve(self, dag_id: str, run_id: str) -> dict[str, str | None]:
+        """The state of every task, where each gate that waits has been approved."""
+        tasks = self.client.tasks(dag_id, run_id)
+        for task in tasks:
+            if task["state"] == "awaiting_input":
+                self.client.answer(dag_id, run_id, task["task_id"], "Approve")
+        return {task["task_id"]: task["state"] for task in tasks}
 
     def resume(self, dag_id: str, run_id: str, task_id: str) -> None:
         """Clear a failed task, as a person does who read the closing report: once the run has ended."""
@@ -116,7 +134,7 @@ def open_stage(
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     airflow = Airflow(home, "127.0.0.1", port, users)
-    given = {k: v for k, v in lab.environment.items() if k.startswith("KRB_")} | dict(further or {})
+    given = {k: v for k, v in lab.environment.items() if k.startswith("KRB_")} | PATIENT_SCHEDULER | dict(further or {})
     try:
         airflow.start(given)
     except BaseException:  # interrupted while it came up: it must not go on alone
