@@ -13,18 +13,21 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.observe_features import observe_features
 from lab import lifecycle
 from lab.airflow_standalone import USER, AirflowClient
 from lab.demo import BUILD, demo_airflow, follow, start_workload, stop_workload
+from lab.installation import kafka4_version
 from lab.layout import config_files, environment, load, starts
 from lab.software import with_kafka4, write_cluster_file
 
@@ -53,7 +56,9 @@ def run(*, approve_automatically: bool, round_trip: bool, say: Say) -> int:
     try:
         client = airflow.client(patience=None, say=say)
         say(f"Airflow is at {airflow.url}  (user {USER}, password {airflow.password()})")
-        for number, (dag_id, params) in enumerate(_runs(spec, round_trip=round_trip), 1):
+        planned = _runs(spec, round_trip=round_trip)
+        for number, (dag_id, params) in enumerate(planned, 1):
+            say(f"\n{number} of {len(planned)}: {_what(dag_id, spec, params)} ({dag_id})")
             state = _follow(client, dag_id, params, approve=approve_automatically, say=say, began=began)
             states[f"{number}. {dag_id}"] = state
             if state != "success":
@@ -72,11 +77,19 @@ def run(*, approve_automatically: bool, round_trip: bool, say: Say) -> int:
 
 
 def _require_finalized(spec: ClusterSpec) -> None:
-    """Raise Refused where ``make demo`` has not left a cluster in KRaft mode."""
+    """Raise Refused where ``make demo`` has not left a cluster in KRaft mode, or it was upgraded since."""
     files = config_files(spec).values()
     found = [parse_properties(file.read_text()) for file in files if file.exists()]
     if len(found) < len(files) or any("zookeeper.connect" in each for each in found):
         raise Refused("there is no finalized cluster to upgrade", way_out="make demo APPROVE=auto, then this again")
+    upgraded = with_kafka4(spec)
+    nodes: list[Broker | Controller] = [*upgraded.brokers, *upgraded.controllers]
+    links = [Path(node.home_link) for node in nodes if node.home_link]
+    if any(link.exists() and link.resolve() != Path(upgraded.kafka.home).resolve() for link in links):
+        raise Refused(
+            f"the nodes were brought to Kafka {kafka4_version()} already",
+            way_out="make demo APPROVE=auto begins with a new cluster, then this again",
+        )
 
 
 def _runs(spec: ClusterSpec, *, round_trip: bool) -> list[tuple[str, dict[str, Any]]]:
@@ -87,12 +100,21 @@ def _runs(spec: ClusterSpec, *, round_trip: bool) -> list[tuple[str, dict[str, A
     return [*there_and_back, (UP, {}), (LEVELS, {"feature": METADATA_VERSION, "level": release})]
 
 
+def _what(dag_id: str, spec: ClusterSpec, params: Mapping[str, Any]) -> str:
+    """What a run does, in words."""
+    target = spec.kafka.upgrade_to.version if spec.kafka.upgrade_to else ""
+    order = {UP: "the controllers, the active one last, then the brokers", BACK: "the brokers, then the controllers"}
+    if dag_id in order:
+        source, goal = (spec.kafka.version, target) if dag_id == UP else (target, spec.kafka.version)
+        return f"from Kafka {source} to {goal}, one node after the other: {order[dag_id]}. No level changes"
+    return f"{params['feature']} rises to the last level of {params['level']}, on every node at once. No node restarts"
+
+
 def _follow(
     client: AirflowClient, dag_id: str, params: Mapping[str, Any], *, approve: bool, say: Say, began: float
 ) -> str:
     client.wait_for_dag(dag_id)
     run_id = client.trigger(dag_id, dict(params))
-    say(f"{dag_id} {' '.join(f'{key}={value}' for key, value in params.items())}")
     return follow(client, run_id, approve_automatically=approve, say=say, began=began, dag_id=dag_id)
 
 
@@ -106,25 +128,32 @@ def _report(
 ) -> dict[str, Any]:
     seen = observe_features(spec, secrets=environment_secrets({**os.environ, **environment(spec)}), with_hosts=False)
     target = spec.kafka.upgrade_to
-    shown = {
-        seen.who(i): None if isinstance(node, Unread) else (str(node.software_version), dict(node.finalized))
-        for i, node in seen.nodes.items()
-    }
-    levels = {found[1].get(METADATA_VERSION) for found in shown.values() if found}
+    answering = {seen.who(i): node for i, node in seen.nodes.items() if not isinstance(node, Unread)}
+    shown = {who: (str(node.software_version), dict(node.finalized)) for who, node in answering.items()}
+    newest = {who: node.supported[METADATA_VERSION].highest for who, node in answering.items()}
+    levels = {found[1].get(METADATA_VERSION, 0) for found in shown.values()}
+    rolls = sum(dag_id in (UP, BACK) for dag_id in (name.split()[-1] for name in states))
+    after = starts(spec)
+    restarts = {service: after[service] - before[service] for service in after}
+    nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
+    all_answer = len(answering) == len(seen.nodes)
     verdicts = {
         "every run succeeded": bool(states) and set(states.values()) == {"success"},
-        "every node runs the target": target is not None
-        and all(found is not None and found[0] == target.version for found in shown.values()),
-        "every node shows one level": None not in shown.values() and len(levels) == 1,
+        "every node runs the target": (
+            all_answer and target is not None and {found[0] for found in shown.values()} == {target.version}
+        ),
+        f"every node is at the newest level that it knows: {METADATA_VERSION} {', '.join(map(str, sorted(levels)))}": (
+            all_answer and len(levels) == 1 and levels == set(newest.values())
+        ),
+        f"each node was restarted once a roll: {rolls}": {restarts[each.service] for each in nodes} == {rolls},
         "no acknowledged record was lost": account is not None and account["lost"] == 0 and account["acknowledged"] > 0,
     }
-    after = starts(spec)
     return {
         "passed": all(verdicts.values()),
         "verdicts": verdicts,
         "runs": dict(states),
-        "nodes": shown,
-        "starts": {service: after[service] - before[service] for service in after},
+        "nodes": {seen.who(i): shown.get(seen.who(i)) for i in seen.nodes},
+        "restarts": restarts,
         "workload": dict(account) if account else None,
         "seconds": round(seconds, 1),
     }
@@ -132,13 +161,12 @@ def _report(
 
 def _render(report: Mapping[str, Any]) -> str:
     lines = ["", *(f"{name:<40}{state}" for name, state in report["runs"].items()), ""]
-    lines += [
-        f"{who:<16}{found[0] if found else '-':<10}{found[1] if found else '-'}"
-        for who, found in report["nodes"].items()
-    ]
+    for who, found in report["nodes"].items():
+        levels = ", ".join(f"{name} {level}" for name, level in found[1].items()) if found else ""
+        lines.append(f"{who:<16}Kafka {found[0]:<8}{levels}" if found else f"{who:<16}does not answer")
     lines += [
         "",
-        "restarts: " + ", ".join(f"{service} {count}" for service, count in report["starts"].items() if count),
+        "restarts: " + ", ".join(f"{service} {count}" for service, count in report["restarts"].items() if count),
     ]
     account = report["workload"]
     names = ("acknowledged", "lost", "duplicated", "failed", "longest_producer_stall_seconds")

@@ -67,9 +67,10 @@ def up(
     if only:
         return
     require_well(spec)
+    zookeeper = {server.service for server in zookeeper_servers(spec)} & set(_wanted(spec))
     say(
-        f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)}, ZooKeeper at {spec.ensemble.connect}, files in"
-        f" {here.directory}"
+        f"the lab is up: brokers at {', '.join(spec.bootstrap_servers)},"
+        f" {f'ZooKeeper at {spec.ensemble.connect}' if zookeeper else 'no ZooKeeper'}, files in {here.directory}"
     )
 
 

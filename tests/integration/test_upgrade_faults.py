@@ -8,7 +8,10 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import by_hand
 import on_kafka4
@@ -16,9 +19,11 @@ import pytest
 from labs import Lab
 from stage import ENDED, Stage, open_stage
 
-from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, LevelsInLog
 from kraft_runbook.features.change import plan_change
 from kraft_runbook.features.obstacles import Obstacle, running_software
+from kraft_runbook.io.kafka.feature_calls import read_levels, update_feature
+from kraft_runbook.procedures import change_level as changing
 from kraft_runbook.procedures.change_level import await_level, change_level
 from lab import supervision
 from lab.layout import layout
@@ -34,21 +39,34 @@ def lab() -> Iterator[Lab]:
         yield found
 
 
+@contextmanager
+def killed_as_it_is_asked(pid: int, delay: float) -> Iterator[None]:
+    """While the block changes a level: the process is killed so many seconds after the request to apply it was sent."""
+    killer = threading.Timer(delay, os.kill, (pid, signal.SIGKILL))
+
+    def update(*arguments: Any, validate_only: bool, **further: Any) -> Answer:
+        if not validate_only and not killer.ident:
+            killer.start()
+        return update_feature(*arguments, validate_only=validate_only, **further)
+
+    with patch.object(changing, "update_feature", update):
+        yield
+    killer.join()
+
+
 def test_the_active_controller_is_killed_while_a_level_changes_and_it_is_there_once_and_everywhere(lab: Lab) -> None:
     """Whatever became of the request: it finds out, asks the next leader where that must be, and the level is what was
     planned.
     """
-    for target in (20, 19, 18, 21):
+    for target, delay in ((20, 0.0), (19, 0.002), (18, 0.005), (21, 0.01), (20, 0.02), (21, 0.05)):
         seen = on_kafka4.look(lab)
         software = running_software(seen)
         assert not isinstance(software, Obstacle) and isinstance(seen.log, LevelsInLog)
+        before = len(seen.log.written)
         change = plan_change(software, METADATA_VERSION, seen.log.levels[METADATA_VERSION], str(target))
         service = lab.spec.controller(on_kafka4.leader(lab)).service
-        pid = supervision.processes(layout(lab.spec))[service].pid
-        killer = threading.Timer(0.02 * (target - 17), os.kill, (pid, signal.SIGKILL))
-        killer.start()
-        change_level(lab.spec, change, secrets=lab.secrets, tell=print)
-        killer.join()
+        with killed_as_it_is_asked(supervision.processes(layout(lab.spec))[service].pid, delay):
+            change_level(lab.spec, change, secrets=lab.secrets, tell=print)
         by_hand.wait_until(
             "supervisor sees the end",
             lambda service=service: not supervision.processes(layout(lab.spec))[service].runs,
@@ -57,6 +75,7 @@ def test_the_active_controller_is_killed_while_a_level_changes_and_it_is_there_o
         on_kafka4.shown_everywhere(lab, target)
         assert not change_level(lab.spec, change, secrets=lab.secrets, tell=print), "it is there: nothing is sent"
         await_level(lab.spec, METADATA_VERSION, target, secrets=lab.secrets, tell=print)
+        assert len(read_levels(lab.spec, secrets=lab.secrets)[1].written) == before + 1, "it was written once"
 
 
 @pytest.fixture(scope="module")
