@@ -41,7 +41,7 @@ def run(*, approve_automatically: bool, round_trip: bool, say: Say) -> int:
     """
     began = time.time()
     plain = load()
-    _require_finalized(plain)
+    require_finalized(plain)
     spec, airflow = with_kafka4(plain), demo_airflow()
     say("stopping what the demo left, to let each node find Kafka through a link of its own")
     airflow.stop()
@@ -56,9 +56,9 @@ def run(*, approve_automatically: bool, round_trip: bool, say: Say) -> int:
     try:
         client = airflow.client(patience=None, say=say)
         say(f"Airflow is at {airflow.url}  (user {USER}, password {airflow.password()})")
-        planned = _runs(spec, round_trip=round_trip)
+        planned = runs(spec, round_trip=round_trip)
         for number, (dag_id, params) in enumerate(planned, 1):
-            say(f"\n{number} of {len(planned)}: {_what(dag_id, spec, params)} ({dag_id})")
+            say(f"\n{number} of {len(planned)}: {what(dag_id, spec, params)} ({dag_id})")
             state = _follow(client, dag_id, params, approve=approve_automatically, say=say, began=began)
             states[f"{number}. {dag_id}"] = state
             if state != "success":
@@ -71,12 +71,12 @@ def run(*, approve_automatically: bool, round_trip: bool, say: Say) -> int:
     report = _report(spec, states, before, account, seconds=time.time() - began)
     file = BUILD / "demo-upgrade-report.json"
     file.write_text(json.dumps(report, indent=1))
-    say(_render(report))
+    say(render(report))
     say("the cluster and Airflow stay up for a look, `make demo-down` ends them")
     return 0 if report["passed"] else 1
 
 
-def _require_finalized(spec: ClusterSpec) -> None:
+def require_finalized(spec: ClusterSpec) -> None:
     """Raise Refused where ``make demo`` has not left a cluster in KRaft mode, or it was upgraded since."""
     files = config_files(spec).values()
     found = [parse_properties(file.read_text()) for file in files if file.exists()]
@@ -92,7 +92,7 @@ def _require_finalized(spec: ClusterSpec) -> None:
         )
 
 
-def _runs(spec: ClusterSpec, *, round_trip: bool) -> list[tuple[str, dict[str, Any]]]:
+def runs(spec: ClusterSpec, *, round_trip: bool) -> list[tuple[str, dict[str, Any]]]:
     """What is triggered, in order."""
     target = spec.kafka.upgrade_to
     release = target.version.rpartition(".")[0] if target else ""
@@ -100,7 +100,7 @@ def _runs(spec: ClusterSpec, *, round_trip: bool) -> list[tuple[str, dict[str, A
     return [*there_and_back, (UP, {}), (LEVELS, {"feature": METADATA_VERSION, "level": release})]
 
 
-def _what(dag_id: str, spec: ClusterSpec, params: Mapping[str, Any]) -> str:
+def what(dag_id: str, spec: ClusterSpec, params: Mapping[str, Any]) -> str:
     """What a run does, in words."""
     target = spec.kafka.upgrade_to.version if spec.kafka.upgrade_to else ""
     order = {UP: "the controllers, the active one last, then the brokers", BACK: "the brokers, then the controllers"}
@@ -159,7 +159,7 @@ def _report(
     }
 
 
-def _render(report: Mapping[str, Any]) -> str:
+def render(report: Mapping[str, Any]) -> str:
     lines = ["", *(f"{name:<40}{state}" for name, state in report["runs"].items()), ""]
     for who, found in report["nodes"].items():
         levels = ", ".join(f"{name} {level}" for name, level in found[1].items()) if found else ""
