@@ -14,11 +14,15 @@ from labs import Lab
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, NodeFeatures, SoftwareLevels
 from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.features.obstacles import Obstacle, running_software
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, read_levels, update_feature
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.preview_levels import preview_change
+from kraft_runbook.upgrade import conditions
+from kraft_runbook.upgrade.explain import explain
 from kraft_runbook.upgrade.roll import Rolled, order, read_roll
 from kraft_runbook.upgrade.way_back import way_to
 from lab import supervision
@@ -193,8 +197,6 @@ def _open(lab: Lab, old: SoftwareLevels, new: SoftwareLevels) -> bool:
 
 def with_short_interval(lab: Lab, node_id: int) -> dict[str, str]:
     """The node's own file with a snapshot every ten seconds: the key is read at the start alone."""
-    from kraft_runbook.cluster.properties_text import parse_properties
-
     with open(node_of(lab.spec, node_id).config_file, encoding="latin-1") as stream:
         return {**parse_properties(stream.read()), "metadata.log.max.snapshot.interval.ms": "10000"}
 
@@ -238,8 +240,8 @@ def test_then_the_way_back_is_closed(rolled: Lab) -> None:
 
 
 def test_a_broker_on_software_that_is_too_old_stays_alive_and_never_serves(rolled: Lab) -> None:
-    """After level 27; what a live process proves. It is not registered anew, and the look says it could not be asked
-    or is of another version: nothing goes on.
+    """After level 27; what a live process proves. It is not registered anew, the roll's condition does not take it for
+    one that serves, and explain names it.
     """
     old_home, new_home = homes(rolled)
     before = read_levels(rolled.spec, secrets=rolled.secrets)[1].brokers[3].incarnation_id
@@ -249,6 +251,13 @@ def test_a_broker_on_software_that_is_too_old_stays_alive_and_never_serves(rolle
     assert supervision.processes(layout(rolled.spec))["broker-3"].runs
     log = read_levels(rolled.spec, secrets=rolled.secrets)[1]
     assert log.brokers[3].incarnation_id == before
-    assert on_kafka4.look(rolled).brokers[3] is not None
+    spec = rolled.spec.model_copy(update={"zookeeper": None})
+    seen = observe(spec, secrets=rolled.secrets)
+    for condition in (conditions.BROKER_ON_TARGET, conditions.BROKER_ON_FORMER, conditions.BROKER_IN_SYNC):
+        progress = condition.progress(seen, spec, node_id=3)
+        assert not progress.done and "broker 3" in progress.waiting_for, (condition.name, progress)
+    explained = explain(seen, spec)
+    assert any(each.startswith("broker 3 ") for each in explained.waits_for), explained.render_text()
+    print(explained.render_text())
     on_kafka4.switch(rolled, 3, new_home)
     by_hand.wait_until("all is in sync", lambda: _whole(rolled), within=120)
