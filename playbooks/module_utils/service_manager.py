@@ -5,6 +5,7 @@ it, start it.
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 import subprocess
 import time
@@ -17,6 +18,11 @@ from ansible.module_utils.properties_text import shown_log
 
 RUNNING, STARTING, STOPPING, STOPPED, ABSENT = "running", "starting", "stopping", "stopped", "absent"
 LOG_LINES = 15
+ERRORS = 3
+"""How many errors are shown that stand before the log's last lines: a process that ends writes many lines after them.
+"""
+READ_BYTES, READ_LINES = 64_000, 400
+"""How much of the end of a log is read."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ class Supervisor:
 
     def log(self) -> list[str]:
         try:
-            text = self._call("readProcessStdoutLog", -8000, 0)
+            text = self._call("readProcessStdoutLog", -READ_BYTES, 0)
         except xmlrpc.client.Fault as fault:
             return [f"(no log: {fault.faultString})"]
         return _tail(text)
@@ -160,7 +166,7 @@ class Systemd:
         return (found["User"], found.get("Group", "")) if "User" in found else None
 
     def log(self) -> list[str]:
-        command = ["journalctl", "--unit", self.name, "--lines", str(LOG_LINES), "--no-pager", "--output", "cat"]
+        command = ["journalctl", "--unit", self.name, "--lines", str(READ_LINES), "--no-pager", "--output", "cat"]
         try:
             return _tail(subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -223,6 +229,20 @@ def settled(service: Supervisor | Systemd, within: float) -> Status:
 
 
 def _tail(text: str) -> list[str]:
-    """The last lines, without a stack trace's frames: they would push out the line that says what is wrong."""
+    """The last lines, without a stack trace's frames: they would push out the line that says what is wrong. Before them
+    the last errors that stand further up, each kind once.
+    """
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("at ")]
-    return [shown_log(line)[:300] for line in lines[-LOG_LINES:]]
+    end = lines[-LOG_LINES:]
+    kinds = {}
+    for line in lines[:-LOG_LINES]:
+        if _ERROR.search(line):
+            kind = _COUNTED.sub("", line)
+            kinds.pop(kind, None)
+            kinds[kind] = line
+    errors = list(kinds.values())[-ERRORS:]
+    return [shown_log(line)[:300] for line in (*errors, *(["..."] if errors else []), *end)]
+
+
+_ERROR = re.compile(r"\b(ERROR|FATAL)\b")
+_COUNTED = re.compile(r"\d+")
