@@ -27,7 +27,6 @@ from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import TaskFailed
 from kraft_runbook.io.secrets import connection_variable, references
 from kraft_runbook.parity.spark.settings import SETTINGS
-from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec, clusters_directory
 from kraft_runbook_airflow.base.journal import NOT_WRITABLE, record
 
@@ -44,91 +43,88 @@ PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None).prctl  # looked up here: between fork and exec nothing is to be loaded
 
 
-class SparkJobOperator(ActsOrRehearses, SparkSubmitOperator):
-    """Base of the tasks that run one of the package's Spark jobs. ``job``: its file below ``include/kraft_runbook``.
-    ``what``: its name for a person, such as "parity". ``by_hand``: the command that does the same without Airflow.
+def how_to_submit(cluster: str, job: str, what: str) -> dict[str, Any]:
+    """What SparkSubmitOperator is made with. ``job``: the job's file below ``include/kraft_runbook``. ``what``: its
+    name for a person, such as "parity".
     """
+    return {
+        "application": str(INCLUDE / "kraft_runbook" / job),
+        "name": f"kraft-runbook-{what}-{cluster}",
+        "conn_id": SPARK_CONNECTION,
+        "env_vars": ENVIRONMENT,
+        "conf": SETTINGS,
+        "verbose": False,
+    }
 
-    template_fields: Sequence[str] = ()
-    ui_color = "#dff3e3"
 
-    def __init__(self, *, cluster: str, job: str, what: str, by_hand: str, **kwargs: Any) -> None:
-        super().__init__(
-            application=str(INCLUDE / "kraft_runbook" / job),
-            name=f"kraft-runbook-{what}-{cluster}",
-            conn_id=SPARK_CONNECTION,
-            env_vars=ENVIRONMENT,
-            conf=SETTINGS,
-            verbose=False,
-            **kwargs,
+def tied(hook: SparkSubmitHook) -> SparkSubmitHook:
+    """The same; what it starts ends with this process. For an operator's ``_get_hook``."""
+    hook.submit = partial(hook.submit, preexec_fn=ends_with_this_process())  # type: ignore[method-assign]
+    return hook
+
+
+def run_job(
+    task: SparkSubmitOperator,
+    context: Any,
+    cluster: str,
+    arguments: Sequence[str],
+    output: Path,
+    *,
+    what: str,
+    by_hand: str,
+) -> None:
+    """Run the task's job once; it leaves its report in ``output``, whatever the report says. ``by_hand``: the command
+    that does the same without Airflow.
+
+    Raises Refused where its passwords could be seen, StepFailed where it can't be started, AirflowFailException where
+    it left no report.
+    """
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.unlink(missing_ok=True)
+    fixed = ["--cluster", cluster, "--clusters-dir", str(clusters_directory()), "--output", str(output)]
+    task.application_args = [*fixed, *arguments]
+    passwords = _connections(cluster_spec(cluster))
+    task.env_vars = {**ENVIRONMENT, **passwords}
+    failure: AirflowException | None = None
+    try:
+        if passwords:
+            require_environment_passed(task._get_hook())
+        SparkSubmitOperator.execute(task, context)
+    except AirflowException as error:  # a report that says no is an exit code too: the report decides
+        failure = error
+    except OSError as error:
+        if error.errno in NOT_WRITABLE:
+            raise
+        raise StepFailed(
+            f"the {what} job could not be started: {error}",
+            way_out=(
+                "let spark-submit (pyspark brings it) and java be on the PATH of this worker, or name another"
+                f" binary in the extra 'spark-binary' of the connection {SPARK_CONNECTION}; then clear this task"
+            ),
+        ) from None
+    if not output.is_file():
+        record(context, cluster, TaskFailed(error=f"the {what} job left no report: {failure}"))
+        raise AirflowFailException(
+            f"the {what} job left no report: {failure}. Look at the Spark output above; `{by_hand}` runs the same"
+            " without Airflow."
         )
-        self.cluster = cluster
-        self.what = what
-        self.by_hand = by_hand
 
-    def _get_hook(self) -> SparkSubmitHook:
-        """As the provider makes it; what it starts ends with this process."""
-        hook = super()._get_hook()
-        hook.submit = partial(hook.submit, preexec_fn=ends_with_this_process())  # type: ignore[method-assign]
-        return hook
 
-    def run_job(self, context: Any, arguments: Sequence[str], output: Path) -> None:
-        """Run the job once; it leaves its report in ``output``, whatever the report says. Raises Refused where its
-        passwords could be seen, StepFailed where it can't be started, AirflowFailException where it left no report.
-        """
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.unlink(missing_ok=True)
-        self.application_args = [
-            "--cluster",
-            self.cluster,
-            "--clusters-dir",
-            str(clusters_directory()),
-            "--output",
-            str(output),
-            *arguments,
-        ]
-        passwords = _connections(cluster_spec(self.cluster))
-        self.env_vars = {**ENVIRONMENT, **passwords}
-        failure: AirflowException | None = None
-        try:
-            if passwords:
-                self.require_environment_passed()
-            SparkSubmitOperator.execute(self, context)
-        except AirflowException as error:  # a report that says no is an exit code too: the report decides
-            failure = error
-        except OSError as error:
-            if error.errno in NOT_WRITABLE:
-                raise
-            raise StepFailed(
-                f"the {self.what} job could not be started: {error}",
-                way_out=(
-                    "let spark-submit (pyspark brings it) and java be on the PATH of this worker, or name another"
-                    f" binary in the extra 'spark-binary' of the connection {SPARK_CONNECTION}; then clear this task"
-                ),
-            ) from None
-        if not output.is_file():
-            record(context, self.cluster, TaskFailed(error=f"the {self.what} job left no report: {failure}"))
-            raise AirflowFailException(
-                f"the {self.what} job left no report: {failure}. Look at the Spark output above; `{self.by_hand}`"
-                " runs the same without Airflow."
-            )
-
-    def require_environment_passed(self) -> None:
-        """Raise Refused where SparkSubmitHook would put the job's environment into spark-submit's arguments, which
-        ``ps`` and Spark's own pages show.
-        """
-        hook = self._get_hook()
-        if hook._is_yarn or hook._is_kubernetes:
-            raise Refused(
-                "the cluster file takes passwords from Airflow connections, and Airflow's Spark connection"
-                f" {SPARK_CONNECTION} leads to {hook._connection['master']}: they would stand in the arguments of"
-                " spark-submit, for anyone to see",
-                way_out=(
-                    f"let {SPARK_CONNECTION} lead to local[*], or to spark://HOST:PORT with deploy-mode client: these"
-                    " get the passwords in the process's environment (Airflow takes yarn where the connection is not"
-                    " defined)"
-                ),
-            )
+def require_environment_passed(hook: SparkSubmitHook) -> None:
+    """Raise Refused where SparkSubmitHook would put the job's environment into spark-submit's arguments, which ``ps``
+    and Spark's own pages show.
+    """
+    if hook._is_yarn or hook._is_kubernetes:
+        raise Refused(
+            "the cluster file takes passwords from Airflow connections, and Airflow's Spark connection"
+            f" {SPARK_CONNECTION} leads to {hook._connection['master']}: they would stand in the arguments of"
+            " spark-submit, for anyone to see",
+            way_out=(
+                f"let {SPARK_CONNECTION} lead to local[*], or to spark://HOST:PORT with deploy-mode client: these"
+                " get the passwords in the process's environment (Airflow takes yarn where the connection is not"
+                " defined)"
+            ),
+        )
 
 
 def ends_with_this_process() -> Callable[[], None]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
@@ -18,29 +21,31 @@ from kraft_runbook.gates.signatures import concluded
 from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.report_file import read_report
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
 from kraft_runbook_airflow.base.gates import Shown
 from kraft_runbook_airflow.base.gone import said_to_be_gone
 from kraft_runbook_airflow.base.journal import record, records_of, run_file_name
-from kraft_runbook_airflow.base.spark_job import SparkJobOperator
+from kraft_runbook_airflow.base.spark_job import how_to_submit, run_job, tied
 
 COMPARABLE = frozenset({Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED})
 """Phases in which both stores hold the metadata, or a proven earlier state can stand in for ZooKeeper (FINALIZED)."""
 
 
-class ParityOperator(SparkJobOperator):
+class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
     """Prove that ZooKeeper and KRaft hold the same metadata. Any verdict but MATCH fails the task, and the report says
     what differs.
     """
 
+    template_fields: Sequence[str] = ()
+    ui_color = "#dff3e3"
+
     def __init__(self, *, cluster: str, **kwargs: Any) -> None:
-        super().__init__(
-            cluster=cluster,
-            job="parity/spark/job.py",
-            what="parity",
-            by_hand=f"kraft-runbook parity --cluster {cluster}",
-            **kwargs,
-        )
+        super().__init__(**how_to_submit(cluster, "parity/spark/job.py", "parity"), **kwargs)
+        self.cluster = cluster
+
+    def _get_hook(self) -> SparkSubmitHook:
+        return tied(super()._get_hook())
 
     def act(self, context: Any, spec: ClusterSpec) -> Any:
         gone = said_to_be_gone(context, spec)
@@ -67,7 +72,8 @@ class ParityOperator(SparkJobOperator):
         proven = proven_file(self.cluster)
         proven.parent.mkdir(parents=True, exist_ok=True)
         kept = "--baseline" if phase is Phase.FINALIZED else "--save-proven"
-        self.run_job(context, [kept, str(proven)], output)
+        by_hand = f"kraft-runbook parity --cluster {self.cluster}"
+        run_job(self, context, self.cluster, [kept, str(proven)], output, what="parity", by_hand=by_hand)
         return self.settle(context, read_report(output), output, phase)
 
     def is_final(self) -> bool:

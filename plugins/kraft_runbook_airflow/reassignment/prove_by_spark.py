@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.base.journal import record
-from kraft_runbook_airflow.base.spark_job import SparkJobOperator
+from kraft_runbook_airflow.base.spark_job import how_to_submit, run_job, tied
 from kraft_runbook_airflow.reassignment.files import files_of
 
 
-class CompareAssignment(SparkJobOperator):
+class CompareAssignment(ActsOrRehearses, SparkSubmitOperator):
     """Every partition of the cluster: those of the plan as planned, all others where the plan found them."""
 
+    template_fields: Sequence[str] = ()
+    ui_color = "#dff3e3"
+
     def __init__(self, *, cluster: str, **kwargs: Any) -> None:
-        super().__init__(
-            cluster=cluster,
-            job="procedures/assignment_job.py",
-            what="assignment",
-            by_hand=f"kraft-runbook reassign verify --cluster {cluster} --plan FILE --before FILE --spark",
-            **kwargs,
-        )
+        super().__init__(**how_to_submit(cluster, "procedures/assignment_job.py", "assignment"), **kwargs)
+        self.cluster = cluster
+
+    def _get_hook(self) -> SparkSubmitHook:
+        return tied(super()._get_hook())
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         files = files_of(context)
         output = files.directory / "compared.json"
-        self.run_job(context, ["--plan", str(files.planned), "--before", str(files.before)], output)
+        given = ["--plan", str(files.planned), "--before", str(files.before)]
+        by_hand = (
+            f"kraft-runbook reassign verify --cluster {self.cluster} --plan {files.planned} --before {files.before}"
+            " --spark"
+        )
+        run_job(self, context, self.cluster, given, output, what="assignment", by_hand=by_hand)
         found = json.loads(output.read_text())
         self.log.info("%s", found["told"])
         compared = found["partitions"] + found["others"]
@@ -38,8 +49,7 @@ class CompareAssignment(SparkJobOperator):
                 found["told"],
                 way_out=(
                     "find out who moved what the plan does not name; else mend what is named. Then clear this task. By"
-                    f" hand, in {files.directory}: kraft-runbook reassign verify --cluster {self.cluster} --plan"
-                    f" {files.planned.name} --before {files.before.name} --spark"
+                    f" hand: {by_hand}"
                 ),
             )
         return {"partitions": compared}
