@@ -60,6 +60,25 @@ def test_who_accepts_and_says_nothing_is_told_from_who_refuses() -> None:
     assert not isinstance(unread.value, TimedOut)
 
 
+def test_to_connect_is_to_know_whether_the_node_answers() -> None:
+    """Whoever goes from one broker to the next until one answers asks this: a dead one must not be taken for it."""
+    secrets = environment_secrets({})
+
+    def connect(port: int) -> None:
+        with KafkaConnection(
+            f"127.0.0.1:{port}", "broker 1", SPEC.broker_security, secrets=secrets, timeout=0.6
+        ) as connection:
+            connection.connect()
+
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        with pytest.raises(TimedOut):
+            connect(port)
+    with pytest.raises(Unreachable) as refused:
+        connect(port)
+    assert not isinstance(refused.value, TimedOut)
+
+
 def _any_request() -> object:
     from kraft_runbook.io.kafka.metadata_quorum import _api_versions
 

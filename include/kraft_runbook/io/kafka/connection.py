@@ -76,8 +76,8 @@ class KafkaConnection:
         self._net.close()
 
     def connect(self) -> None:
-        """Connect now, not with the first request. Raises Unreachable, which names the node."""
-        self._connection(self._timeout)
+        """Connect now, and wait until that is done or has failed. Raises Unreachable, which names the node."""
+        self._await(self._connection(self._timeout).init_future, self._timeout)
 
     def _connection(self, seconds: float) -> Any:
         began = time.monotonic()
@@ -92,7 +92,9 @@ class KafkaConnection:
         """The answer to one request. Raises Unreachable, which names the node, when there is none in time."""
         seconds = timeout or self._timeout
         connection = self._connection(seconds)
-        future = connection.send_request(request, request_timeout_ms=int(seconds * 1000))
+        return self._await(connection.send_request(request, request_timeout_ms=int(seconds * 1000)), seconds)
+
+    def _await(self, future: Any, seconds: float) -> Any:
         self._net.poll(timeout_ms=int(seconds * 1000), future=future)
         if not future.is_done:
             raise self.timed_out(f"no answer in {seconds:g} s")
