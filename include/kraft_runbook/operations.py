@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.migration.checks.catalogue import render_catalogue
 from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.upgrade.operation import UPGRADE
 
-OPERATIONS: Mapping[str, Operation] = {each.name: each for each in (MIGRATION, ROLLING_RESTART, FEATURES, UPGRADE)}
+OPERATIONS: Mapping[str, Operation] = {
+    each.name: each for each in (MIGRATION, ROLLING_RESTART, FEATURES, UPGRADE, REASSIGNMENT)
+}
 
 
 def render_checks() -> str:

@@ -20,10 +20,11 @@ from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.procedures.move_replicas import save_state
 from kraft_runbook.reassignment.goals import DrainBrokers
 from kraft_runbook.reassignment.look import Look
-from kraft_runbook.reassignment.operation import CANCEL, REASSIGNMENT
+from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
+from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.reassignment.throttles import Former
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.reassignment import cancel_steps, throttling

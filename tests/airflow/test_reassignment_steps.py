@@ -23,13 +23,13 @@ from kraft_runbook.gates.proof import Exhibit, make_proof
 from kraft_runbook.reassignment.batches import next_batch
 from kraft_runbook.reassignment.goals import DrainBrokers, Topics
 from kraft_runbook.reassignment.look import Look
-from kraft_runbook.reassignment.operation import MOVE, REASSIGNMENT
+from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
-from kraft_runbook.reassignment.stages import read_plan
+from kraft_runbook.reassignment.stages import MOVE, read_plan
 from kraft_runbook.reassignment.throttles import LEADER_RATE, Former, Leftover
 from kraft_runbook_airflow.base.approvals import begins
 from kraft_runbook_airflow.base.journal import records_of

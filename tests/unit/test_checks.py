@@ -60,7 +60,6 @@ from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.controller_files import lacking_migration_mode
 from kraft_runbook.migration.copy_tuning import LARGE, Settings, estimate, heap_needed
 from kraft_runbook.operations import OPERATIONS, render_checks
-from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import differing_keys, java_release
 
@@ -1119,7 +1118,7 @@ def test_a_code_has_one_meaning_whichever_operation_checks_it() -> None:
 
 def test_each_gate_of_each_operation_can_have_a_number_of_signatures_of_its_own() -> None:
     """And no other name can: a misspelt gate would have fewer signatures than its owner believes."""
-    gates = {str(terms.name) for each in (*OPERATIONS.values(), REASSIGNMENT) for terms in each.table.gates}
+    gates = {str(terms.name) for each in OPERATIONS.values() for terms in each.table.gates}
     assert gates == set(get_args(GateName))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from moves_seen import moves_seen
 from observations import (
     CLUSTERS,
     WHY,
@@ -33,6 +34,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.procedures import observe as observing
+from kraft_runbook.reassignment.look import ReassignmentSeen
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 Run = Callable[..., tuple[int, str, str]]
@@ -57,7 +59,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             for name in ("observe", "observe_settled"):
                 monkeypatch.setattr(app, name, lambda *_, **__: seen)
             monkeypatch.setattr(app, "LIVENESS_SECONDS", 0)
-            monkeypatch.setattr(app, "told_of_claim", lambda *_, **__: claim)
+            monkeypatch.setattr(app, "APART_SECONDS", 0)
+            monkeypatch.setattr(app, "told_of_claim", lambda spec, **__: claim if spec.zookeeper else "")
         with pytest.raises(SystemExit) as ended:
             app.main()
         captured = capsys.readouterr()
@@ -228,7 +231,7 @@ def test_explain_names_the_run_that_has_a_claim_on_the_cluster(run: Run) -> None
     assert f"  Runs: {claim}.\n" in run("explain", "--cluster", "lab", seen=observation(Z), claim=claim)[1]
     assert "Runs:" not in run("explain", "--cluster", "lab", seen=observation(Z))[1]
     gone = run("explain", "--cluster", "lab", seen=part(zookeeper=WHY)(observation(Z)), claim=claim)
-    assert claim not in gone[1], "where ZooKeeper can't be read, nobody is asked again"
+    assert claim not in gone[1], "where ZooKeeper can't be read, it is not asked again"
 
 
 def test_another_operation_is_explained_and_checked_by_its_own_table_and_checks(run: Run) -> None:
@@ -242,6 +245,23 @@ def test_another_operation_is_explained_and_checked_by_its_own_table_and_checks(
     assert {"KRB-ROLL-001", "KRB-ROLL-002", "KRB-PRE-004"} <= codes and "KRB-PRE-010" not in codes
     code, _, err = run("explain", "--cluster", "lab", "--operation", "nope")
     assert code == 4 and "--operation is migration or rolling_restart" in err and "not nope" in err
+
+
+def test_a_reassignment_is_explained_and_checked_by_a_look_of_its_own(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = ("--cluster", "lab", "--operation", "reassignment")
+    seen = moves_seen()
+    monkeypatch.setattr(app, "OWN_LOOKS", {ReassignmentSeen: lambda spec, secrets, tell: seen})
+    code, out, _ = run("explain", *of, seen=seen.cluster, claim="run one has a claim on it")
+    assert code == 0 and "lab is in ZOOKEEPER." in out and "nothing is being reassigned" in out
+    assert "Runs: run one has a claim on it." in out
+    code, out, _ = run("preflight", *of, seen=seen.cluster)
+    assert code == 0 and "7 passed, 0 failed, 0 unknown: PASS" in out
+    assert run("preflight", *of, "--gate", "cancel", seen=seen.cluster)[0] == 0
+    seen = moves_seen(legacy="{}")
+    code, out, _ = run("preflight", *of, "--json", seen=seen.cluster)
+    assert code == 1 and [c["code"] for c in json.loads(out)["results"] if c["verdict"] == "FAIL"] == ["KRB-MOV-004"]
 
 
 @pytest.mark.parametrize("command", ["observe", "preflight", "plan", "explain"])

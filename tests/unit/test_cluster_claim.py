@@ -280,3 +280,16 @@ def test_of_a_claim_that_nobody_can_read_nothing_is_told(monkeypatch: pytest.Mon
     assert told_of_claim(WITHOUT, secrets=environment_secrets({}), now=NOW) == ""
     monkeypatch.setattr(cluster_claim, "ZookeeperReader", gone)
     assert told_of_claim(SPEC, secrets=environment_secrets({}), now=NOW) == ""
+
+
+def test_without_zookeeper_the_file_of_the_state_directory_tells(tmp_path: Path) -> None:
+    def told() -> str:
+        return told_of_claim(WITHOUT, secrets=environment_secrets({}), now=NOW, directory=tmp_path)
+
+    assert told() == "" and not any(tmp_path.iterdir()), "whoever only looks makes nothing"
+    with claim_file(tmp_path, WITHOUT.name) as file:
+        file.write(of(ONE))
+    assert "run one of zk_to_kraft_migration__lab has a claim on it" in told()
+    with claim_file(tmp_path, WITHOUT.name) as file:
+        file.write(b'{"version": 9}')
+    assert "holds a claim that this version can't read" in told()

@@ -15,13 +15,14 @@ from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
 from kraft_runbook.procedures import look_at_replicas, move_replicas
 from kraft_runbook.procedures.move_replicas import cancel_moves, read_state, save_state, start_next_batch
 from kraft_runbook.reassignment.batches import Limits
-from kraft_runbook.reassignment.checks import check_before_moving
+from kraft_runbook.reassignment.checks import CHECKS
 from kraft_runbook.reassignment.goals import Explicit
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import Look, ReassignmentSeen
+from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.planner import make_plan
-from kraft_runbook.reassignment.stages import PlanStage
+from kraft_runbook.reassignment.stages import CANCEL, MOVE, PlanStage
 from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, Former
 from tests.unit.observations import SPEC, observation
 from tests.unit.placements import of, tp
@@ -39,10 +40,16 @@ MOVING = {tp("a"): Ongoing((3, 2, 1), (3,), (1,))}
 
 
 def blocked(
-    look: Look = LOOK, phase: Phase = Phase.ZOOKEEPER, throttles: Former = NOTHING, faulty: Any = ()
+    look: Look = LOOK,
+    phase: Phase = Phase.ZOOKEEPER,
+    throttles: Former = NOTHING,
+    faulty: Any = (),
+    gate: str | None = None,
 ) -> list[str]:
-    results = check_before_moving(look, observation(phase), throttles, faulty)
-    assert [each.code for each in results] == [f"KRB-MOV-00{n}" for n in range(1, 8)]
+    seen = ReassignmentSeen(observation(phase), look, throttles, faulty)
+    results = CHECKS.run(seen, SPEC, REASSIGNMENT.read(seen, SPEC).stage, gate=gate).results
+    codes = [f"KRB-MOV-00{n}" for n in range(1, 8)]
+    assert [each.code for each in results] == codes if gate != CANCEL else [codes[1], *codes[5:]]
     assert all(each.passed or (each.fix and each.evidence) for each in results)
     return [each.code.removeprefix("KRB-MOV-00") + ("" if each.blocks else "w") for each in results if not each.passed]
 
@@ -64,6 +71,15 @@ def test_each_obstacle_is_named_by_its_own_check() -> None:
     assert blocked(replace(LOOK, legacy="{}")) == ["4"]
     assert blocked(faulty=("a-0: its list of replicas is empty",)) == ["5"]
     assert blocked(throttles=Former({}, {3: {FOLLOWER_RATE: "5"}}, {})) == ["7w"]
+
+
+def test_what_a_cancel_ends_does_not_hinder_it() -> None:
+    leaderless = {**LOOK.seen, tp("a"): PartitionSeen((1, 2), None, (1,))}
+    bad = replace(LOOK, seen=leaderless, placement=replace(LOOK.placement, ongoing=MOVING), legacy="{}")
+    faulty = ("a-0: its list of replicas is empty",)
+    assert blocked(bad, faulty=faulty, gate=CANCEL) == ["6w"]
+    assert blocked(bad, faulty=faulty, gate=MOVE) == ["1", "3", "4", "5", "6w"]
+    assert blocked(phase=Phase.DUAL_WRITE, gate=CANCEL) == ["2"]
 
 
 def test_a_plan_comes_back_from_its_file_and_a_changed_one_does_not() -> None:

@@ -157,7 +157,7 @@ def test_progress_is_what_is_left_of_the_copies_and_who_is_slowest() -> None:
     now = {1: {tp("a"): 100 * MB}, 3: {tp("a"): 40 * MB}}
     found = progress(reading, ongoing, seen, now, earlier={3: {tp("a"): 20 * MB}}, seconds=10)
     assert (found.bytes_left, found.rates, found.seconds_left, found.slowest) == (60 * MB, {3: 2e6}, 30.0, 3)
-    assert "60.0 MB left of them at 2.0 MB/s, about 30 s; slowest: broker 3" in str(found)
+    assert "60.0 MB left of them (40 % copied) at 2.0 MB/s, about 30 s; slowest: broker 3" in str(found)
     still = progress(reading, ongoing, seen, now, earlier=now, seconds=10)
     assert still.seconds_left is None
     assert progress(reading, ongoing, seen, {1: now[1]}).unread == {3}

@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,6 +32,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, unread_parts, 
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.evidence.store import state_directory
 from kraft_runbook.io.cluster_claim import told_of_claim
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.checks import Verdict
@@ -41,7 +43,9 @@ from kraft_runbook.operations import OPERATIONS, render_checks
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.reassignment.look import ReassignmentSeen
 from kraft_runbook.runbook.operation import Operation
 
 PATIENCE_SECONDS = 20.0
@@ -113,9 +117,8 @@ def preflight_command(
     if gate not in (None, *gates):
         raise typer.BadParameter(f"--gate is {' or '.join(gates)}, not {gate}")
     spec = _load(cluster, clusters_dir)
-    earlier = _look(spec)
-    seen = _look(spec, after=earlier, scope=Scope.FULL, with_hosts=True)
-    phase = detect_phase(seen).phase
+    earlier, seen, of_cluster = _looks(asked, spec, scope=Scope.FULL, with_hosts=True)
+    phase = detect_phase(of_cluster).phase
     report = asked.checks.run(seen, spec, asked.read(seen, spec).stage, gate=gate, earlier=earlier)
     typer.echo(
         to_json("preflight", PreflightOutput(spec.name, phase, report.verdict, report.results))
@@ -180,13 +183,21 @@ def explain_command(
     """Say in words where the cluster stands, what it waits for, and what you can do now, forward and back."""
     asked = _operation(operation)
     spec = _load(cluster, clusters_dir)
-    seen, earlier = _look(spec), None
-    if detect_phase(seen).phase in DUAL_WRITING:
-        earlier, seen = seen, _look(spec, after=seen)
-    explanation = asked.explain(seen, spec, earlier=earlier)
-    if was_read(seen.zookeeper):
-        claim = told_of_claim(spec, secrets=environment_secrets(), now=datetime.now(UTC))
-        explanation = replace(explanation, claim=claim)
+    if asked.sees is ClusterObservation:
+        seen, earlier = _look(spec), None
+        if detect_phase(seen).phase in DUAL_WRITING:
+            earlier, seen = seen, _look(spec, after=seen)
+        explanation = asked.explain(seen, spec, earlier=earlier)
+    else:
+        before, now, seen = _looks(asked, spec)
+        explanation = asked.explain(now, spec, earlier=before)
+    claim = told_of_claim(
+        spec if was_read(seen.zookeeper) else spec.model_copy(update={"zookeeper": None}),
+        secrets=environment_secrets(),
+        now=datetime.now(UTC),
+        directory=state_directory(os.environ),
+    )
+    explanation = replace(explanation, claim=claim)
     typer.echo(to_json("explain", explanation) if as_json else explanation.render_text())
     raise typer.Exit(CANT_TELL if explanation.phase is Phase.UNKNOWN else FINE)
 
@@ -289,6 +300,31 @@ def _look(
     return observe_settled(
         spec, secrets=environment_secrets(), tell=tell, scope=scope, with_hosts=with_hosts, within=PATIENCE_SECONDS
     )
+
+
+OWN_LOOKS: Mapping[type, Callable[..., Any]] = {ReassignmentSeen: see_reassignment}
+"""How the looks are made that operations have of their own, by what an operation ``sees``. Each holds an observation as
+``cluster``.
+"""
+APART_SECONDS = 5.0
+"""Between two looks of an operation's own: whether a copy grows shows in some seconds."""
+
+
+def _looks(
+    asked: Operation, spec: ClusterSpec, *, scope: Scope = Scope.LIVE, with_hosts: bool = False
+) -> tuple[Any, Any, ClusterObservation]:
+    """Two looks, as the operation sees the cluster, and the observation of the second. ``scope``, ``with_hosts``: of
+    the second, where the operation sees an observation.
+    """
+    if asked.sees is ClusterObservation:
+        earlier = _look(spec)
+        seen = _look(spec, after=earlier, scope=scope, with_hosts=with_hosts)
+        return earlier, seen, seen
+    see = partial(OWN_LOOKS[asked.sees], spec, secrets=environment_secrets(), tell=partial(typer.echo, err=True))
+    before = see()
+    time.sleep(APART_SECONDS)
+    now = see()
+    return before, now, now.cluster
 
 
 def _observation_text(seen: ClusterObservation) -> str:

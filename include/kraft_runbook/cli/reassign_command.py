@@ -20,6 +20,7 @@ from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.move_replicas import read_before, read_state
 from kraft_runbook.procedures.throttle_replication import read_throttles
+from kraft_runbook.reassignment.explain import causes_of, has_rate, progress_between
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
     DrainBrokers,
@@ -33,18 +34,15 @@ from kraft_runbook.reassignment.goals import (
     SetReplicationFactor,
     Topics,
 )
-from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.picture import draw
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.plan_file import from_json as assignment_from
 from kraft_runbook.reassignment.plan_file import to_json as assignment_to
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
-from kraft_runbook.reassignment.progress import progress
 from kraft_runbook.reassignment.refusals import Reason, require_no_refusal
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
-from kraft_runbook.reassignment.stuck import Stuck, why_not_done
-from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, LEADER_RATE, leftovers
+from kraft_runbook.reassignment.throttles import leftovers
 from kraft_runbook.reassignment.verifying import verify
 
 APART_SECONDS = 5.0
@@ -153,13 +151,8 @@ def status_command(
     present = {p: now.placement.present.get(p, ()) for p in target}
     reading = read_plan(ReassignmentPlan("status", present, target, copies=0, bound=0), now.placement)
     former = read_throttles(spec, {p.topic for p in now.placement.ongoing}, secrets=secrets)
-    throttled = any(
-        LEADER_RATE in each or FOLLOWER_RATE in each for each in (former.rates, *former.of_brokers.values())
-    )
-    causes = _causes(earlier, now, throttled)
-    far = progress(
-        reading, now.placement.ongoing, now.seen, now.logs, earlier=earlier.logs, seconds=now.at - earlier.at
-    )
+    causes = causes_of(earlier, now, throttled=has_rate(former))
+    far = progress_between(earlier, now, reading)
     throttles = tuple(map(str, leftovers(former)))
     output = ReassignStatusOutput(
         spec.name,
@@ -274,15 +267,6 @@ def _goal(
         case GoalName.RESTORE:
             assert source is not None
             return Restore(read_state(source).assignment)
-
-
-def _causes(earlier: Look, now: Look, throttled: bool) -> list[Stuck]:
-    live = now.placement.live
-    return [
-        why_not_done(p, moving, now.seen[p], live, earlier=earlier.logs, now=now.logs, throttled=throttled)
-        for p, moving in sorted(now.placement.ongoing.items())
-        if p in now.seen and p in earlier.placement.ongoing
-    ]
 
 
 def _status_text(output: ReassignStatusOutput, reading: PlanReading) -> str:

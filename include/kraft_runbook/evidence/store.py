@@ -33,9 +33,14 @@ def evidence_directory(environment: Mapping[str, str]) -> Path:
     chosen = environment.get("KRAFT_RUNBOOK_EVIDENCE", "")
     if chosen and "://" not in chosen:
         return Path(chosen)
+    return state_directory(environment) / "evidence"
+
+
+def state_directory(environment: Mapping[str, str]) -> Path:
+    """``KRAFT_RUNBOOK_STATE``, or ``kraft-runbook`` in AIRFLOW_HOME. It need not exist."""
     state = environment.get("KRAFT_RUNBOOK_STATE")
     home = Path(environment.get("AIRFLOW_HOME") or Path.home() / "airflow")
-    return (Path(state) if state else home / "kraft-runbook") / "evidence"
+    return Path(state) if state else home / "kraft-runbook"
 
 
 def file_name(text: str) -> str:

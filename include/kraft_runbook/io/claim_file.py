@@ -46,6 +46,11 @@ class ClaimFile:
         return True
 
 
+def claim_path(directory: Path, cluster: str) -> Path:
+    """Where the claim of this cluster lies in the state directory."""
+    return directory / "claims" / f"{cluster}.json"
+
+
 @contextmanager
 def claim_file(directory: Path, cluster: str, *, within: float = LOCK_SECONDS) -> Iterator[ClaimFile]:
     """The claim of this cluster below ``directory``, locked until the block ends.
@@ -53,7 +58,7 @@ def claim_file(directory: Path, cluster: str, *, within: float = LOCK_SECONDS) -
     Raises Refused if the lock is not free ``within`` so many seconds, or the directory can't be used: then nothing is
     known of other runs.
     """
-    path = directory / "claims" / f"{cluster}.json"
+    path = claim_path(directory, cluster)
     with _usable(path):
         make_private_directory(path.parent)
         lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)

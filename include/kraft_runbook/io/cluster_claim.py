@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError
-from kraft_runbook.io.claim_file import claim_file
+from kraft_runbook.io.claim_file import ClaimFile, claim_file, claim_path
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.claim_znode import ClaimZnode
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
@@ -152,21 +152,16 @@ def hold_cluster(
             raise
 
 
-def told_of_claim(spec: ClusterSpec, *, secrets: Secrets, now: datetime) -> str:
-    """The run that the claim in the cluster's ZooKeeper names, in words; empty if there is no claim, or it can't be
-    read.
+def told_of_claim(spec: ClusterSpec, *, secrets: Secrets, now: datetime, directory: Path | None = None) -> str:
+    """The run that the claim names, in words; empty if there is no claim, or it can't be read. It is that of the
+    cluster's ZooKeeper, where there is one, else that of the state ``directory``.
 
     Only that run's own Airflow knows whether it still goes on.
     """
-    if spec.zookeeper is None:
-        return ""
     try:
-        with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
-            holder = _holder(ClaimZnode(zookeeper))
+        holder = _told_by_zookeeper(spec, secrets) or (_told_by_file(spec, directory) if directory else None)
     except Refused as unknown:
         return unknown.problem
-    except RunbookError:
-        return ""
     if holder is None:
         return ""
     until = f"{holder.until:%Y-%m-%d %H:%M} UTC"
@@ -176,6 +171,28 @@ def told_of_claim(spec: ClusterSpec, *, secrets: Secrets, now: datetime) -> str:
         else f"which ended at {until}: the next run takes it"
     )
     return f"run {holder.run_id} of {holder.dag_id} has a claim on it, {holds}. Its last task ran on {holder.host}"
+
+
+def _told_by_zookeeper(spec: ClusterSpec, secrets: Secrets) -> Claim | None:
+    if spec.zookeeper is None:
+        return None
+    try:
+        with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
+            return _holder(ClaimZnode(zookeeper))
+    except Refused:
+        raise
+    except RunbookError:
+        return None
+
+
+def _told_by_file(spec: ClusterSpec, directory: Path) -> Claim | None:
+    """Read without the lock, which only whoever writes needs: a file is replaced whole."""
+    try:
+        return _holder(ClaimFile(claim_path(directory, spec.name)))
+    except Refused:
+        raise
+    except RunbookError:
+        return None
 
 
 def release_cluster(spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path) -> None:

@@ -1,90 +1,128 @@
-"""What must hold before replicas are moved. Each answer has a code, as every operation's checks have."""
+"""What must hold before replicas are moved or reassignments are cancelled. A check judges the operation's own look
+(``look.ReassignmentSeen``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.reassignment.look import Look
-from kraft_runbook.reassignment.throttles import Former, leftovers
-from kraft_runbook.runbook.check_results import CheckResult, Finding, Severity, failed, passed, sample, unknown
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.reassignment.look import ReassignmentSeen
+from kraft_runbook.reassignment.stages import CANCEL
+from kraft_runbook.reassignment.throttles import leftovers
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, unknown
+from kraft_runbook.runbook.checklist import Checklist
 
 MAY_MOVE_IN = frozenset({Phase.ZOOKEEPER, Phase.FINALIZED, Phase.KRAFT})
-"""Between PRE_MIGRATION and FINALIZED nothing was measured, Kafka 3.x had defects there (KAFKA-16120, KAFKA-16121), and
-the two kinds of controller cancel by different rules.
-"""
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+CHECKS = Checklist()
+"""Every check of a reassignment by its code. What hinders a move alone hinders no cancel, which ends it."""
+
+check = CHECKS.check
 
 
-def check_before_moving(
-    look: Look, seen: ClusterObservation, throttles: Former, faulty_lists: tuple[str, ...] | None
-) -> tuple[CheckResult, ...]:
-    """Every check, in the order of codes. ``faulty_lists``: of /brokers/topics; None where there is no ZooKeeper."""
-    return tuple(_all(look, seen, throttles, faulty_lists))
+@check(
+    "KRB-MOV-001",
+    severity=BLOCKING,
+    not_at=[CANCEL],
+    fix="start the brokers that were in sync last; what has no leader can't be copied",
+)
+def every_partition_has_a_leader(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
+    """Every partition has a leader.
+
+    Copies are read from the leader. A move of a partition without one waits until it has one.
+    """
+    offline = sorted(p for p, found in seen.look.seen.items() if found.leader is None)
+    return failed(f"without a leader: {sample(offline)}") if offline else passed(f"{len(seen.look.seen)} partitions")
 
 
-def _all(
-    look: Look, seen: ClusterObservation, throttles: Former, faulty_lists: tuple[str, ...] | None
-) -> Iterator[CheckResult]:
-    offline = sorted(p for p, found in look.seen.items() if found.leader is None)
-    yield _result(
-        "KRB-MOV-001",
-        "Every partition has a leader",
-        failed(f"without a leader: {sample(offline)}") if offline else passed(f"{len(look.seen)} partitions"),
-        "start the brokers that were in sync last; what has no leader can't be copied",
-    )
-    phase = detect_phase(seen).phase
-    yield _result(
-        "KRB-MOV-002",
-        "No migration off ZooKeeper is under way",
-        unknown("the phase is UNKNOWN")
-        if phase is Phase.UNKNOWN
-        else passed(f"the cluster is in {phase}")
-        if phase in MAY_MOVE_IN
-        else failed(f"the cluster is in {phase}"),
-        "move replicas before the migration begins or after it is final: in between it was never measured, and Kafka"
-        " 3.x had defects there",
-    )
-    ongoing = sorted(look.placement.ongoing)
-    yield _result(
-        "KRB-MOV-003",
-        "Nothing is being reassigned",
-        failed(f"being reassigned: {sample(ongoing)}") if ongoing else passed("none"),
-        "wait until it has ended (kraft-runbook reassign status), or cancel it: trigger cancel_reassignments",
-    )
-    yield _result(
-        "KRB-MOV-004",
-        "/admin/reassign_partitions does not exist",
-        failed(f"it holds {look.legacy[:200]!r}") if look.legacy is not None else passed("it does not"),
-        "let it end. If it stays, note its JSON, delete the znode and restart the broker that is the controller: a"
-        " controller no longer watches the path after that. Then give the JSON to this DAG as an explicit plan",
-    )
-    yield _result(
-        "KRB-MOV-005",
-        "Every list in /brokers/topics names brokers, each once",
-        failed(f"faulty: {sample(faulty_lists)}") if faulty_lists else passed("none is faulty"),
-        "write a list of live brokers into the topic's znode at once: with an empty one no broker can become controller"
-        " at the next election",
-    )
-    behind = sorted(p for p, found in look.seen.items() if set(found.isr) != set(found.replicas))
-    yield _result(
-        "KRB-MOV-006",
-        "Every replica is in sync",
-        failed(f"not in sync: {sample(behind)}") if behind else passed("all are"),
-        "wait until followers have caught up, or drain the broker that is down",
-        Severity.WARNING,
-    )
-    set_already = leftovers(throttles)
-    yield _result(
-        "KRB-MOV-007",
-        "No replication throttle is set",
-        failed(f"set: {sample(set_already)}") if set_already else passed("none"),
-        "remove what a dead tool left. A broker's own rate counts more than the one that this run sets for all",
-        Severity.WARNING,
-    )
+@check(
+    "KRB-MOV-002",
+    severity=BLOCKING,
+    fix="move replicas before the migration begins or after it is final: in between it was never measured, and Kafka"
+    " 3.x had defects there",
+)
+def no_migration_is_under_way(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
+    """No migration off ZooKeeper is under way.
+
+    Between PRE_MIGRATION and FINALIZED nothing was measured, Kafka 3.x had defects there (KAFKA-16120, KAFKA-16121),
+    and the two kinds of controller cancel by different rules.
+    """
+    reading = detect_phase(seen.cluster)
+    if reading.phase is Phase.UNKNOWN:
+        return unknown(f"the phase is UNKNOWN: {'; '.join(reading.reasons)}")
+    said = f"the cluster is in {reading.phase}"
+    return passed(said) if reading.phase in MAY_MOVE_IN else failed(said)
 
 
-def _result(code: str, title: str, finding: Finding, fix: str, severity: Severity = Severity.BLOCKING) -> CheckResult:
-    return CheckResult(
-        code, title, severity, finding.verdict, finding.evidence, "" if finding.verdict == "PASS" else fix
-    )
+@check(
+    "KRB-MOV-003",
+    severity=BLOCKING,
+    not_at=[CANCEL],
+    fix="wait until it has ended (kraft-runbook reassign status), or cancel it: trigger cancel_reassignments",
+)
+def nothing_is_being_reassigned(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
+    """Nothing is being reassigned.
+
+    A new target replaces one that is under way, and whoever started that one would not know.
+    """
+    ongoing = sorted(seen.look.placement.ongoing)
+    return failed(f"being reassigned: {sample(ongoing)}") if ongoing else passed("none")
+
+
+@check(
+    "KRB-MOV-004",
+    severity=BLOCKING,
+    not_at=[CANCEL],
+    fix="let it end. If it stays, keep its plan (kraft-runbook reassign plan --goal legacy --out), delete the znode,"
+    " and restart the broker that is the controller, or delete /controller: a controller no longer watches the path"
+    " after that. Then give the plan to this DAG as an explicit one",
+)
+def no_legacy_znode_exists(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
+    """/admin/reassign_partitions does not exist.
+
+    A controller in ZooKeeper mode takes what an old tool wrote there, without looking whether the brokers exist, and
+    again after each election: what was moved meanwhile would be moved back.
+    """
+    legacy = seen.look.legacy
+    return failed(f"it holds {legacy[:200]!r}") if legacy is not None else passed("it does not")
+
+
+@check(
+    "KRB-MOV-005",
+    severity=BLOCKING,
+    not_at=[CANCEL],
+    fix="write a list of live brokers into the topic's znode at once: with an empty one no broker can become controller"
+    " at the next election",
+)
+def every_list_names_brokers(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
+    """Every list in /brokers/topics names brokers, each once.
+
+    An empty list ends every controller at its election, for ever (measured on 3.9.2: ``head of empty list``).
+    """
+    return failed(f"faulty: {sample(seen.faulty_lists)}") if seen.faulty_lists else passed("none is faulty")
+
+
+@check("KRB-MOV-006", severity=WARNING, fix="wait until followers have caught up, or drain the broker that is down")
+def every_replica_is_in_sync(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
+    """Every replica is in sync.
+
+    A follower that is behind reads from the leader as a copy does, and makes it slower.
+    """
+    behind = sorted(p for p, found in seen.look.seen.items() if set(found.isr) != set(found.replicas))
+    return failed(f"not in sync: {sample(behind)}") if behind else passed("all are")
+
+
+@check(
+    "KRB-MOV-007",
+    severity=WARNING,
+    fix="remove what a dead tool left; what a run of this one left, cancel_reassignments puts back. A broker's own rate"
+    " counts more than the one that a run sets for all",
+)
+def no_throttle_is_set(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
+    """No replication throttle is set.
+
+    A run gives back what it finds, so it would leave the throttle as it was.
+    """
+    found = leftovers(seen.throttles)
+    return failed(f"set: {sample(found)}") if found else passed("none")

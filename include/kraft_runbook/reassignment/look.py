@@ -1,4 +1,6 @@
-"""One look at a cluster as a reassignment needs it: what a plan is made from, and what tells how far one is."""
+"""One look at a cluster as a reassignment needs it: what a plan is made from, what tells how far one is, and what its
+checks judge.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
+from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.throttles import Former
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +27,15 @@ class Look:
     unread: Mapping[int, str] = field(default_factory=dict)
     legacy: str | None = None
     """What /admin/reassign_partitions holds; None where it does not exist, or nothing has ZooKeeper."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignmentSeen:
+    """The operation's own look. ``cluster``: an observation, for the phase and the nodes; ``throttles``: those that are
+    set; ``faulty_lists``: of /brokers/topics, in words; None where there is no ZooKeeper.
+    """
+
+    cluster: ClusterObservation
+    look: Look
+    throttles: Former
+    faulty_lists: tuple[str, ...] | None

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.reassignment.stages import PlanStage
+from kraft_runbook.reassignment.checks import CHECKS
+from kraft_runbook.reassignment.explain import explain_moves
+from kraft_runbook.reassignment.look import ReassignmentSeen
+from kraft_runbook.reassignment.stages import CANCEL, MOVE, PlanStage, read_what_moves
+from kraft_runbook.reassignment.way_back import RESTORE_DAG, way_back
 from kraft_runbook.runbook.changes import By, Change, State, changes_between
-from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
-from kraft_runbook.runbook.way_back import RollbackPlan
-
-MOVE, CANCEL = "move", "cancel"
-"""The gates."""
-RESTORE_DAG = "restore_assignment"
 
 
 @dataclass(frozen=True, slots=True)
-class _NoPlan:
-    """An observation alone shows no stage: which plan is meant, only a run knows (``stages.read_plan``)."""
+class WithoutPlan:
+    """What an observation shows of a plan that only its run knows (``stages.read_plan``): nothing. What the operation's
+    own look shows: whether something moves.
+    """
 
     stage: str = PlanStage.UNKNOWN.value
     reasons: tuple[str, ...] = ("which plan is meant, only its run knows",)
+
+
+def _read(seen: ClusterObservation | ReassignmentSeen, spec: ClusterSpec) -> WithoutPlan:
+    if not isinstance(seen, ReassignmentSeen):
+        return WithoutPlan()
+    reading = read_what_moves(seen.look.placement)
+    stage = PlanStage.MOVING if reading.moving else PlanStage.AS_BEFORE
+    return WithoutPlan(stage.value, (f"{len(reading.moving)} partitions are being reassigned",))
 
 
 def as_planned(spec: ClusterSpec) -> str:
@@ -79,17 +87,6 @@ def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Ch
     )
 
 
-def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
-    return RollbackPlan(
-        True,
-        "what was there before is saved, and can be moved back",
-        (
-            f"while it runs: mark the run failed, then trigger cancel_reassignments__{spec.name}",
-            f"afterwards: trigger {RESTORE_DAG}__{spec.name} with this run's name",
-        ),
-    )
-
-
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
     if gate == CANCEL:
         return ("each reassignment is looked at: one that would lose data is refused", "the others are cancelled")
@@ -105,13 +102,15 @@ def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequenc
 REASSIGNMENT = Operation(
     name="reassignment",
     table=TABLE,
-    checks=Checklist(),
+    checks=CHECKS,
     conditions={},
-    read=lambda seen, spec: _NoPlan(),
-    way_back=_way_back,
+    read=_read,
+    way_back=way_back,
     changes=_changes,
     ahead=_ahead,
     is_behind=lambda gate, seen, spec: False,
     serves=lambda spec: True,
+    sees=ReassignmentSeen,
+    explains=explain_moves,
     back=RESTORE_DAG,
 )

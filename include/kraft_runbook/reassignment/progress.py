@@ -17,7 +17,8 @@ from kraft_runbook.reassignment.stuck import Sizes
 @dataclass(frozen=True, slots=True)
 class Progress:
     """``left``: bytes that each broker still has to take of what moves now. ``rates``: bytes a second between two
-    looks; empty where there was one. ``unread``: brokers that did not say.
+    looks; empty where there was one. ``unread``: brokers that did not say. ``bytes_in_all``: of the copies of what
+    moves now, those that are there included.
     """
 
     partitions: int
@@ -26,6 +27,7 @@ class Progress:
     left: Mapping[int, int]
     rates: Mapping[int, float]
     unread: frozenset[int]
+    bytes_in_all: int = 0
 
     @property
     def bytes_left(self) -> int:
@@ -35,6 +37,11 @@ class Progress:
     def percent(self) -> float:
         """Of the partitions."""
         return 100.0 * self.there / self.partitions if self.partitions else 100.0
+
+    @property
+    def percent_copied(self) -> float:
+        """Of the bytes of what moves now."""
+        return 100.0 * (1 - self.bytes_left / self.bytes_in_all) if self.bytes_in_all else 100.0
 
     @property
     def seconds_left(self) -> float | None:
@@ -53,6 +60,7 @@ class Progress:
         said = f"{self.there} of {self.partitions} partitions there ({self.percent:.0f} %), {self.moving} moving"
         if self.moving:
             said += f", {self.bytes_left / 1e6:,.1f} MB left of them"
+            said += f" ({self.percent_copied:.0f} % copied)" if self.bytes_in_all else ""
             speed = sum(self.rates.values())
             said += f" at {speed / 1e6:,.1f} MB/s" if self.rates else ""
             seconds = self.seconds_left
@@ -74,17 +82,19 @@ def progress(
     left: dict[int, int] = {}
     gained: dict[int, int] = {}
     unread: set[int] = set()
+    in_all = 0
     for partition in reading.moving:
         moving, leader = ongoing[partition], seen[partition].leader if partition in seen else None
         for broker in moving.adding:
             if broker not in now or leader is None or leader not in now:
                 unread.add(broker)
                 continue
-            size = now[broker].get(partition, 0)
+            size, whole = now[broker].get(partition, 0), now[leader].get(partition, 0)
+            in_all += whole
             if broker not in seen[partition].isr:
-                left[broker] = left.get(broker, 0) + max(0, now[leader].get(partition, 0) - size)
+                left[broker] = left.get(broker, 0) + max(0, whole - size)
             if earlier and broker in earlier:
                 gained[broker] = gained.get(broker, 0) + max(0, size - earlier[broker].get(partition, 0))
     rates = {broker: gain / seconds for broker, gain in gained.items()} if seconds > 0 else {}
     total = sum(map(len, (reading.left, reading.moving, reading.there, reading.foreign, reading.changed)))
-    return Progress(total, len(reading.there), len(reading.moving), left, rates, frozenset(unread))
+    return Progress(total, len(reading.there), len(reading.moving), left, rates, frozenset(unread), in_all)

@@ -11,6 +11,8 @@ from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 
 SAMPLE = 5
+MOVE, CANCEL = "move", "cancel"
+"""The gates."""
 
 
 class PlanStage(StrEnum):
@@ -106,3 +108,10 @@ def read_plan(
         frozenset(now.ongoing.keys() - plan.target.keys()),
         frozenset(takers - now.live),
     )
+
+
+def read_what_moves(now: Placement) -> PlanReading:
+    """The same where no plan is known: whatever is being reassigned counts as one."""
+    target = {p: each.target for p, each in now.ongoing.items()}
+    present = {p: each.original for p, each in now.ongoing.items()}
+    return read_plan(ReassignmentPlan("what moves", present, target, copies=0, bound=0), now)

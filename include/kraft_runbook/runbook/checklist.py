@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from inspect import cleandoc
 
-from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Finding, Severity, Verdict, unknown
@@ -49,10 +48,10 @@ class Check:
     twice: bool = False
     """Whether it judges by two looks. Its function then also takes the earlier one, or None."""
 
-    def run(
-        self, seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None
-    ) -> CheckResult:
-        """The check's answer. UNKNOWN if it needs something that the cluster file does not name, and so is Refused."""
+    def run(self, seen: object, spec: ClusterSpec, earlier: object = None) -> CheckResult:
+        """The check's answer. UNKNOWN if it needs something that the cluster file does not name, and so is Refused.
+        ``seen``, ``earlier``: what the operation sees (``Operation.sees``).
+        """
         try:
             finding = self.function(seen, spec, earlier) if self.twice else self.function(seen, spec)
         except Refused as refused:
@@ -155,12 +154,12 @@ class Checklist(Mapping[str, Check]):
 
     def run(
         self,
-        seen: ClusterObservation,
+        seen: object,
         spec: ClusterSpec,
         stage: str,
         *,
         gate: str | None = None,
-        earlier: ClusterObservation | None = None,
+        earlier: object = None,
     ) -> ChecksReport:
         """Run every check that applies in the stage, and at the gate where one is named.
 

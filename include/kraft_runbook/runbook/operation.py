@@ -33,11 +33,9 @@ class ReadsChanges(Protocol):
 
 
 class Explains(Protocol):
-    """An observation in words. ``earlier``: an observation some seconds before."""
+    """A look in words. ``seen``: what the operation ``sees``; ``earlier``: the same some seconds before."""
 
-    def __call__(
-        self, seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None
-    ) -> Explanation: ...
+    def __call__(self, seen: Any, spec: ClusterSpec, *, earlier: Any = None) -> Explanation: ...
 
 
 class TellsAhead(Protocol):
@@ -62,14 +60,16 @@ class Operation:
     this cluster; a step behind one that does not needs no signature. ``unasked``: why a run with this trigger form
     leaves a step out. ``explains``: its own words for an observation, where the table's do not do. ``account``: what
     its closing report says besides, of the bodies of the run's records; None: nothing. ``back``: the DAG of its
-    rollback, without the cluster's name; empty where the same run, or none, undoes it.
+    rollback, without the cluster's name; empty where the same run, or none, undoes it. ``sees``: what ``read``,
+    ``checks`` and ``explains`` are given: an observation, or a look of the operation's own that holds one
+    (``procedures`` make it).
     """
 
     name: str
     table: Transitions
     checks: Checklist
     conditions: Mapping[str, Condition]
-    read: Callable[[ClusterObservation, ClusterSpec], Reading]
+    read: Callable[[Any, ClusterSpec], Reading]
     way_back: FindsWayBack
     changes: ReadsChanges
     ahead: TellsAhead
@@ -80,6 +80,7 @@ class Operation:
     explains: Explains | None = None
     account: Callable[[Sequence[Mapping[str, Any]]], str | None] = _nothing_to_account
     back: str = ""
+    sees: type = ClusterObservation
 
     def __repr__(self) -> str:
         """Its name alone: Airflow writes it into each serialized DAG, where an address would make a new version of the
@@ -94,10 +95,10 @@ class Operation:
             return f"not asked for: the goal of this run is {goal}"
         return self.unasked(step, form)
 
-    def explain(
-        self, seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None
-    ) -> Explanation:
-        """An observation in words; a LIVE one is enough. ``earlier``: an observation some seconds before."""
+    def explain(self, seen: Any, spec: ClusterSpec, *, earlier: Any = None) -> Explanation:
+        """What the operation ``sees``, in words; a LIVE observation is enough. ``earlier``: the same some seconds
+        before.
+        """
         if self.explains:
             return self.explains(seen, spec, earlier=earlier)
         back = self.way_back(seen, spec)

@@ -17,8 +17,9 @@ from kraft_runbook.procedures.move_replicas import cancel_moves, give_back_order
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import Topics
-from kraft_runbook.reassignment.operation import CANCEL, REASSIGNMENT
+from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.plan import plain
+from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook_airflow.base.approvals import begins, require_confirmation
 from kraft_runbook_airflow.base.claims import take_claim

@@ -9,8 +9,7 @@ from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.procedures.move_replicas import save_state, start_next_batch
 from kraft_runbook.procedures.throttle_replication import read_throttles
-from kraft_runbook.reassignment.operation import MOVE
-from kraft_runbook.reassignment.stages import PlanStage
+from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook_airflow.base.approvals import begins
 from kraft_runbook_airflow.base.environment import airflow_secrets
 from kraft_runbook_airflow.base.journal import record, records_of

@@ -11,8 +11,8 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.look import Look
-from kraft_runbook.reassignment.operation import MOVE, REASSIGNMENT
-from kraft_runbook.reassignment.stages import PlanReading, PlanStage
+from kraft_runbook.reassignment.operation import REASSIGNMENT
+from kraft_runbook.reassignment.stages import MOVE, PlanReading, PlanStage
 from kraft_runbook_airflow.base.approvals import require_confirmation
 from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets

@@ -10,8 +10,8 @@ from kraft_runbook.errors import Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.move_replicas import read_state
 from kraft_runbook.procedures.throttle_replication import remove_throttles, require_swept, set_throttles
-from kraft_runbook.reassignment.operation import MOVE
 from kraft_runbook.reassignment.run_throttles import RunThrottles
+from kraft_runbook.reassignment.stages import MOVE
 from kraft_runbook_airflow.base.approvals import begins
 from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets

@@ -13,10 +13,9 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.batches import Limits, next_batch
+from kraft_runbook.reassignment.explain import causes_of, progress_between
 from kraft_runbook.reassignment.look import Look
-from kraft_runbook.reassignment.progress import progress
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
-from kraft_runbook.reassignment.stuck import why_not_done
 from kraft_runbook.reassignment.throttles import gap_grows
 from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
 from kraft_runbook_airflow.reassignment.files import RunFiles
@@ -108,20 +107,9 @@ class ReassignmentTrigger(BaseTrigger):
     def _say(self, earlier: Look, now: Look) -> int:
         """How far it is, and what is stuck, in the task's log; returns the bytes left."""
         reading = read_plan(RunFiles(self.run_name).plan(), now.placement)
-        seconds = now.at - earlier.at
-        far = progress(reading, now.placement.ongoing, now.seen, now.logs, earlier=earlier.logs, seconds=seconds)
+        far = progress_between(earlier, now, reading)
         self.log.info("%s", far)
-        for partition in sorted(reading.moving)[:20]:
-            if partition in now.seen and partition in earlier.placement.ongoing:
-                found = why_not_done(
-                    partition,
-                    now.placement.ongoing[partition],
-                    now.seen[partition],
-                    now.placement.live,
-                    earlier=earlier.logs,
-                    now=now.logs,
-                    throttled=self.throttled is not None,
-                )
-                if not found.waits:
-                    self.log.warning("Stuck: %s", found)
+        causes = causes_of(earlier, now, throttled=self.throttled is not None)
+        for found in [each for each in causes if each.partition in reading.moving and not each.waits][:20]:
+            self.log.warning("Stuck: %s", found)
         return far.bytes_left

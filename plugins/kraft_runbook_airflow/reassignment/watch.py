@@ -9,13 +9,14 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Moves
-from kraft_runbook.procedures.throttle_replication import read_throttles
-from kraft_runbook.reassignment.stuck import why_not_done
-from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, LEADER_RATE, leftovers
-from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook.reassignment.checks import CHECKS
+from kraft_runbook.reassignment.explain import causes_of, has_rate
+from kraft_runbook.reassignment.operation import REASSIGNMENT
+from kraft_runbook.reassignment.throttles import leftovers
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.reassignment.checks import checked, settled_look
+from kraft_runbook_airflow.reassignment.checks import see, settled_look
+from kraft_runbook_airflow.reassignment.earlier_runs import earlier_runs, still_throttling
 
 APART_SECONDS = 10.0
 LEFT_BEHIND = frozenset({"KRB-MOV-004", "KRB-MOV-005"})
@@ -31,21 +32,18 @@ class ReassignmentWatch(ClusterOperator):
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         earlier = settled_look(spec, settings=False)
         time.sleep(APART_SECONDS if earlier.placement.ongoing else 0)
-        now, _, checks = checked(spec, self.log.info)
-        throttles = read_throttles(spec, {p.topic for p in now.seen}, secrets=airflow_secrets())
-        rates = (throttles.rates, *throttles.of_brokers.values())
-        throttled = any(LEADER_RATE in each or FOLLOWER_RATE in each for each in rates)
-        causes = [
-            why_not_done(
-                p, moving, now.seen[p], now.placement.live, earlier=earlier.logs, now=now.logs, throttled=throttled
-            )
-            for p, moving in sorted(now.placement.ongoing.items())
-            if p in earlier.placement.ongoing
-        ]
+        seen = see(spec, self.log.info)
+        now = seen.look
+        causes = causes_of(earlier, now, throttled=has_rate(seen.throttles))
         found = [f"stuck: {each}" for each in causes if not each.waits]
         if not now.placement.ongoing:
-            found += [f"a throttle without a move: {each}" for each in leftovers(throttles)]
-        found += [f"{c.code} {c.title}: {c.evidence} {c.fix}" for c in checks if c.code in LEFT_BEHIND and c.blocks]
+            found += [f"a throttle without a move: {each}" for each in leftovers(seen.throttles)]
+            found += [
+                f"run {each.files.name} set them: trigger cancel_reassignments__{spec.name}, which puts them back"
+                for each in still_throttling(earlier_runs(now.cluster_id, self.log.warning))
+            ]
+        results = CHECKS.run(seen, spec, REASSIGNMENT.read(seen, spec).stage).blocking
+        found += [f"{c.code} {c.title}: {c.evidence} {c.fix}" for c in results if c.code in LEFT_BEHIND]
         told = "\n".join(found[:50])
         record(context, self.cluster, Moves(what="watched", partitions=len(now.placement.ongoing), told=told))
         if found:

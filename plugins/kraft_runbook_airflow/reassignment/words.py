@@ -24,9 +24,10 @@ from kraft_runbook.reassignment.goals import (
     SetReplicationFactor,
     Topics,
 )
-from kraft_runbook.reassignment.operation import CANCEL, MOVE, REASSIGNMENT, as_planned, cancelled
+from kraft_runbook.reassignment.operation import REASSIGNMENT, as_planned, cancelled
 from kraft_runbook.reassignment.plan_file import from_json
 from kraft_runbook.reassignment.refusals import Reason
+from kraft_runbook.reassignment.stages import CANCEL, MOVE
 from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.base.words import ask, read_only_dag
@@ -224,14 +225,7 @@ def list_reassignments(cluster: ClusterSpec) -> TaskGroup:
 
 def agree_to_cancel(cluster: ClusterSpec) -> TaskGroup:
     """Prove, show what is cancelled, ask a person, confirm."""
-    return ask(cluster, REASSIGNMENT, CANCEL, examine_cancel, shows=shows_reassignments)
-
-
-def examine_cancel(spec: ClusterSpec, gate: str, tell: Any, gone: Any = ()) -> Any:
-    """As before a move; what hinders a move (a reassignment runs, a partition has no leader) hinders no cancel."""
-    found = examine(spec, gate, tell, gone)
-    kept = tuple(c for c in found.checks if c.code not in {"KRB-MOV-001", "KRB-MOV-003"})
-    return type(found)(found.seen, kept, found.way_back)
+    return ask(cluster, REASSIGNMENT, CANCEL, examine, shows=shows_reassignments)
 
 
 def cancel(cluster: ClusterSpec) -> BaseOperator:
