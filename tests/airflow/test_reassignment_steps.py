@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -93,6 +94,10 @@ class Scene:
             for name, instead in replacing.items():
                 monkeypatch.setattr(module, name, instead, raising=False)
         monkeypatch.setattr(time, "sleep", lambda _: None)
+        monkeypatch.setattr(trigger, "cluster_spec", lambda _: SPEC)
+        monkeypatch.setattr(trigger, "airflow_secrets", lambda: None)
+        monkeypatch.setattr(trigger, "POLL_SECONDS", 0.001)
+        monkeypatch.setattr(trigger, "AWAKE_SECONDS", 0.05)
 
     def signed(self, context: Any, spec: Any, tell: Any) -> Any:
         return self.now, read_plan(PLAN, self.now.placement), observation(Phase.ZOOKEEPER)
@@ -164,9 +169,44 @@ def test_a_throttle_is_set_once_and_anew_after_it_was_put_back_or_changed(scene:
     assert back().act(scene.context, SPEC) == {"left": []}
     assert scene.done[-1] == ("put back", (5 * MB, 7 * MB)), "each rate that was set, not the last alone"
     assert moved() == [("throttle", 7 * MB)]
-    (files.directory / "throttle_mb").write_text("fast")
-    with pytest.raises(Refused, match="throttle_mb holds 'fast'"):
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("3", r"would never let it end: broker 3: 2,000,000 bytes/s are produced"),
+        ("fast", "throttle_mb holds 'fast'"),
+        ("0", "throttle_mb holds '0'"),
+        ("inf", "throttle_mb holds 'inf'"),
+    ],
+)
+def test_a_throttle_that_cannot_be_had_while_data_moves_leaves_the_one_in_force_and_says_why(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], written: str, why: str
+) -> None:
+    later = look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})  # 2 MB/s are produced
+    monkeypatch.setattr(throttling, "settled_look", lambda spec, **_: later)
+    scene.wanted = replace(scene.wanted, throttle=5 * MB)
+    files = files_of(scene.context)
+    files.will_throttle(RunThrottles.of(PLAN.moves, 5 * MB))
+    (files.directory / "throttle_mb").write_text(written)
+    with pytest.raises(TaskDeferred):
         move(scene).act(scene.context, SPEC)
+    said = capsys.readouterr().out
+    assert "The throttle is not changed, it stays 5 MB/s a broker" in said
+    assert re.search(why, said)
+    assert [what[0] for what in scene.done] == ["start"]
+    assert (files.directory / "throttle_mb").read_text().strip() == "5.0"
+    assert files.wanted_throttle(None) == 5 * MB, "the wait does not end for it again"
+
+
+def test_a_throttle_that_lets_it_end_is_taken_while_data_moves(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttling, "settled_look", lambda spec, **_: look(at=5.0, sizes={A: 20 * MB, B: 10 * MB}))
+    files = files_of(scene.context)
+    files.will_throttle(RunThrottles.of(PLAN.moves, 5 * MB))
+    (files.directory / "throttle_mb").write_text("4")
+    with pytest.raises(TaskDeferred):
+        move(scene).act(scene.context, SPEC)
+    assert scene.done[0] == ("throttle", 4 * MB)
 
 
 def test_a_run_that_set_no_throttle_takes_none_away(scene: Scene) -> None:
@@ -230,8 +270,8 @@ def test_where_nothing_is_to_move_the_run_ends_there(scene: Scene) -> None:
 def test_a_throttle_below_what_is_produced_is_refused_with_the_least_that_would_do(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = [look(), look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})] * 2
-    monkeypatch.setattr(planning, "settled_look", lambda spec, **_: looks.pop(0))
+    later = look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})
+    monkeypatch.setattr(throttling, "settled_look", lambda spec, **_: later)
     scene.wanted = replace(scene.wanted, throttle=3 * MB)
     with pytest.raises(Refused, match="broker 3: 2,000,000 bytes/s are produced") as refused:
         plan(scene).act(scene.context, SPEC)
@@ -330,21 +370,12 @@ def awakened(scene: Scene, monkeypatch: pytest.MonkeyPatch, **given: Any) -> str
     monkeypatch.setattr(
         trigger, "look_at_plan", lambda spec, plan, **_: (scene.now, read_plan(plan, scene.now.placement))
     )
-    monkeypatch.setattr(trigger, "cluster_spec", lambda _: SPEC)
-    monkeypatch.setattr(trigger, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(trigger, "POLL_SECONDS", 0.001)
-    monkeypatch.setattr(trigger, "AWAKE_SECONDS", 0.02)
     name = files_of(scene.context).name
     waits = ReassignmentTrigger("lab", name, [1, 1, None], given.get("throttled"), given.get("being_deleted", ()))
     path, kwargs = waits.serialize()
     assert path.endswith("reassignment.trigger.ReassignmentTrigger") and ReassignmentTrigger(**kwargs)
 
-    async def first() -> str:
-        async for event in waits.run():
-            return str(event.payload["why"])
-        raise AssertionError("no event")
-
-    return asyncio.run(first())
+    return asyncio.run(why_awake(waits))
 
 
 def test_the_wait_ends_when_there_is_something_to_do(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,6 +394,36 @@ def test_the_wait_ends_when_there_is_something_to_do(scene: Scene, monkeypatch: 
     scene.now = look(ongoing=MOVING)
     (files_of(scene.context).directory / "throttle_mb").write_text("3")
     assert "throttle is to change" in awakened(scene, monkeypatch, throttled=MB)
+    (files_of(scene.context).directory / "throttle_mb").write_text("fast")
+    assert "throttle is to change" in awakened(scene, monkeypatch, throttled=MB)
+
+
+def test_a_gap_that_grows_while_data_moves_is_said(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grown = 0
+
+    def looked(*_: Any, **__: Any) -> Any:
+        nonlocal grown
+        grown += MB
+        logs = {broker: {A: grown, B: 0} for broker in (1, 2)} | {3: {A: 0}}
+        now = replace(look(ongoing=MOVING, at=grown / MB), logs=logs)
+        return now, read_plan(PLAN, now.placement)
+
+    monkeypatch.setattr(trigger, "look_at_plan", looked)
+    monkeypatch.setattr(trigger, "SAY_SECONDS", 0.0)
+    for throttled, what in ((MB, r"raise the throttle \(throttle_mb\)"), (None, "read the brokers' logs")):
+        grown = 0
+        waits = ReassignmentTrigger("lab", files_of(scene.context).name, [1, 1, None], throttled)
+        asyncio.run(why_awake(waits))
+        said = capsys.readouterr().out
+        assert re.search(f"grew 3 times in a row, to .* MB: more is produced than copied; {what}", said)
+
+
+async def why_awake(waits: ReassignmentTrigger) -> str:
+    async for event in waits.run():
+        return str(event.payload["why"])
+    raise AssertionError("no event")
 
 
 def verified(scene: Scene) -> Any:

@@ -72,6 +72,14 @@ class RunFiles:
                 way_out="clear the task 'plan' with its downstream tasks",
             ) from None
 
+    def keep_throttle(self, rate: int | None) -> None:
+        """Let ``throttle_mb`` say the rate that is in force: what a person wrote is not taken."""
+        path = self.directory / "throttle_mb"
+        if rate is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_private(path, f"{rate / 1e6!r}\n")
+
     def wanted_throttle(self, given: int | None) -> int | None:
         """Bytes a second a broker: the run's own (None: no throttle), or what a person wrote to ``throttle_mb``
         meanwhile, in MB/s. Raises Refused for what is no rate.
@@ -81,8 +89,8 @@ class RunFiles:
             return given
         text = path.read_text().strip()
         try:
-            rate = int(float(text) * 1e6)
-        except ValueError:
+            rate = round(float(text) * 1e6)
+        except (ValueError, OverflowError):  # infinity is a number, and no rate
             rate = 0
         if rate <= 0:
             raise Refused(f"{path} holds {text!r}", way_out="write MB/s a broker into it, such as 20")

@@ -16,7 +16,7 @@ from kraft_runbook_airflow.base.journal import record, records_of
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.files import files_of
 from kraft_runbook_airflow.reassignment.signed import require_signed
-from kraft_runbook_airflow.reassignment.throttling import throttle
+from kraft_runbook_airflow.reassignment.throttling import change_throttle
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 from kraft_runbook_airflow.reassignment.wanted import Asks
 
@@ -53,9 +53,7 @@ class MoveReplicas(ClusterOperator):
             return {"there": len(reading.there), "deleted_since": len(reading.gone)}
         if not standing(records_of(context), MOVE).begun:
             begins(context, self.cluster, MOVE)
-        rate = files.wanted_throttle(wanted.throttle)
-        if rate is not None and rate != files.throttles.rate:
-            throttle(context, spec, rate)
+        change_throttle(context, spec, look, wanted.throttle, self.log.warning)
         limits = wanted.limits(seen)
         batch = start_next_batch(spec, plan, look, limits, secrets=airflow_secrets())
         if batch:

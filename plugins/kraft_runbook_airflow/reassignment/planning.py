@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.picture import draw
-from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.refusals import require_no_refusal
-from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, cannot_end, produced_into
 from kraft_runbook_airflow.base.gates import Shown
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.ending import leave_with_nothing_to_do
 from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.throttling import require_an_end
 from kraft_runbook_airflow.reassignment.wanted import Asks
-
-PRODUCED_SECONDS = 5.0
-"""Between the two looks that tell what is produced."""
 
 
 class MakePlan(ClusterOperator):
@@ -44,7 +37,7 @@ class MakePlan(ClusterOperator):
             why = f"{plan.goal}: nothing is to move, the cluster is as wanted"
             leave_with_nothing_to_do(context, self.cluster, why)
         if wanted.throttle is not None:
-            self.require_an_end(spec, plan, look, wanted.throttle)
+            require_an_end(spec, plan, look, wanted.throttle)
         preview = make_preview(plan, look.placement, throttle=wanted.throttle)
         shown = preview.render_markdown()
         files.store_plan(plan, look.placement.present)
@@ -53,18 +46,6 @@ class MakePlan(ClusterOperator):
         self.log.info("%s\nA picture of it: %s", preview.render_text(), files.picture)
         record(context, self.cluster, Moves(what="planned", partitions=len(plan.target), told=shown))
         return {"digest": plan.digest, "partitions": len(plan.target), "copies": plan.copies, "bound": plan.bound}
-
-    def require_an_end(self, spec: ClusterSpec, plan: ReassignmentPlan, look: Look, rate: int) -> None:
-        """Raise Refused for a throttle under which the copies would never catch up with what is produced now."""
-        time.sleep(PRODUCED_SECONDS)
-        later = settled_look(spec, sizes_of=list(plan.target), settings=False)
-        produced = produced_into(plan.moves, look.placement.sizes, later.placement.sizes, later.at - look.at)
-        if reasons := cannot_end(rate, produced):
-            least = max(produced.values()) / LEAST_OF_RATE / 1e6
-            raise Refused(
-                f"the throttle would never let it end: {'; '.join(reasons[:5])}",
-                way_out=f"give a throttle well above {least:,.1f} MB/s, or none, in a new run",
-            )
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         """The same: it changes nothing."""

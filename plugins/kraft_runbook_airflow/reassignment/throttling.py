@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Unreachable
+from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.move_replicas import read_state
 from kraft_runbook.procedures.throttle_replication import remove_throttles, require_swept, set_throttles
+from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import MOVE
+from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, cannot_end, produced_into
 from kraft_runbook_airflow.base.approvals import begins
 from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets
@@ -21,6 +26,27 @@ from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.files import RunFiles, files_of
 from kraft_runbook_airflow.reassignment.signed import require_signed
 from kraft_runbook_airflow.reassignment.wanted import Asks
+
+PRODUCED_SECONDS = 5.0
+"""Between the two looks that tell what is produced."""
+
+
+def require_an_end(spec: ClusterSpec, plan: ReassignmentPlan, look: Look, rate: int) -> None:
+    """Raise Refused for a throttle under which the copies would never catch up with what is produced now. ``look``:
+    with the sizes of the plan's partitions, made just now.
+    """
+    time.sleep(PRODUCED_SECONDS)
+    later = settled_look(spec, sizes_of=list(plan.target), settings=False)
+    produced = produced_into(plan.moves, look.placement.sizes, later.placement.sizes, later.at - look.at)
+    if reasons := cannot_end(rate, produced):
+        least = max(produced.values()) / LEAST_OF_RATE / 1e6
+        raise Refused(
+            f"the throttle would never let it end: {'; '.join(reasons[:5])}",
+            way_out=f"give a throttle well above {least:,.1f} MB/s, or none",
+        )
+
+
+Tell = Callable[[str], object]
 
 
 class SetThrottle(ClusterOperator):
@@ -50,6 +76,27 @@ def throttle(context: Any, spec: ClusterSpec, rate: int) -> None:
     files.will_throttle(RunThrottles.of(moves, rate))
     set_throttles(spec, moves, rate, secrets=airflow_secrets())
     record(context, spec.name, Moves(what="throttled", partitions=None, told=f"{rate / 1e6:g} MB/s a broker"))
+
+
+def change_throttle(context: Any, spec: ClusterSpec, look: Look, given: int | None, warn: Tell) -> None:
+    """While replicas move: set the rate that a person wrote since, or the run's own where none is in force. A rate that
+    makes no sense, or would never let it end, stops nothing that moves: the rate in force stays, and the file says it
+    again. ``given``: the run's own, in bytes a second a broker.
+    """
+    files = files_of(context)
+    in_force = files.throttles.rate
+    try:
+        rate = files.wanted_throttle(given)
+        if rate is None or rate == in_force:
+            return
+        if in_force is not None:
+            require_an_end(spec, files.plan(), look, rate)
+    except Refused as refused:
+        files.keep_throttle(in_force)
+        stays = "there is none" if in_force is None else f"it stays {in_force / 1e6:g} MB/s a broker"
+        warn(f"The throttle is not changed, {stays}: {refused.problem}. What to do: {refused.way_out}")
+        return
+    throttle(context, spec, rate)
 
 
 class PutThrottlesBack(ClusterOperator):

@@ -10,13 +10,13 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from kraft_runbook.errors import RunbookError
+from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.explain import causes_of, progress_between
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
-from kraft_runbook.reassignment.throttles import gap_grows
+from kraft_runbook.reassignment.throttles import GROWING, gap_grows
 from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
 from kraft_runbook_airflow.reassignment.files import RunFiles
 
@@ -80,7 +80,12 @@ class ReassignmentTrigger(BaseTrigger):
             elif speaks:
                 gaps.append(self._say(earlier, look))
                 if gap_grows(gaps):
-                    self.log.warning("What is left to copy has grown four times in a row: raise the throttle")
+                    self.log.warning(
+                        "What is left to copy grew %d times in a row, to %.1f MB: more is produced than copied; %s",
+                        GROWING,
+                        gaps[-1] / 1e6,
+                        "raise the throttle (throttle_mb)" if self.throttled else "read the brokers' logs",
+                    )
                 earlier, said = look, time.monotonic()
             await asyncio.sleep(POLL_SECONDS)
         yield TriggerEvent({"why": "the claim is renewed"})
@@ -100,9 +105,14 @@ class ReassignmentTrigger(BaseTrigger):
         partitions, moves, size = self.limits
         if next_batch(plan, placement, Limits(partitions or 1, moves or 1, size)):
             return "there is room for the next batch", look
-        if files.wanted_throttle(self.throttled) != self.throttled:
-            return "the throttle is to change", look
-        return "", look
+        return ("the throttle is to change" if self._throttle_changes(files) else ""), look
+
+    def _throttle_changes(self, files: RunFiles) -> bool:
+        """Also where the file holds no rate: the task says so, and lets it say the one in force."""
+        try:
+            return files.wanted_throttle(self.throttled) != self.throttled
+        except Refused:
+            return True
 
     def _say(self, earlier: Look, now: Look) -> int:
         """How far it is, and what is stuck, in the task's log; returns the bytes left."""

@@ -125,7 +125,7 @@ def _wanted(params: Mapping[str, Any], goal: Goal) -> Wanted:
         goal,
         Topics(tuple(str(params["topics"]).split()), tuple(str(params["exclude"] or "").split())),
         tuple(allowed),
-        int(params["throttle_mb"] * 1e6) if params["throttle_mb"] else None,
+        round(params["throttle_mb"] * 1e6) if params["throttle_mb"] else None,
         params["partitions_a_request"],
         params["moves_a_broker"],
         int(params["mb_a_broker"] * 1e6) if params["mb_a_broker"] else None,

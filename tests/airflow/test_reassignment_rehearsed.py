@@ -1,0 +1,96 @@
+"""A dry run of each DAG that moves or cancels: every task says what it would do, and nothing is written anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from acted import everywhere
+from airflow.sdk.exceptions import AirflowSkipException
+from test_dags import ROOT, dags_of
+
+from kraft_runbook.cluster.assignment import Ongoing
+from kraft_runbook.io import cluster_claim
+from kraft_runbook.io.kafka import dynamic_configs, leader_elections
+from kraft_runbook.io.kafka.reassignments import Reassignments
+from kraft_runbook.procedures import look_at_replicas, see_reassignment, settled, throttle_replication
+from kraft_runbook.procedures.move_replicas import save_state
+from kraft_runbook_airflow.base.acting import ActsOrRehearses
+from kraft_runbook_airflow.reassignment.files import RunFiles
+from tests.unit.moves_seen import NOTHING, TO_4, A, moves_seen
+from tests.unit.observations import SPEC
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    made = SimpleNamespace(seen=moves_seen(), log=[])
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a rehearsal changes nothing")
+
+    for name in ("reassign_partitions", "restore_assignment", "cancel_reassignments", "reassignment_watch"):
+        setattr(made, name, dags_of(f"{name}.py", ROOT / "include" / "clusters", monkeypatch)[f"{name}__lab"])
+    for real, fake in (
+        (look_at_replicas.look_at_replicas, lambda *_, **__: made.seen.look),
+        (see_reassignment.see_reassignment, lambda *_, **__: made.seen),
+        (settled.observe_settled, lambda *_, **__: made.seen.cluster),
+        (throttle_replication.read_throttles, lambda *_, **__: NOTHING),
+        (dynamic_configs.alter_configs, never),
+        (leader_elections.elect_preferred_leaders, never),
+        (cluster_claim.hold_cluster, never),
+    ):
+        everywhere(monkeypatch, real, fake)
+    for method in ("alter", "cancel"):
+        monkeypatch.setattr(Reassignments, method, never)
+    return made
+
+
+def rehearse(dag: Any, **form: Any) -> list[str]:
+    """Every task in its order; returns the ids of those that were rehearsed."""
+    done = []
+    params = dag.params.dump() | {"dry_run": True} | form
+    for task in dag.topological_sort():
+        if not isinstance(task, ActsOrRehearses):
+            continue  # an approval is mapped over proofs, and asks nobody in a dry run
+        ti = SimpleNamespace(
+            dag_id=dag.dag_id, run_id="dry", task_id=task.task_id, get_task_states=lambda *_, **__: {"dry": {}}
+        )
+        task.rehearse({"ti": ti, "params": params, "dag": dag, "dag_run": None}, SPEC)
+        done.append(task.task_id)
+    return done
+
+
+def test_a_move_is_planned_and_shown_and_nothing_is_sent(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    done = rehearse(cluster.reassign_partitions, goal="drain brokers", brokers="1", throttle_mb=5)
+    assert done[0] == "preflight.claim_cluster" and done[-1] == "closing_report"
+    assert {"plan", "carry_out.move", "carry_out.put_throttles_back", "carry_out.verify"} <= set(done)
+    said = capsys.readouterr().out
+    for words in ("2 partitions change", "the throttle would be set", "the plan would be carried out", "put back"):
+        assert words in said
+
+
+def test_what_a_run_saved_is_planned_back_and_nothing_is_sent(cluster: Any) -> None:
+    before = moves_seen().look
+    save_state(RunFiles("one").saved, before, NOTHING)
+    with pytest.raises(AirflowSkipException, match="the cluster is as wanted"):
+        rehearse(cluster.restore_assignment, run="one")
+    moved = replace(before.placement, present={**before.placement.present, A: (1, 3)})
+    cluster.seen = replace(moves_seen(), look=replace(before, placement=moved))
+    assert "carry_out.move" in rehearse(cluster.restore_assignment, run="one")
+
+
+def test_what_would_be_cancelled_is_listed_and_goes_on(cluster: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.seen = moves_seen(moving={A: TO_4})
+    done = rehearse(cluster.cancel_reassignments)
+    assert done[-2:] == ["cancel", "closing_report"]
+    assert "| a-0 | [2, 1] | unknown | [4, 2] |" in capsys.readouterr().out
+
+
+def test_the_watch_changes_nothing_in_any_run(cluster: Any) -> None:
+    cluster.seen = moves_seen(moving={A: Ongoing((4, 2, 1), (4,), (1,))})
+    with pytest.raises(Exception, match="stuck: a-0"):
+        rehearse(cluster.reassignment_watch)
