@@ -39,11 +39,17 @@ def main() -> None:
     log = os.path.join(asked["log_dir"], "__cluster_metadata-0")
     state = {
         "homes": {home: part(lambda home=home: levels_of(home)) for home in asked["homes"]},
-        "home": part(lambda: os.path.realpath(asked["home_link"])) if asked["home_link"] else {"value": None},
+        "home": part(lambda: led_to(asked["home_link"], asked["homes"])) if asked["home_link"] else {"value": None},
         "disk": part(lambda: read_at_start(log)),
         "config": part(lambda: config(asked["config_file"])),
     }
     module.exit_json(changed=False, host_state=state)
+
+
+def led_to(link: str, homes: list) -> str:
+    """The home that the link leads to, as it was asked for: homes may be links themselves. Else the directory there."""
+    there = os.path.realpath(link)
+    return next((home for home in homes if os.path.realpath(home) == there), there)
 
 
 def config(path: str) -> dict | None:

@@ -13,7 +13,15 @@ from airflow.sdk.exceptions import AirflowFailException
 from signed_run import DAG, PASSED, RUN
 from test_dags import ROOT, dags_of
 
-from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, HostState, Unread
+from kraft_runbook.cluster.observation import (
+    ClusterObservation,
+    ControllerMode,
+    Found,
+    HostState,
+    MinIsrGroup,
+    TopicMargins,
+    Unread,
+)
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Began, Proven
@@ -23,6 +31,7 @@ from kraft_runbook.rolling_restart.checks import CHECKS
 from kraft_runbook.rolling_restart.conditions import CONTROLLER_BACK
 from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART, Step
 from kraft_runbook.runbook.changes import By, state_of
+from kraft_runbook.runbook.check_results import Severity, Verdict
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.runbook.way_back import RollbackPlan
 from kraft_runbook_airflow.base.approvals import store_proof
@@ -41,6 +50,7 @@ from tests.unit.observations import (
     observation,
     on_host,
     part,
+    tree,
     with_quorum,
 )
 
@@ -55,6 +65,27 @@ def look(node: int, seen: ClusterObservation, **given: Any) -> Look:
 @pytest.mark.parametrize("phase", PHASES)
 def test_it_may_run_in_any_known_phase(phase: Phase) -> None:
     BROKER.require_stage(look(1, observation(phase)))
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(
+    ("own", "replicas", "code"),
+    [(2, 2, "KRB-PRE-065"), (1, 1, "KRB-PRE-066"), (None, 2, "KRB-PRE-065"), (3, 2, "KRB-PRE-066")],
+)
+def test_a_topic_whose_producers_a_restart_stops_is_named_in_every_phase(
+    phase: Phase, own: int | None, replicas: int, code: str
+) -> None:
+    """By ZooKeeper's tree until the migration is final, then by the metadata log. What stops them avoidably blocks."""
+    groups = (MinIsrGroup(own, replicas, Found(7, ("t",))),)
+    margins = TopicMargins(groups, {}, Found())
+    spoil = part(margins=margins) if phase is Phase.FINALIZED else tree(min_isr_groups=groups)
+    seen = observation(phase)
+    assert CHECKS[code].run(seen, SPEC).verdict is Verdict.PASS
+    found = CHECKS[code].run(spoil(seen), SPEC)
+    assert found.verdict is Verdict.FAIL and f"of {replicas} replica" in found.evidence and "7: t" in found.evidence
+    assert (found.severity is Severity.BLOCKING) == (code == "KRB-PRE-065")
+    unread = part(margins=WHY, zookeeper=WHY)(seen)
+    assert CHECKS[code].run(unread, SPEC).verdict is Verdict.UNKNOWN
 
 
 def test_a_cluster_whose_phase_is_unknown_is_left_alone() -> None:

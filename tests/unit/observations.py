@@ -25,9 +25,12 @@ from kraft_runbook.cluster.observation import (
     ControllerMode,
     ControllerState,
     ControllerZnode,
+    Found,
     HostState,
     MigrationZnode,
+    MinIsrGroup,
     QuorumState,
+    TopicMargins,
     TopicsApart,
     TopicsState,
     Unread,
@@ -135,6 +138,7 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
         if phase in (Phase.FINALIZED, Phase.KRAFT)
         else ControllerMode.MIGRATION
     )
+    margins = TopicMargins((MinIsrGroup(None, 3, Found(9, ("t",))),), {}, Found())
     return ClusterObservation(
         cluster=spec.name,
         observed_at=NOW,
@@ -178,6 +182,7 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
             dict.fromkeys(spec.broker_ids, 9),
             dict.fromkeys(spec.broker_ids, frozenset()),
         ),
+        margins=margins if phase in (Phase.FINALIZED, Phase.KRAFT) else Unread("ZooKeeper is not behind"),
         topics_apart=apart() if copied else Unread("ZooKeeper is not written by a KRaft controller"),
         hosts={i: host(spec, i, mode) for i in spec.broker_ids}
         | {i: host(spec, i, file_of_controllers) for i in spec.controller_ids},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metadata_encoding import ABORT, BEGIN, TOPIC_A, TOPIC_B, batch, change, config, log, partition, record, topic
 
-from kraft_runbook.cluster.feature_levels import MinIsrOfTopics, TopicMargins
+from kraft_runbook.cluster.observation import Found, MinIsrGroup, TopicMargins
 from kraft_runbook.metadata.log.log_chunks import Chunk, SnapshotId
 from kraft_runbook.metadata.log.record_schemas import RecordType
 from kraft_runbook.metadata.log.topic_margins import MIN_ISR, MarginRecords
@@ -16,29 +16,33 @@ def margins(*values: bytes) -> TopicMargins:
     return state.seen()
 
 
+def group(replicas: int, own: int | None, *names: str) -> MinIsrGroup:
+    return MinIsrGroup(own, replicas, Found(len(names), names))
+
+
 A, B = (topic("a"), partition(0)), (topic("b", TOPIC_B), partition(0, TOPIC_B))
 
 
-def test_topics_are_grouped_by_their_fewest_replicas_and_their_own_setting() -> None:
+def test_topics_are_grouped_by_their_replicas_and_their_own_setting() -> None:
     found = margins(*A, partition(1, replicas=(1, 2)), *B, config(MIN_ISR, "2", "b"))
-    assert found.groups == (MinIsrOfTopics(2, None, 1, ("a",)), MinIsrOfTopics(3, 2, 1, ("b",)))
+    assert found.groups == (group(2, None, "a"), group(3, None, "a"), group(3, 2, "b"))
     unset = margins(*A, config(MIN_ISR, "2", "a"), config(MIN_ISR, None, "a"))
-    assert unset.groups == (MinIsrOfTopics(3, None, 1, ("a",)),)
+    assert unset.groups == (group(3, None, "a"),)
 
 
-def test_the_brokers_settings_are_kept_by_id_and_the_default_under_the_empty_name() -> None:
+def test_the_brokers_settings_are_kept_by_id_and_the_default_as_in_zookeeper() -> None:
     others = config("other", "9", "1", 4), config(MIN_ISR, "1", "x", 16)
     found = margins(config(MIN_ISR, "2", "", 4), config(MIN_ISR, "3", "1", 4), *others)
-    assert found.of_brokers == {"": 2, "1": 3}
+    assert found.of_brokers == {"<default>": 2, "1": 3}
 
 
 def test_a_reassignment_counts_from_its_first_change_to_its_last() -> None:
     begin = change(0, replicas=(1, 2, 3, 4), adding_replicas=(4,), removing_replicas=(1,))
     end = change(0, replicas=(2, 3, 4), adding_replicas=(), removing_replicas=())
-    assert [margins(*A, begin, each).moving for each in (change(0, leader=2), end)] == [1, 0]
-    assert margins(*A, begin).moving_names == ("a-0",)
+    assert [margins(*A, begin, each).moving.count for each in (change(0, leader=2), end)] == [1, 0]
+    assert margins(*A, begin).moving.samples == ("a-0",)
     gone = record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A)
-    assert margins(*A, begin, gone) == TopicMargins((), {}, 0, ())
+    assert margins(*A, begin, gone) == TopicMargins((), {}, Found())
 
 
 def test_what_was_aborted_or_stands_before_a_snapshot_does_not_count() -> None:
@@ -46,4 +50,4 @@ def test_what_was_aborted_or_stands_before_a_snapshot_does_not_count() -> None:
     state = MarginRecords()
     state.apply(Chunk(log(topic("a"), partition(0)), up_to=10))
     state.apply(Chunk(batch(0, topic("b", TOPIC_B), partition(0, TOPIC_B, replicas=(1,))), snapshot=SnapshotId(90, 1)))
-    assert state.seen().groups == (MinIsrOfTopics(1, None, 1, ("b",)),)
+    assert state.seen().groups == (group(1, None, "b"),)

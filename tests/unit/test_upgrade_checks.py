@@ -16,13 +16,11 @@ from observations import SPEC, WHY, Spoil, a_controller, both, broker, later, ob
 from kraft_runbook.cluster.feature_levels import (
     FeatureObservation,
     LevelsInLog,
-    MinIsrOfTopics,
     NodeHost,
     NodeOnDisk,
     SoftwareLevels,
-    TopicMargins,
 )
-from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.observation import ClusterObservation, Found, MinIsrGroup, TopicMargins
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
@@ -44,7 +42,7 @@ PLAIN = SPEC.model_copy(
     }
 )
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-WELL = TopicMargins((MinIsrOfTopics(3, None, 7, ("orders",)), MinIsrOfTopics(1, None, 1, ("one",))), {"": 2}, 0, ())
+WELL = TopicMargins((MinIsrGroup(None, 3, Found(7, ("orders",))),), {"<default>": 2}, Found())
 
 
 def cluster(on_new: tuple[int, ...] = (), *, level: int = 21, disks: Mapping[int, NodeOnDisk] | None = None) -> Any:
@@ -60,14 +58,15 @@ def cluster(on_new: tuple[int, ...] = (), *, level: int = 21, disks: Mapping[int
     for node_id, host in features.hosts.items():
         assert isinstance(host, NodeHost)
         role = "broker" if node_id in features.brokers else "controller"
-        config = {"process.roles": role, "min.insync.replicas": "2"}
+        config = {"process.roles": role}
         disk = (disks or {}).get(node_id, on_disk(node_id, held=level))
         hosts[node_id] = replace(host, software=software, home=OLD_HOME, config=config, disk=disk)
     return replace(
         seen,
         brokers={i: replace(each, software_version=version(i)) for i, each in seen.brokers.items()},
         controllers={i: replace(each, software_version=version(i)) for i, each in seen.controllers.items()},
-        features=replace(features, hosts=hosts, margins=WELL),
+        features=replace(features, hosts=hosts),
+        margins=WELL,
     )
 
 
@@ -105,17 +104,13 @@ def test_a_healthy_cluster_may_go_up_and_one_that_went_up_may_go_back() -> None:
     assert not_passing(cluster((101, 102, 103)), Gate.UP) == {}
 
 
-def moved(seen: FeatureObservation) -> FeatureObservation:
-    return replace(seen, margins=replace(WELL, moving=2, moving_names=("orders-0", "orders-1")))
+def margins(*groups: MinIsrGroup, of_brokers: Mapping[str, int] = WELL.of_brokers, moving: int = 0) -> Spoil:
+    found = TopicMargins(groups, of_brokers, Found(moving, tuple(f"t-{at}" for at in range(moving))))
+    return lambda seen: replace(seen, margins=found)
 
 
-def thin(seen: FeatureObservation) -> FeatureObservation:
-    groups = (MinIsrOfTopics(3, 3, 4, ("payments",)), MinIsrOfTopics(2, None, 1, ("two",)))
-    return replace(seen, margins=replace(WELL, groups=groups))
-
-
-def unset(seen: FeatureObservation) -> FeatureObservation:
-    return replace(seen, margins=replace(WELL, of_brokers={}))
+def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
+    return MinIsrGroup(own, replicas, Found(len(names), names))
 
 
 @pytest.mark.parametrize(
@@ -152,10 +147,14 @@ def unset(seen: FeatureObservation) -> FeatureObservation:
             "FAIL",
             f"broker 3: {NEW_HOME} holds Kafka 3.9.2, not 4.1.1",
         ),
-        (features(thin), "KRB-UPG-010", "FAIL", "4 topics with 3 replicas and min.insync.replicas 3, such as payments"),
-        (features(thin), "KRB-UPG-010", "FAIL", "1 topics with 2 replicas and min.insync.replicas 2, such as two"),
-        (both(features(unset), host_changed(1, config=WHY)), "KRB-UPG-010", "UNKNOWN", "broker 1's file was not read"),
-        (features(moved), "KRB-UPG-011", "FAIL", "2 partitions, such as orders-0, orders-1"),
+        (host_changed(3, home="/opt/other"), "KRB-UPG-009", "FAIL", "broker 3: its home_link leads to /opt/other"),
+        (host_changed(3, home=WHY), "KRB-UPG-009", "UNKNOWN", WHY.reason),
+        (margins(group(3, 3, "a")), "KRB-PRE-065", "FAIL", "min.insync.replicas 3 of 3 replicas: 1: a"),
+        (margins(group(None, 2, "b")), "KRB-PRE-065", "FAIL", "2 (the brokers') of 2 replicas: 1: b"),
+        (margins(group(None, 2, "b"), of_brokers={}), "KRB-PRE-065", "FAIL", "2 (the brokers') of 2 replicas: 1: b"),
+        (margins(group(None, 1, "c")), "KRB-PRE-066", "FAIL", "of 1 replica: 1: c"),
+        (lambda seen: replace(seen, margins=WHY), "KRB-PRE-065", "UNKNOWN", WHY.reason),
+        (margins(moving=2), "KRB-UPG-011", "FAIL", "partitions: 2: t-0, t-1"),
     ],
 )
 def test_each_reason_not_to_go_up_is_named(spoil: Spoil, code: str, verdict: str, words: str) -> None:
@@ -173,10 +172,47 @@ def test_in_a_half_done_roll_a_node_that_is_down_keeps_nobody_from_going_on_or_b
 
 
 def test_a_look_without_hosts_leaves_what_needs_them_unknown() -> None:
-    found = not_passing(replace(cluster(), features=WHY), Gate.UP)
+    found = not_passing(replace(cluster(), features=WHY, margins=WHY), Gate.UP)
     assert {code for code, (verdict, _) in found.items() if verdict == "UNKNOWN"} == {
-        f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 10, 11)
+        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11)),
+        "KRB-PRE-065",
+        "KRB-PRE-066",
     }
+
+
+@pytest.mark.parametrize(
+    ("who", "spoil"),
+    [
+        ("broker 2", broker(2, running=False, mode=WHY, metrics=WHY)),
+        ("controller 102", a_controller(102, running=False, metrics=WHY)),
+    ],
+)
+def test_a_node_that_was_down_before_the_roll_keeps_it_from_beginning(who: str, spoil: Spoil) -> None:
+    """Its stage is MIXED too, where one node may be down; but its link does not lead to the target."""
+    seen, node = spoil(cluster()), int(who.split()[1])
+    assert not_passing(seen, Gate.UP) == {
+        "KRB-UPG-012": ("FAIL", f"{who}: it does not run, and its home_link leads to {OLD_HOME}")
+    }
+    assert not_passing(host_changed(node, home=NEW_HOME)(seen), Gate.UP) == {}
+    assert not_passing(host_changed(node, home=WHY)(seen), Gate.UP)["KRB-UPG-012"][0] == "UNKNOWN"
+    assert not_passing(seen, Gate.BACK) == {}
+
+
+def test_a_host_that_lacks_what_the_target_needs_may_go_back() -> None:
+    """An old Java, or a target that is broken, may be the very reason."""
+    lacking = both(
+        on_host(1, java_version="11.0.22"), host_changed(1, software={OLD_HOME: kafka3(), NEW_HOME: WHY}, home="/gone")
+    )
+    assert not_passing(lacking(cluster((1, *CONTROLLERS))), Gate.BACK) == {}
+    without = host_changed(1, software={OLD_HOME: WHY, NEW_HOME: kafka4()})
+    assert not_passing(without(cluster(ALL)), Gate.BACK) == {"KRB-UPG-013": ("FAIL", f"broker 1: {WHY.reason}")}
+
+
+def test_a_quorum_without_a_majority_during_a_restart_is_named() -> None:
+    small = PLAIN.model_copy(update={"controllers": PLAIN.controllers[:1]})
+    result = UPGRADE.checks["KRB-UPG-014"].run(cluster(), small)
+    assert result.verdict is Verdict.FAIL and not result.blocks and "lead the controller's home_link" in result.fix
+    assert UPGRADE.checks["KRB-UPG-014"].run(cluster(), PLAIN).verdict is Verdict.PASS
 
 
 def test_the_trap_shuts_the_way_back_until_the_snapshot_and_a_star_shuts_it_for_good() -> None:

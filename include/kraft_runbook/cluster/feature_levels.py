@@ -126,31 +126,6 @@ class LevelsInLog:
 
 
 @dataclass(frozen=True, slots=True)
-class MinIsrOfTopics:
-    """The topics with this many replicas (their fewest) and this min.insync.replicas of their own; None: the default's.
-    ``topics``: a few of their names.
-    """
-
-    replicas: int
-    own: int | None
-    count: int
-    topics: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicMargins:
-    """How many replicas of the topics may be down. ``of_brokers``: min.insync.replicas as set for a broker, by its id
-    as text, and for all under the empty name; a broker's own file may have another. ``moving``: partitions that are
-    being reassigned, and a few of them by name.
-    """
-
-    groups: tuple[MinIsrOfTopics, ...]
-    of_brokers: Mapping[str, int]
-    moving: int
-    moving_names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A node's newest snapshot: the log before ``end`` as a state. ``taken``: seconds since the epoch, by its host."""
 
@@ -174,8 +149,8 @@ class NodeOnDisk:
 
 @dataclass(frozen=True, slots=True)
 class NodeHost:
-    """What was read on a node's host. ``software``: by installation directory. ``home``: where ``home_link`` leads;
-    None where the cluster file names no link.
+    """What was read on a node's host. ``software``: by installation directory. ``home``: the one of them that
+    ``home_link`` leads to, or another directory; None where the cluster file names no link.
     """
 
     node_id: int
@@ -195,7 +170,6 @@ class FeatureObservation:
     leader_id: int | Unread
     log: LevelsInLog | Unread
     hosts: Mapping[int, NodeHost | Unread]
-    margins: TopicMargins | Unread = Unread("not asked for")
 
     @property
     def nodes(self) -> Mapping[int, NodeFeatures | Unread]:

@@ -157,6 +157,17 @@ class MinIsrGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicMargins:
+    """By the metadata log, how many replicas of each topic may be down. ``of_brokers``: the dynamic
+    ``min.insync.replicas`` of ``<default>`` and of brokers, by id. ``moving``: partitions that are being reassigned.
+    """
+
+    groups: tuple[MinIsrGroup, ...]
+    of_brokers: Mapping[str, int]
+    moving: Found
+
+
+@dataclass(frozen=True, slots=True)
 class ZookeeperTree:
     """Facts of the deep read, which needs every topic's znodes. Samples hold at most 20; counts are exact."""
 
@@ -440,6 +451,8 @@ class ClusterObservation:
     hosts: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
     features: FeatureObservation | Unread = Unread("not asked for: feature levels were not read")
     """Feature levels, software and snapshots: of a look with hosts, where the cluster uses ZooKeeper no more."""
+    margins: TopicMargins | Unread = Unread("not asked for: the topics in the metadata log were not read")
+    """Of a look with hosts, where ZooKeeper is behind. Before that ``tree`` has the same."""
     undeclared_brokers: frozenset[int] = field(default_factory=frozenset)
     """Ids that are live in ZooKeeper, the quorum or Metadata and not in the cluster file."""
     undeclared_controllers: frozenset[int] = field(default_factory=frozenset)

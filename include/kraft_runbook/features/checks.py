@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-from kraft_runbook.cluster.observation import ClusterObservation, Unread
-from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.features.obstacles import Obstacle, running_software
 from kraft_runbook.features.overview import not_applied, unlike_declared
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
-from kraft_runbook.runbook.health import quorum_whole
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, whole_quorum, zookeeper_behind
+from kraft_runbook.runbook.read_parts import needed
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -30,10 +29,7 @@ def zookeeper_is_behind(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 
     The server changes no metadata.version before that (``FeatureControlManager``).
     """
-    reading = detect_phase(seen)
-    wrong = [] if reading.phase in (Phase.FINALIZED, Phase.KRAFT, Phase.UNKNOWN) else [f"it is in {reading.phase}"]
-    unread = reading.reasons if reading.phase is Phase.UNKNOWN else ()
-    return settle(wrong, unread, f"it is in {reading.phase}")
+    return zookeeper_behind(seen)
 
 
 @check("KRB-FEA-002", severity=BLOCKING, needs=Needs.HOSTS, fix="end the roll first (upgrade_software)")
@@ -42,9 +38,7 @@ def every_node_runs_one_version(seen: ClusterObservation, spec: ClusterSpec) -> 
 
     The table of levels is that of the version that runs; another one's differs.
     """
-    if isinstance(seen.features, Unread):
-        return unknown(seen.features)
-    found = running_software(seen.features)
+    found = running_software(needed(seen.features))
     if isinstance(found, Obstacle):
         return unknown(found.problem, found.way_out) if found.unknown else failed(found.problem, found.way_out)
     return passed(f"Kafka {found.version}")
@@ -61,11 +55,9 @@ def every_node_shows_the_levels_that_the_log_gave(seen: ClusterObservation, spec
 
     A level is raised only from a state that every node has applied.
     """
-    if isinstance(seen.features, Unread):
-        return unknown(seen.features)
-    if isinstance(seen.features.log, Unread):
-        return unknown(seen.features.log)
-    return settle(not_applied(seen.features), (), "all do")
+    features = needed(seen.features)
+    needed(features.log)
+    return settle(not_applied(features), (), "all do")
 
 
 @check(
@@ -79,9 +71,9 @@ def every_registered_node_is_declared(seen: ClusterObservation, spec: ClusterSpe
 
     The server asks every registered broker and controller whether it supports a level, whether or not it runs.
     """
-    if isinstance(seen.features, Unread):
-        return unknown(seen.features)
-    return settle(unlike_declared(seen.features), (), "they are")
+    features = needed(seen.features)
+    needed(features.log)
+    return settle(unlike_declared(features), (), "they are")
 
 
 @check("KRB-FEA-005", severity=BLOCKING, fix="bring every controller to run and let it catch up", twice=True)
@@ -90,5 +82,4 @@ def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec, earlier: Cl
 
     The active controller writes the level, and a majority must acknowledge it.
     """
-    progress = quorum_whole(seen, spec, earlier=earlier)
-    return settle([] if progress.done else [progress.waiting_for], (), f"{len(spec.controllers)} of them")
+    return whole_quorum(seen, spec, earlier)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as OutOfTime
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -34,6 +34,7 @@ from kraft_runbook.cluster.observation import (
     ZookeeperState,
     was_read,
 )
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import RunbookError, TimedOut
@@ -52,6 +53,7 @@ from kraft_runbook.io.zookeeper.read_tree import read_tree
 from kraft_runbook.migration.leaving import counted_as_down
 from kraft_runbook.parity.decoding import decoding_of, password_secrets
 from kraft_runbook.procedures.observe_features import has_levels, observe_features
+from kraft_runbook.procedures.topic_margins import topic_margins
 
 SOURCE_SECONDS = 4.0
 """Seconds that one source may take."""
@@ -149,7 +151,7 @@ def observe(
     zookeeper_state = zookeeper_read[0] if was_read(zookeeper_read) else zookeeper_read
     quorum_state = quorum_read[0] if was_read(quorum_read) else quorum_read
     undeclared_brokers, undeclared_controllers = _undeclared(spec, zookeeper_state, quorum_state, topics)
-    return ClusterObservation(
+    seen = ClusterObservation(
         cluster=spec.name,
         observed_at=observed_at,
         took_seconds=round(time.monotonic() - began, 3),
@@ -166,6 +168,9 @@ def observe(
         hosts=host_states,
         features=features,
     )
+    if with_hosts and detect_phase(seen).phase in (Phase.FINALIZED, Phase.KRAFT):
+        return replace(seen, margins=_try(lambda: topic_margins(spec, secrets=secrets)))
+    return seen
 
 
 @dataclass(slots=True)

@@ -12,10 +12,8 @@ from typing import TypeVar
 
 from kraft_runbook.cluster.feature_levels import (
     FeatureObservation,
-    LevelsInLog,
     NodeFeatures,
     NodeHost,
-    TopicMargins,
 )
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -25,7 +23,6 @@ from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import node_features, read_levels
 from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.metadata.log.topic_margins import MarginRecords
 
 
 def has_levels(spec: ClusterSpec) -> bool:
@@ -46,8 +43,7 @@ def observe_features(
         ThreadPoolExecutor(len(spec.node_ids) + 2, thread_name_prefix="features") as pool,
     ):
         hosts = pool.submit(read_feature_state, spec, state_dir=state_dir) if with_hosts else None
-        margins = MarginRecords() if with_hosts else None
-        log = pool.submit(read_levels, spec, secrets=secrets, margins=margins)
+        log = pool.submit(read_levels, spec, secrets=secrets)
         nodes = {i: pool.submit(_look, spec, i, metrics, secrets) for i in spec.node_ids}
         found = _answer(log)
         leader, levels = found if not isinstance(found, Unread) else (found, found)
@@ -58,15 +54,7 @@ def observe_features(
             leader,
             levels,
             _hosts(spec, hosts),
-            _margins(levels, margins),
         )
-
-
-def _margins(levels: LevelsInLog | Unread, margins: MarginRecords | None) -> TopicMargins | Unread:
-    """Every partition's record is decoded for it: a quick look leaves that out."""
-    if margins is None:
-        return Unread("not asked for: a quick look")
-    return levels if isinstance(levels, Unread) else margins.seen()
 
 
 def _look(spec: ClusterSpec, node_id: int, metrics: MetricsClient, secrets: Secrets) -> NodeFeatures | Unread:

@@ -9,10 +9,14 @@ from kraft_runbook.runbook.check_results import Finding, Severity, failed, passe
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, clocks_agree
 from kraft_runbook.runbook.health import quorum_whole
+from kraft_runbook.runbook.producers import CODES as PRODUCERS
 
 CHECKS = Checklist()
 CHECKS.take(
-    *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-045", "KRB-PRE-046"))
+    *(
+        CLUSTER_CHECKS[code]
+        for code in ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-045", "KRB-PRE-046", *PRODUCERS)
+    )
 )
 
 

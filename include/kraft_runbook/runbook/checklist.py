@@ -122,11 +122,13 @@ class Checklist(Mapping[str, Check]):
 
         return register
 
-    def take(self, *checks: Check, stages: Iterable[str] | None = None) -> None:
-        """Add checks of another list, by the same codes, to be run in ``stages`` of this operation."""
+    def take(self, *checks: Check, stages: Iterable[str] | None = None, needs: Needs | None = None) -> None:
+        """Add checks of another list, by the same codes, to be run in ``stages`` of this operation. ``needs``: where
+        another part of an observation tells it in these stages.
+        """
         where = None if stages is None else frozenset(stages)
         for each in checks:
-            self._add(replace(each, stages=where))
+            self._add(replace(each, stages=where, needs=needs or each.needs))
 
     def without(self, codes: Collection[str]) -> Checklist:
         """The same list without these checks."""

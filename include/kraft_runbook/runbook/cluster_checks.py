@@ -9,10 +9,12 @@ from dataclasses import replace
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, host_part, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
 from kraft_runbook.runbook.checklist import Checklist, Needs
+from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.runbook.read_parts import broker_versions, host_parts, split_read, unread_reasons
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
@@ -107,6 +109,20 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
             wrong.append(f"broker {broker_id} has {metrics.offline_log_dirs} offline log directories")
     fine = f"{seen.topics.partition_count} partitions are in sync" if was_read(seen.topics) else ""
     return settle(wrong, unread, fine)
+
+
+def zookeeper_behind(seen: ClusterObservation) -> Finding:
+    """Whether the migration is final, or there never was one."""
+    reading = detect_phase(seen)
+    wrong = [] if reading.phase in (Phase.FINALIZED, Phase.KRAFT, Phase.UNKNOWN) else [f"it is in {reading.phase}"]
+    unread = reading.reasons if reading.phase is Phase.UNKNOWN else ()
+    return settle(wrong, unread, f"it is in {reading.phase}")
+
+
+def whole_quorum(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
+    """Whether a controller leads, and every controller runs and is caught up."""
+    progress = quorum_whole(seen, spec, earlier=earlier)
+    return settle([] if progress.done else [progress.waiting_for], (), f"{len(spec.controllers)} of them")
 
 
 def version_parts(version: str) -> tuple[int, ...]:

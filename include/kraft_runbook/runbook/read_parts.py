@@ -6,8 +6,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, host_part, was_read
+from kraft_runbook.errors import Refused
 
 T = TypeVar("T")
+READ_IT = "make the named parts readable"
+
+
+def needed(part: T | Unread) -> T:
+    """The part's value, for a check that can't answer without it: Refused where it was not read, so the check is
+    UNKNOWN (``Check.run``).
+    """
+    if isinstance(part, Unread):
+        raise Refused(part.reason, way_out=f"{READ_IT}, and look again")
+    return part
 
 
 def split_read(who: str, parts: Mapping[int, T | Unread]) -> tuple[dict[int, T], list[str]]:

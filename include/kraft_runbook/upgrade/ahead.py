@@ -10,10 +10,10 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
 from kraft_runbook.runbook.way_back import RollbackPlan
-from kraft_runbook.upgrade.checks import software_way
 from kraft_runbook.upgrade.conditions import target_version
 from kraft_runbook.upgrade.roll import Rolled, RollReading, order, read_roll_of
 from kraft_runbook.upgrade.stages import Gate
+from kraft_runbook.upgrade.way_back import software_way
 
 NODE_SECONDS = 15
 """About how long one node takes, restart and waits: 18 restarts of a small cluster took 8 to 12 s each (measured)."""

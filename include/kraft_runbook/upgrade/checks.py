@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
-from kraft_runbook.cluster.feature_levels import FeatureObservation, NodeHost, SoftwareLevels, TopicMargins
+from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
-from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
-from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
+from kraft_runbook.runbook.check_results import Finding, Severity, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, hosts_with_java
-from kraft_runbook.runbook.health import quorum_whole
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, hosts_with_java, whole_quorum, zookeeper_behind
+from kraft_runbook.runbook.producers import CODES as PRODUCERS
+from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.upgrade.file_keys import FileFinding, file_findings
 from kraft_runbook.upgrade.java import needed_java
-from kraft_runbook.upgrade.roll import Rolled, read_roll_of
+from kraft_runbook.upgrade.roll import Rolled, RollReading, read_roll_of
 from kraft_runbook.upgrade.stages import Gate
-from kraft_runbook.upgrade.way_back import SoftwareWay, way_to
+from kraft_runbook.upgrade.way_back import software_way
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -31,7 +31,7 @@ WHOLE = (Rolled.OLD, Rolled.NEW, Rolled.UNKNOWN)
 to go back. There each step looks at the nodes besides its own.
 """
 
-CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-009", "KRB-PRE-045")))
+CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-009", "KRB-PRE-045", *PRODUCERS)))
 CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046")), stages=WHOLE)
 
 
@@ -41,10 +41,7 @@ def zookeeper_is_behind(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 
     What 4.x makes of a migration that is not final was not tried.
     """
-    reading = detect_phase(seen)
-    wrong = [] if reading.phase in (Phase.FINALIZED, Phase.KRAFT, Phase.UNKNOWN) else [f"it is in {reading.phase}"]
-    unread = reading.reasons if reading.phase is Phase.UNKNOWN else ()
-    return settle(wrong, unread, f"it is in {reading.phase}")
+    return zookeeper_behind(seen)
 
 
 @check(
@@ -57,11 +54,8 @@ def every_node_shows_one_of_the_two_versions(seen: ClusterObservation, spec: Clu
 
     The version is what the node's own metrics say.
     """
-    new = spec.kafka.upgrade_to
-    reading = read_roll_of(seen, spec.kafka.version, new.version if new else spec.kafka.version)
-    return (
-        unknown("; ".join(reading.reasons)) if reading.stage is Rolled.UNKNOWN else settle((), (), reading.reasons[0])
-    )
+    reading = _roll(seen, spec)
+    return unknown("; ".join(reading.reasons)) if reading.stage is Rolled.UNKNOWN else passed(reading.reasons[0])
 
 
 @check(
@@ -76,8 +70,7 @@ def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec, earlier: Cl
 
     While one restarts, the others must be a majority.
     """
-    progress = quorum_whole(seen, spec, earlier=earlier)
-    return settle([] if progress.done else [progress.waiting_for], (), f"{len(spec.controllers)} of them")
+    return whole_quorum(seen, spec, earlier)
 
 
 @check(
@@ -122,10 +115,7 @@ def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: Cluste
 
     A node that exits on the new software is down until its file is mended.
     """
-    found, unread = _findings(seen, spec)
-    return settle(
-        (f"{who}: {each}" for who, all_of in found.items() for each in all_of if each.refused), unread, "none does"
-    )
+    return _each_file(seen, spec, lambda found: (str(each) for each in found if each.refused))
 
 
 @check(
@@ -140,85 +130,55 @@ def no_file_holds_what_the_target_reads_over(seen: ClusterObservation, spec: Clu
 
     What such a key asked for is off then, without a word: delegation tokens with delegation.token.master.key alone.
     """
-    found, unread = _findings(seen, spec)
-    ignored = {who: [each.key for each in all_of if not each.refused] for who, all_of in found.items()}
-    return settle((f"{who}: {', '.join(keys)}" for who, keys in ignored.items() if keys), unread, "none does")
+
+    def ignored(found: Iterable[FileFinding]) -> Iterator[str]:
+        keys = [each.key for each in found if not each.refused]
+        if keys:
+            yield ", ".join(keys)
+
+    return _each_file(seen, spec, ignored)
 
 
-@check("KRB-UPG-008", severity=BLOCKING, needs=Needs.HOSTS, fix="install a newer Java on that host")
+@check(
+    "KRB-UPG-008",
+    severity=BLOCKING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix="install a newer Java on that host",
+)
 def java_is_new_enough_for_both(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every host has a Java on which both versions start.
 
     Kafka 4 needs Java 17 for servers (KIP-1013); the way back needs the former version's.
     """
-    versions = [spec.kafka.version, *([spec.kafka.upgrade_to.version] if spec.kafka.upgrade_to else [])]
-    return hosts_with_java(seen, spec, max(map(needed_java, versions)))
+    return hosts_with_java(seen, spec, max(needed_java(each.version) for each in _both(spec)))
 
 
 @check(
     "KRB-UPG-009",
     severity=BLOCKING,
+    gates={Gate.UP},
     needs=Needs.HOSTS,
-    fix="install that version in the home that the cluster file names, beside the one that runs",
+    fix=(
+        "install that version in the home that the cluster file names, beside the one that runs, and lead the node's"
+        " link to one of the two"
+    ),
 )
 def both_versions_are_installed_on_every_host(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The home of each version holds that version, and each node's link leads to one of the two.
 
     The roll switches a link between two homes, and back again where it must.
     """
-    features = seen.features
-    if isinstance(features, Unread):
-        return unknown(features)
-    wrong, unread = [], []
-    for node_id, host in features.hosts.items():
-        who = features.who(node_id)
-        if isinstance(host, Unread):
-            unread.append(f"{who}: {host.reason}")
-            continue
-        wrong += [f"{who}: {text}" for text in _not_installed(host, spec)]
-    return settle(wrong, unread, "they are")
 
+    def wrong(host: NodeHost) -> Iterator[str | Unread]:
+        for each in _both(spec):
+            yield from _not_installed(host, each)
+        if isinstance(host.home, Unread):
+            yield Unread(f"its home_link could not be followed: {host.home.reason}")
+        elif host.home not in (homes := [each.home for each in _both(spec)]):
+            yield f"its home_link leads to {host.home}, which is neither {' nor '.join(homes)}"
 
-@check(
-    "KRB-UPG-010",
-    severity=BLOCKING,
-    needs=Needs.HOSTS,
-    fix="give these topics another replica, or lower their min.insync.replicas while the nodes are rolled",
-)
-def every_topic_has_more_replicas_than_must_be_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every topic with several replicas has min.insync.replicas below their number.
-
-    Each restart takes one replica out of the ISR; with as many required as there are, producers with acks=all stop.
-    """
-    features = seen.features
-    if isinstance(features, Unread):
-        return unknown(features)
-    if isinstance(features.margins, Unread):
-        return unknown(features.margins)
-    default, unread = _default_min_isr(features, features.margins)
-    wrong = [
-        f"{group.count} topics with {group.replicas} replicas and min.insync.replicas {least}, such as"
-        f" {', '.join(group.topics)}"
-        for group in features.margins.groups
-        if group.replicas > 1 and (least := default if group.own is None else group.own) >= group.replicas
-    ]
-    return settle(wrong, unread, "all have")
-
-
-def _default_min_isr(features: FeatureObservation, margins: TopicMargins) -> tuple[int, tuple[str, ...]]:
-    """What a topic without a setting of its own has: any broker may lead, so the highest of them counts."""
-    found, unread = [1], []
-    for broker_id in features.brokers:
-        set_for = margins.of_brokers.get(str(broker_id), margins.of_brokers.get(""))
-        host = features.hosts[broker_id]
-        config = host if isinstance(host, Unread) else host.config
-        if set_for is not None:
-            found.append(set_for)
-        elif isinstance(config, Unread) or config is None:
-            unread.append(f"broker {broker_id}'s file was not read")
-        else:
-            found.append(int(config.get("min.insync.replicas", "1")))
-    return max(found), tuple(unread)
+    return _each_host(seen, wrong, "they are")
 
 
 @check(
@@ -232,81 +192,125 @@ def no_partition_is_being_moved(seen: ClusterObservation, spec: ClusterSpec) -> 
 
     A broker that restarts takes replicas away that are being copied, and the copy begins anew.
     """
-    features = seen.features
-    if isinstance(features, Unread):
-        return unknown(features)
-    margins = features.margins
-    if isinstance(margins, Unread):
-        return unknown(margins)
-    wrong = [f"{margins.moving} partitions, such as {', '.join(margins.moving_names)}"] if margins.moving else []
-    return settle(wrong, (), "none is")
+    moving = needed(seen.margins).moving
+    return settle([f"partitions: {sample(moving.samples, moving.count)}"] if moving.count else [], (), "none is")
 
 
-def _not_installed(host: NodeHost, spec: ClusterSpec) -> Iterator[str]:
-    both = [spec.kafka, *([spec.kafka.upgrade_to] if spec.kafka.upgrade_to else [])]
-    for software in both:
-        found = host.software.get(software.home, Unread("not looked at"))
-        if isinstance(found, Unread):
-            yield found.reason
-        elif found.version != software.version:
-            yield f"{software.home} holds Kafka {found.version}, not {software.version}"
-    if isinstance(host.home, Unread):
-        yield f"its home_link could not be followed: {host.home.reason}"
+@check(
+    "KRB-UPG-012",
+    severity=BLOCKING,
+    stages=(Rolled.MIXED,),
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix="start it and let it come back into every ISR, and begin the roll then",
+)
+def what_is_down_was_left_so_by_the_roll(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """A node that does not run was already led to the target, or another node runs that.
+
+    A node that does not come up on the target is half of a roll, which goes on or back. One that was down before the
+    roll began is a cluster that is not well: each restart would take one more node away.
+    """
+    target, reading = spec.kafka.upgrade_to, _roll(seen, spec)
+    if reading.on_new or target is None:
+        return passed(reading.reasons[0])
+    down = {b.id for b in seen.brokers.values() if b.running is False}
+    down |= {c.id for c in seen.controllers.values() if c.running is False}
+
+    def wrong(host: NodeHost) -> Iterator[str | Unread]:
+        if host.node_id in down and isinstance(host.home, Unread):
+            yield Unread(f"it does not run, and its home_link could not be followed: {host.home.reason}")
+        elif host.node_id in down and host.home != target.home:
+            yield f"it does not run, and its home_link leads to {host.home}"
+
+    return _each_host(seen, wrong, "each was")
+
+
+@check(
+    "KRB-UPG-013",
+    severity=BLOCKING,
+    gates={Gate.BACK},
+    needs=Needs.HOSTS,
+    fix="install the version before in the home that the cluster file names",
+)
+def the_version_before_is_installed_on_every_host(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """kafka.home holds the version before on every host.
+
+    What the target needs is not asked for here: that a host lacks it may be the reason to go back.
+    """
+    return _each_host(seen, lambda host: _not_installed(host, spec.kafka), "it is")
+
+
+@check(
+    "KRB-UPG-014",
+    severity=WARNING,
+    gates={Gate.UP},
+    fix=(
+        "add controllers first, or know the way back by hand: lead the controller's home_link to kafka.home and restart"
+        " its service"
+    ),
+)
+def a_majority_of_controllers_remains(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """While one controller restarts, the others are a majority.
+
+    With one or two controllers nothing leads meanwhile: metadata does not change, and a broker can't register. If that
+    controller does not come up on the target, this tool can't prove the phase any more, so it does not bring it back.
+    """
+    count = len(spec.controllers)
+    return settle([] if count > 2 else [f"the quorum has {count} of them"], (), f"{count - 1} of {count}")
+
+
+# -- what the checks share ---------------------------------------------------------------------------------------------
+
+
+def _both(spec: ClusterSpec) -> tuple[Software, ...]:
+    return (spec.kafka, *([spec.kafka.upgrade_to] if spec.kafka.upgrade_to else []))
+
+
+def _roll(seen: ClusterObservation, spec: ClusterSpec) -> RollReading:
+    return read_roll_of(seen, spec.kafka.version, _both(spec)[-1].version)
+
+
+def _each_host(seen: ClusterObservation, judge: Callable[[NodeHost], Iterable[str | Unread]], fine: str) -> Finding:
+    """Every node's host, judged one by one: what ``judge`` says is wrong there, or that it could not be read."""
+    wrong, unread = [], []
+    features = needed(seen.features)
+    for node_id, host in features.hosts.items():
+        who = features.who(node_id)
+        for each in (host,) if isinstance(host, Unread) else judge(host):
+            if isinstance(each, Unread):
+                unread.append(f"{who}: {each.reason}")
+            else:
+                wrong.append(f"{who}: {each}")
+    return settle(wrong, unread, fine)
+
+
+def _each_file(
+    seen: ClusterObservation, spec: ClusterSpec, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
+) -> Finding:
+    """What the target says to each node's file."""
+    version = _both(spec)[-1].version
+
+    def judge(host: NodeHost) -> Iterator[str | Unread]:
+        if host.config is None:
+            yield Unread("it has no file")
+        elif isinstance(host.config, Unread):
+            yield host.config
+        else:
+            yield from told(file_findings(host.config, version))
+
+    return _each_host(seen, judge, "none does")
+
+
+def _not_installed(host: NodeHost, software: Software) -> Iterator[str]:
+    found = host.software.get(software.home, Unread("not looked at"))
+    if isinstance(found, Unread):
+        yield found.reason
+    elif found.version != software.version:
+        yield f"{software.home} holds Kafka {found.version}, not {software.version}"
 
 
 def _way(seen: ClusterObservation, spec: ClusterSpec, software: Software | None) -> Finding:
-    found = software_way(seen, spec, software)
-    if isinstance(found, Unread):
-        return unknown(found)
+    found = needed(software_way(seen, spec, software))
     obstacles = [each for of_node in found.in_the_way.values() for each in of_node]
     wrong = [*found.closed, *(str(each) for each in obstacles if not each.unknown)]
     return settle(wrong, (str(each) for each in obstacles if each.unknown), found.render_text())
-
-
-def software_way(seen: ClusterObservation, spec: ClusterSpec, software: Software | None) -> SoftwareWay | Unread:
-    """Whether every node can start on that software; Unread where its jar was not read on any host."""
-    features = seen.features
-    if isinstance(features, Unread):
-        return features
-    if software is None:
-        return Unread("the cluster file names no kafka.upgrade_to")
-    target = _levels_in(features, software.home)
-    if target is None:
-        return Unread(f"the levels of Kafka {software.version} could not be read in {software.home} on any host")
-    newest = [each for home in _homes(spec) if (each := _levels_in(features, home)) is not None]
-    return way_to(features, target, max(newest, key=lambda each: _numbers(each.version)))
-
-
-def _homes(spec: ClusterSpec) -> tuple[str, ...]:
-    return (spec.kafka.home, *([spec.kafka.upgrade_to.home] if spec.kafka.upgrade_to else []))
-
-
-def _levels_in(features: FeatureObservation, home: str) -> SoftwareLevels | None:
-    for host in features.hosts.values():
-        found = None if isinstance(host, Unread) else host.software.get(home)
-        if isinstance(found, SoftwareLevels):
-            return found
-    return None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
-
-
-def _findings(
-    seen: ClusterObservation, spec: ClusterSpec
-) -> tuple[Mapping[str, tuple[FileFinding, ...]], tuple[str, ...]]:
-    """What the target says to each node's file, and which files were not read."""
-    features, target = seen.features, spec.kafka.upgrade_to
-    if isinstance(features, Unread) or target is None:
-        return {}, (features.reason if isinstance(features, Unread) else "no kafka.upgrade_to",)
-    found, unread = {}, []
-    for node_id, host in features.hosts.items():
-        config = host if isinstance(host, Unread) else host.config
-        if isinstance(config, Unread):
-            unread.append(f"{features.who(node_id)}: {config.reason}")
-        elif config is None:
-            unread.append(f"{features.who(node_id)} has no file")
-        else:
-            found[features.who(node_id)] = file_findings(config, target.version)
-    return found, tuple(unread)

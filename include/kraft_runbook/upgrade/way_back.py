@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, SoftwareLevels
-from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.observation import ClusterObservation, Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.upgrade.readable import SNAPSHOT_INTERVAL_MS, Unreadable, unreadable
 
 INTERVAL = "metadata.log.max.snapshot.interval.ms"
@@ -52,6 +54,28 @@ def way_to(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLeve
     return SoftwareWay(software.version, in_the_way, tuple(_closed(seen, software, now)))
 
 
+def software_way(seen: ClusterObservation, spec: ClusterSpec, software: Software | None) -> SoftwareWay | Unread:
+    """Whether every node can start on that software; Unread where its jar was not read on any host."""
+    features = seen.features
+    if isinstance(features, Unread):
+        return features
+    if software is None:
+        return Unread("the cluster file names no kafka.upgrade_to")
+    target = _levels_in(features, software.home)
+    if target is None:
+        return Unread(f"the levels of Kafka {software.version} could not be read in {software.home} on any host")
+    newest = _levels_in(features, spec.kafka.upgrade_to.home) if spec.kafka.upgrade_to else None
+    return way_to(features, target, newest or target)
+
+
+def _levels_in(features: FeatureObservation, home: str) -> SoftwareLevels | None:
+    for host in features.hosts.values():
+        found = None if isinstance(host, Unread) else host.software.get(home)
+        if isinstance(found, SoftwareLevels):
+            return found
+    return None
+
+
 def snapshot_interval(seen: FeatureObservation, node_id: int) -> int:
     """How often the node takes a snapshot, in milliseconds, by its own file."""
     host = seen.hosts[node_id]
@@ -70,8 +94,8 @@ def _closed(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLev
     metadata.
     """
     table, running = software.features.get(METADATA_VERSION), now.features.get(METADATA_VERSION)
-    if isinstance(seen.log, Unread) or table is None or running is None:
-        return []
+    if isinstance(seen.log, Unread) or table is None or running is None or now.version == software.version:
+        return []  # its own table tells nothing of what a newer one does between
     level = seen.log.levels.get(METADATA_VERSION, 0)
     starred = [
         each for each in running.levels if table.supported.highest < each.number <= level and each.changes_metadata

@@ -63,8 +63,8 @@ class Examines(Protocol):
 
 
 def examines_by_checks(operation: Operation) -> Examines:
-    """How a gate is looked at that needs no more than the operation's checks: a live look with every host, and the way
-    back from there.
+    """How a gate is looked at that needs no more than the operation's checks: a deep look with every host, as the
+    preflight has it, and the way back from there.
     """
 
     def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
@@ -79,7 +79,7 @@ def examines_by_checks(operation: Operation) -> Examines:
             tell=tell,
             apart=spec.deadlines.poll,
             gone=gone,
-            scope=Scope.LIVE,
+            scope=Scope.FULL,
             with_hosts=True,
         )
         return Examined(seen, checks, operation.way_back(seen, spec, gone=gone))

@@ -21,7 +21,6 @@ from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.log.feature_records import FeatureRecords
-from kraft_runbook.metadata.log.topic_margins import MarginRecords
 
 API_VERSIONS = 4
 """Version 3 leaves out every feature whose lowest level is 0, or shows another lowest level (KAFKA-17011)."""
@@ -86,20 +85,14 @@ def update_feature(
     return Answer(int(answer.error_code), answer.error_message or "", results, validate_only)
 
 
-def read_levels(
-    spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0, margins: MarginRecords | None = None
-) -> tuple[int, LevelsInLog]:
-    """The leader's id, and what the committed metadata log says of features. ``margins`` follows the same read. Raises
-    Unreachable.
-    """
+def read_levels(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) -> tuple[int, LevelsInLog]:
+    """The leader's id, and what the committed metadata log says of features. Raises Unreachable."""
     quorum = describe_quorum(spec, secrets=secrets, timeout=min(timeout, 5.0))
     state = FeatureRecords()
     end = quorum.high_watermark - 1
     with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets, timeout=timeout) as reader:
         for chunk in reader.chunks(end=end):
             state.apply(chunk)
-            if margins is not None:
-                margins.apply(chunk)
     return quorum.leader_id, state.seen(end)
 
 

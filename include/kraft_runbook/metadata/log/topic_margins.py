@@ -4,7 +4,6 @@ a roll must know before it takes one replica after the other away.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from kraft_runbook.cluster.feature_levels import MinIsrOfTopics, TopicMargins
+from kraft_runbook.cluster.observation import Found, MinIsrGroup, TopicMargins
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.metadata.log.record_index import index_records
 from kraft_runbook.metadata.log.record_schemas import RecordType, decode
@@ -21,7 +20,9 @@ from kraft_runbook.metadata.log.transactions import Transactions
 MIN_ISR = "min.insync.replicas"
 TOPIC, BROKER = 2, 4
 """``ConfigResource.Type``."""
-SAMPLE = 5
+EVERY_BROKER = "<default>"
+"""The name, here and in ZooKeeper, of what is set for all brokers; in the log that is the empty name."""
+SAMPLE = 20
 _WANTED = (
     RecordType.TOPIC,
     RecordType.REMOVE_TOPIC,
@@ -43,7 +44,7 @@ class MarginRecords:
     moving: set[tuple[UUID, int]] = field(default_factory=set)
     of_topics: dict[str, int] = field(default_factory=dict)
     of_brokers: dict[str, int] = field(default_factory=dict)
-    """By broker id, and the default of all under the empty name: as ``kafka-configs`` sets them."""
+    """By broker id, and the default of all, as ``kafka-configs`` sets them."""
     _transactions: Transactions = field(default_factory=Transactions)
 
     def apply(self, chunk: Chunk) -> None:
@@ -73,10 +74,11 @@ class MarginRecords:
         held = {TOPIC: self.of_topics, BROKER: self.of_brokers}.get(values["resource_type"])
         if held is None or values["name"] != MIN_ISR:
             return
+        whose = values["resource_name"] or EVERY_BROKER
         if values["value"] is None:
-            held.pop(values["resource_name"], None)
+            held.pop(whose, None)
         else:
-            held[values["resource_name"]] = int(values["value"])
+            held[whose] = int(values["value"])
 
     def _partition(self, values: Mapping[str, Any]) -> None:
         key = (values["topic_id"], values["partition_id"])
@@ -87,18 +89,19 @@ class MarginRecords:
             self.replicas.setdefault(key[0], {})[key[1]] = len(values["replicas"])
 
     def seen(self) -> TopicMargins:
-        """What is known, as a value: topics grouped by their fewest replicas and their own min.insync.replicas."""
-        count: Counter[tuple[int, int | None]] = Counter()
-        samples: dict[tuple[int, int | None], list[str]] = {}
+        """What is known, as a value. A topic whose partitions differ in their replicas is in several groups."""
+        topics: dict[tuple[int, int | None], list[str]] = {}
         for topic_id, partitions in self.replicas.items():
             name = self.names.get(topic_id, str(topic_id))
-            group = (min(partitions.values()), self.of_topics.get(name))
-            count[group] += 1
-            if len(samples.setdefault(group, [])) < SAMPLE:
-                samples[group].append(name)
+            for replicas in set(partitions.values()):
+                topics.setdefault((replicas, self.of_topics.get(name)), []).append(name)
         groups = tuple(
-            MinIsrOfTopics(replicas, own, number, tuple(samples[replicas, own]))
-            for (replicas, own), number in sorted(count.items(), key=str)
+            MinIsrGroup(own, replicas, _found(topics[replicas, own]))
+            for replicas, own in sorted(topics, key=lambda each: (each[0], each[1] or 0))
         )
-        moving = sorted(f"{self.names.get(topic_id, str(topic_id))}-{number}" for topic_id, number in self.moving)
-        return TopicMargins(groups, dict(self.of_brokers), len(moving), tuple(moving[:SAMPLE]))
+        moving = (f"{self.names.get(topic_id, str(topic_id))}-{number}" for topic_id, number in self.moving)
+        return TopicMargins(groups, dict(self.of_brokers), _found(sorted(moving)))
+
+
+def _found(names: list[str]) -> Found:
+    return Found(len(names), tuple(names[:SAMPLE]))
