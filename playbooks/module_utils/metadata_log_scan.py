@@ -74,7 +74,7 @@ def read_at_start(directory: str) -> dict:
 
     ``snapshot``: its end offset, when it was taken (seconds since the epoch) and its levels; None where there is none.
     ``bootstrap``: the levels in bootstrap.checkpoint beside it, which is read at each start too. ``end``: where the
-    log ends.
+    log ends. ``epoch``: the leader epoch of its last batch, by which the quorum's leader tells what the node is sent.
     """
     while True:
         try:
@@ -90,19 +90,37 @@ def _read_at_start(directory: str) -> dict:
     begin = int(newest.partition("-")[0]) if newest else 0
     segments = [name for name in names if _SEGMENT.fullmatch(name)]
     holding = max((at for at, name in enumerate(segments) if int(name[:20]) <= begin), default=0)
-    found, end = [], begin
+    found, end, epoch = [], begin, int(newest.partition(".")[0].partition("-")[2]) if newest else 0
     for name in segments[holding:]:
-        for offset, kind, value in records(os.path.join(directory, name), may_be_torn=True):
-            end = max(end, offset + 1)
+        path = os.path.join(directory, name)
+        for offset, kind, value in records(path, may_be_torn=True):
             if kind == FEATURE_LEVEL and offset >= begin:
                 found.append({"feature": value[0], "level": value[1], "offset": offset})
+        behind, of_last = _last_batch(path)
+        if behind > end:
+            end, epoch = behind, of_last
     bootstrap = os.path.join(os.path.dirname(directory), BOOTSTRAP)
     return {
         "snapshot": _snapshot(os.path.join(directory, newest), begin) if newest else None,
         "bootstrap": _levels(bootstrap) if os.path.exists(bootstrap) else {},
         "after": found,
         "end": end,
+        "epoch": epoch,
     }
+
+
+def _last_batch(path: str) -> tuple[int, int]:
+    """Where a segment ends, and its last whole batch's leader epoch, control records included; (0, 0): it is empty."""
+    end = epoch = at = 0
+    with open(path, "rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        while at + _BATCH.size <= size:
+            stream.seek(at)
+            base, length, of_batch, _, _, _, last, *_ = _BATCH.unpack(stream.read(_BATCH.size))
+            if length == 0 or at + _BEFORE_LENGTH + length > size:
+                break
+            end, epoch, at = base + last + 1, of_batch, at + _BEFORE_LENGTH + length
+    return end, epoch
 
 
 def _snapshot(path: str, end: int) -> dict:

@@ -51,6 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
         found.append((node_id, software.version))
 
     monkeypatch.setattr(node_steps, "require_readable", ask)
+    monkeypatch.setattr(node_steps, "airflow_secrets", lambda: None)
     monkeypatch.setattr(node_steps, "wait_for", lambda *_, **__: None)  # the quorum is whole
     return found
 
@@ -135,16 +136,20 @@ def test_what_is_played_leads_the_link_to_the_right_home() -> None:
 # -- the disk, right before the restart --------------------------------------------------------------------------------
 
 
+def nobody(*_: object, **__: object) -> str:
+    raise AssertionError("no secret is asked for")
+
+
 def host_says(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
     host = cluster(ALL).features.hosts[101]
-    monkeypatch.setattr(readable, "read_feature_state", lambda *_: {101: replace(host, **changes)})
+    monkeypatch.setattr(readable, "node_hosts", lambda *_, **__: {101: replace(host, **changes)})
 
 
 def back(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> str:
     """What refuses controller 101 the way back to 3.9.2; empty: nothing."""
     host_says(monkeypatch, **changes)
     try:
-        readable.require_readable(SPEC, 101, SPEC.kafka, tell=print)
+        readable.require_readable(SPEC, 101, SPEC.kafka, secrets=nobody, tell=print)
     except Refused as refused:
         return str(refused)
     return ""
@@ -157,6 +162,19 @@ def test_the_trap_is_refused_before_the_controller_is_stopped(monkeypatch: pytes
     assert "controller 101 was not touched; then clear this task" in said
 
 
+def test_without_a_leader_a_controller_is_judged_by_its_own_disk_or_there_may_never_be_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unled = replace(on_disk(101), to_come=WHY)
+    assert WHY.reason in back(monkeypatch, disk=unled)
+    told: list[str] = []
+    readable.require_readable(SPEC, 101, SPEC.kafka, secrets=nobody, tell=told.append, is_led=False)
+    assert "no controller leads" in told[0]
+    host_says(monkeypatch, disk=on_disk(101, snapshot=98, after={130: 22, 140: 21}))
+    with pytest.raises(Refused, match="cannot run"):
+        readable.require_readable(SPEC, 101, SPEC.kafka, secrets=nobody, tell=print, is_led=False)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -167,21 +185,21 @@ def test_the_trap_is_refused_before_the_controller_is_stopped(monkeypatch: pytes
 )
 def test_what_was_not_read_refuses(monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], words: str) -> None:
     assert words in back(monkeypatch, **changes)
-    monkeypatch.setattr(readable, "read_feature_state", lambda *_: {101: WHY})
+    monkeypatch.setattr(readable, "node_hosts", lambda *_, **__: {101: WHY})
     with pytest.raises(Refused, match="is not known"):
-        readable.require_readable(SPEC, 101, SPEC.kafka, tell=print)
+        readable.require_readable(SPEC, 101, SPEC.kafka, secrets=nobody, tell=print)
 
 
 def test_a_file_that_the_target_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     host_says(monkeypatch, config={"process.roles": "controller", "log.segment.bytes": "1024"})
     with pytest.raises(Refused, match=r"controller 101: log\.segment\.bytes=1024 is below"):
-        readable.require_readable(SPEC, 101, SPEC.kafka.upgrade_to, tell=print)
+        readable.require_readable(SPEC, 101, SPEC.kafka.upgrade_to, secrets=nobody, tell=print)
 
 
 def test_a_host_s_answer_is_read_as_a_value() -> None:
-    told = {"snapshot": {"end": 9, "taken": 1.5, "levels": {"a": 1}}, "after": [], "bootstrap": {}, "end": 12}
-    disk = feature_state.on_disk_of(7, told)
-    assert disk.snapshot is not None and (disk.node_id, disk.snapshot.end, disk.end) == (7, 9, 12)
+    told = {"snapshot": {"end": 9, "taken": 1.5, "levels": {"a": 1}}, "after": [], "bootstrap": {}}
+    disk = feature_state.on_disk_of(7, {**told, "end": 12, "epoch": 4})
+    assert disk.snapshot is not None and (disk.node_id, disk.snapshot.end, disk.end, disk.epoch) == (7, 9, 12, 4)
 
 
 # -- what is down, on the way back -------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def on_disk(
     """A node's disk. ``snapshot``: where it ends, with metadata.version ``held``; ``after``: levels by offset."""
     written = tuple(WrittenLevel(METADATA_VERSION, level, offset) for offset, level in (after or {}).items())
     taken = Snapshot(snapshot, 0.0, {METADATA_VERSION: held}) if snapshot is not None else None
-    return NodeOnDisk(node_id, taken, written, {METADATA_VERSION: 21}, 1000)
+    return NodeOnDisk(node_id, taken, written, {METADATA_VERSION: 21}, 1000, to_come=())
 
 
 def look(

@@ -78,6 +78,29 @@ def test_a_directory_that_was_formatted_by_newer_software_is_read_at_each_start(
     assert said(replace(on_disk(103), bootstrap={METADATA_VERSION: 5}), kafka4()) == []
 
 
+def test_a_node_that_was_down_meets_what_the_others_have_behind_them() -> None:
+    """103 was down when 4.1.1 raised 21 to 22 and lowered it. The others have snapshots past that, and their logs still
+    reach back: 3.9.2 would start on its own disk, and end on what it is sent.
+    """
+    disk = replace(on_disk(103, snapshot=98), end=110, to_come=(level_at(22, 130), level_at(21, 140)))
+    (text,) = said(disk, kafka3())
+    assert text == (
+        "controller 103 cannot run 3.9.2 yet: it is behind, the quorum's leader will send it metadata.version 22 at"
+        " offset 130, and 3.9.2 supports metadata.version 1-21. Start it on software that knows these levels, and let"
+        " it take a snapshot past 130."
+    )
+    assert said(disk, kafka4()) == []
+
+
+def test_what_a_node_will_be_sent_is_unknown_and_no_yes_where_no_leader_was_asked() -> None:
+    (found,) = unreadable("broker 2", replace(on_disk(2), to_come=Unread("no leader")), kafka4())
+    assert found.unknown and "is not known: no leader" in found.problem
+
+
+def level_at(number: int, offset: int) -> WrittenLevel:
+    return WrittenLevel(METADATA_VERSION, number, offset)
+
+
 def test_a_disk_that_was_not_read_is_unknown_and_no_yes() -> None:
     (found,) = unreadable("broker 2", Unread("Permission denied"), kafka4())
     assert found.unknown and "whether broker 2 can run 4.1.1 is not known: Permission denied" in found.problem
@@ -96,7 +119,7 @@ def written(directory: Path, records: list[bytes], *, snapshot: tuple[int, int] 
             (log / f"{begin:020d}.log").write_bytes(data)
     if snapshot is not None:
         (log / f"{snapshot[0]:020d}-0000000001.checkpoint").write_bytes(batch(0, NO_OP, level(snapshot[1])))
-    return on_disk_of(103, scan.read_at_start(str(log)))
+    return replace(on_disk_of(103, scan.read_at_start(str(log))), to_come=())
 
 
 @given(

@@ -137,7 +137,8 @@ class Snapshot:
 @dataclass(frozen=True, slots=True)
 class NodeOnDisk:
     """What a node reads when it starts: its newest snapshot, the feature records after it, and bootstrap.checkpoint.
-    ``end``: where its own log ended.
+    ``end``: where its own log ended, in leader epoch ``epoch``. ``to_come``: the feature records that the quorum's
+    leader sends it from there on. A node that was down or behind is sent what the others have long snapshotted.
     """
 
     node_id: int
@@ -145,6 +146,8 @@ class NodeOnDisk:
     after: tuple[WrittenLevel, ...]
     bootstrap: Mapping[str, int]
     end: int
+    epoch: int = 0
+    to_come: tuple[WrittenLevel, ...] | Unread = Unread("the quorum's leader was not asked")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from kraft_runbook.cluster.feature_levels import (
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.io.hosts.feature_state import read_feature_state
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import node_features, read_levels
 from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.procedures.node_hosts import node_hosts
 
 
 def has_levels(spec: ClusterSpec) -> bool:
@@ -42,7 +42,7 @@ def observe_features(
         MetricsClient(spec.metrics, secrets=secrets) as metrics,
         ThreadPoolExecutor(len(spec.node_ids) + 2, thread_name_prefix="features") as pool,
     ):
-        hosts = pool.submit(read_feature_state, spec, state_dir=state_dir) if with_hosts else None
+        hosts = pool.submit(node_hosts, spec, secrets=secrets, state_dir=state_dir) if with_hosts else None
         log = pool.submit(read_levels, spec, secrets=secrets)
         nodes = {i: pool.submit(_look, spec, i, metrics, secrets) for i in spec.node_ids}
         found = _answer(log)
@@ -68,7 +68,7 @@ def _look(spec: ClusterSpec, node_id: int, metrics: MetricsClient, secrets: Secr
     return replace(found, software_version=page.software_version or Unread("its metrics do not name it"))
 
 
-def _hosts(spec: ClusterSpec, asked: Future[dict[int, NodeHost | Unread]] | None) -> Mapping[int, NodeHost | Unread]:
+def _hosts(spec: ClusterSpec, asked: Future[Mapping[int, NodeHost | Unread]] | None) -> Mapping[int, NodeHost | Unread]:
     if asked is None:
         return dict.fromkeys(spec.node_ids, NOT_ASKED)
     found = _answer(asked)

@@ -5,25 +5,38 @@ software that it is to run.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from kraft_runbook.cluster.feature_levels import NodeHost, SoftwareLevels
+from kraft_runbook.cluster.feature_levels import NodeHost, NodeOnDisk, SoftwareLevels
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
-from kraft_runbook.io.hosts.feature_state import read_feature_state
 from kraft_runbook.io.hosts.inventory import label, node_of
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.procedures.node_hosts import node_hosts
 from kraft_runbook.upgrade.file_keys import file_findings
 from kraft_runbook.upgrade.readable import unreadable
 from kraft_runbook.upgrade.way_back import interval_in
 
 
-def require_readable(spec: ClusterSpec, node_id: int, software: Software, *, tell: Callable[[str], object]) -> None:
-    """Raise Refused where the node could not start on that software: what its disk holds, what its file holds, or what
-    of both could not be read. Nothing was changed then.
+def require_readable(
+    spec: ClusterSpec,
+    node_id: int,
+    software: Software,
+    *,
+    secrets: Secrets,
+    tell: Callable[[str], object],
+    is_led: bool = True,
+) -> None:
+    """Raise Refused where the node could not start on that software: what its disk or its file holds, what it will be
+    sent, or what of these could not be read. Nothing was changed then.
+
+    ``is_led``: whether the quorum has a leader. Where it has none, a controller is judged by its own disk alone, since
+    without it there may never be one.
     """
     who = label(node_of(spec, node_id))
-    host = read_feature_state(spec, [node_id])[node_id]
+    host = node_hosts(spec, [node_id], secrets=secrets)[node_id]
     if isinstance(host, Unread):
         raise Refused(
             f"whether {who} can start on Kafka {software.version} is not known: {host.reason}",
@@ -31,7 +44,11 @@ def require_readable(spec: ClusterSpec, node_id: int, software: Software, *, tel
         )
     levels = _levels(who, host, software)
     config = None if isinstance(host.config, Unread) else host.config
-    obstacles = unreadable(who, host.disk, levels, interval_ms=interval_in(config))
+    disk = host.disk
+    if not is_led and node_id in spec.controller_ids and isinstance(disk, NodeOnDisk):
+        tell(f"no controller leads, so what {who} will be sent is not known; its own disk alone is judged")
+        disk = replace(disk, to_come=())
+    obstacles = unreadable(who, disk, levels, interval_ms=interval_in(config))
     problems = [(each.problem, each.way_out) for each in obstacles]
     refused = file_findings(config, software.version) if config else ()
     problems += [(f"{who}: {each.problem}", each.way_out) for each in refused if each.refused]

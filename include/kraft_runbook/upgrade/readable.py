@@ -5,6 +5,10 @@ FeatureLevelRecord there whose level its software does not know, whatever was wr
 never serves. A level that was raised and lowered again, or raised long ago, still counts, until the node has taken a
 snapshot past it (measured on 3.9.2 and 4.1.1; KIP-778 says that a snapshot is taken when a level changes: no release
 does).
+
+After its own log a node replays what the quorum's leader sends it. That is the leader's log from there on, though the
+leader has a snapshot past it, as long as the log reaches back (``validateOffsetAndEpoch`` of Kafka's raft). So a node
+that was down meets records that all others have behind them.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeOnDisk, SoftwareLevels
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeOnDisk, SoftwareLevels, WrittenLevel
 from kraft_runbook.cluster.observation import Unread
 
 SNAPSHOT_INTERVAL_MS = 3_600_000
@@ -49,7 +53,31 @@ def unreadable(
                 unknown=True,
             ),
         )
-    return (*_too_new(who, disk, software, interval_ms), *_bootstrap(who, disk, software))
+    return (
+        *_too_new(who, disk, software, interval_ms),
+        *_to_come(who, disk.to_come, software),
+        *_bootstrap(who, disk, software),
+    )
+
+
+def _to_come(who: str, levels: tuple[WrittenLevel, ...] | Unread, software: SoftwareLevels) -> Iterator[Unreadable]:
+    if isinstance(levels, Unread):
+        yield Unreadable(
+            f"whether {who} can run {software.version} is not known: {levels.reason}",
+            "let the quorum elect a leader, and look again",
+            unknown=True,
+        )
+        return
+    met = [each for each in levels if not software.supports(each.feature, each.level)]
+    if met:
+        shown = ", ".join(f"{each.feature} {each.level} at offset {each.offset}" for each in met)
+        ranges = ", ".join(dict.fromkeys(software.ranges(each.feature) for each in met))
+        yield Unreadable(
+            f"{who} cannot run {software.version} yet: it is behind, the quorum's leader will send it {shown}, and"
+            f" {software.version} supports {ranges}",
+            f"start it on software that knows these levels, and let it take a snapshot past"
+            f" {max(each.offset for each in met)}",
+        )
 
 
 def _too_new(who: str, disk: NodeOnDisk, software: SoftwareLevels, interval_ms: int) -> Iterator[Unreadable]:

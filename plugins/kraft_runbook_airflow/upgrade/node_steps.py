@@ -60,6 +60,11 @@ def remaining(seen: ClusterObservation, version: str) -> list[int]:
     return [c.id for c in seen.controllers.values() if c.software_version != version]
 
 
+def _require_readable(look: Look, software: Software) -> None:
+    is_led = was_read(look.seen.quorum)
+    require_readable(look.spec, look.node, software, secrets=airflow_secrets(), tell=look.tell, is_led=is_led)
+
+
 def _controller(step: Step, software: Chooses) -> NodeStep:
     def done(look: Look) -> str | None:
         version = software(look.spec).version
@@ -78,7 +83,7 @@ def _controller(step: Step, software: Chooses) -> NodeStep:
                     way_out=f"bring it back, then clear this task; controller {look.node} was not touched",
                 )
             wait_for(look.spec, conditions.QUORUM_WHOLE, deadline=look.spec.deadlines.quorum, say=look.tell)
-        require_readable(look.spec, look.node, software(look.spec), tell=look.tell)
+        _require_readable(look, software(look.spec))
 
     return NodeStep(
         UPGRADE,
@@ -94,7 +99,7 @@ def _broker(step: Step, software: Chooses) -> NodeStep:
         if look.seen.brokers[look.node].running is not False:
             require_other_brokers_up(look)
             require_other_brokers_in_sync(look)
-        require_readable(look.spec, look.node, software(look.spec), tell=look.tell)
+        _require_readable(look, software(look.spec))
 
     return NodeStep(
         UPGRADE,

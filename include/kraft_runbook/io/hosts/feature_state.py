@@ -115,4 +115,5 @@ def on_disk_of(node_id: int, told: Mapping[str, Any]) -> NodeOnDisk:
         tuple(WrittenLevel(each["feature"], each["level"], each["offset"]) for each in told["after"]),
         told["bootstrap"],
         told["end"],
+        told["epoch"],
     )

@@ -7,20 +7,21 @@ are read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 from kafka.protocol.admin import UpdateFeaturesRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
-from kraft_runbook.cluster.feature_levels import Answer, LevelsInLog, NodeFeatures, Range
+from kraft_runbook.cluster.feature_levels import Answer, LevelsInLog, NodeFeatures, NodeOnDisk, Range, WrittenLevel
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.io.kafka.connection import KafkaConnection
-from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
+from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader, Position
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.metadata.log.feature_records import FeatureRecords
+from kraft_runbook.metadata.log.feature_records import FeatureRecords, levels_in
 
 API_VERSIONS = 4
 """Version 3 leaves out every feature whose lowest level is 0, or shows another lowest level (KAFKA-17011)."""
@@ -94,6 +95,21 @@ def read_levels(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) -
         for chunk in reader.chunks(end=end):
             state.apply(chunk)
     return quorum.leader_id, state.seen(end)
+
+
+def levels_to_come(
+    spec: ClusterSpec, disks: Iterable[NodeOnDisk], *, secrets: Secrets, timeout: float = 10.0
+) -> dict[int, tuple[WrittenLevel, ...]]:
+    """By node, the feature records that the quorum's leader sends it after what its own disk holds. Raises Unreachable,
+    LogTruncated.
+    """
+    quorum = describe_quorum(spec, secrets=secrets, timeout=min(timeout, 5.0))
+    found: dict[int, tuple[WrittenLevel, ...]] = {}
+    with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets, timeout=timeout) as reader:
+        for disk in disks:
+            chunks = reader.sent_to(Position(disk.end, disk.epoch), end=quorum.high_watermark - 1)
+            found[disk.node_id] = tuple(level for chunk in chunks for level in levels_in(chunk))
+    return found
 
 
 def _connection(spec: ClusterSpec, node: Broker | Controller, secrets: Secrets, timeout: float) -> KafkaConnection:

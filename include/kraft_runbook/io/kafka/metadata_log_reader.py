@@ -113,6 +113,21 @@ class MetadataLogReader:
             yield chunk
             self._advance(chunk)
 
+    def sent_to(self, replica: Position, *, end: int) -> Iterator[Chunk]:
+        """What a replica whose own log ends there is sent, up to and with the committed offset ``end``: the records
+        from there on, or the newest snapshot and what follows it, where the log does not reach back so far. What only
+        the replica's log has is cut off first.
+        """
+        while replica.offset <= end:
+            partition = self._following(replica)
+            if partition.diverging_epoch is not None:
+                diverging = Position(partition.diverging_epoch.end_offset, partition.diverging_epoch.epoch)
+                if diverging.offset < replica.offset or diverging.epoch < replica.epoch:
+                    replica = diverging
+                    continue
+            yield from self.chunks(end=end, start=None if partition.snapshot_id is not None else replica)
+            return
+
     def _advance(self, chunk: Chunk) -> None:
         for batch in batches(memoryview(chunk.data)):
             if batch.first_offset > chunk.up_to:

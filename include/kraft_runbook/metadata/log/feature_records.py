@@ -4,7 +4,7 @@ which ranges. Everything else is skipped undecoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -77,6 +77,14 @@ class FeatureRecords:
         known = self.brokers.get(broker_id)
         if known is not None and change:
             self.brokers[broker_id] = replace(known, fenced=change > 0)
+
+
+def levels_in(chunk: Chunk) -> Iterator[WrittenLevel]:
+    """Every FeatureLevelRecord of a chunk, whatever became of its transaction: a node replays each of them."""
+    records = index_records(chunk)
+    for record in records.take(records.api_key == RecordType.FEATURE_LEVEL).records():
+        values = decode(record)
+        yield WrittenLevel(values["name"], values["feature_level"], record.offset, chunk.snapshot is not None)
 
 
 def read_levels(chunks: Iterable[Chunk]) -> FeatureRecords:
