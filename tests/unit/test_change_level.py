@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from feature_looks import kafka3, look
+from feature_looks import kafka3, kafka4, look
 from observations import SPEC
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, LevelsInLog, NodeFeatures, WrittenLevel
@@ -76,6 +76,20 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Quorum], bool]:
         return changing.change_level(SPEC, to_20(), secrets=nobody, tell=print)  # type: ignore[arg-type]
 
     return call
+
+
+def test_the_level_of_kraft_version_is_what_the_leader_shows(
+    run: Callable[[Quorum], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stands in the quorum's control records, which are no FeatureLevelRecord: by the log it would be 0 for ever."""
+    raised = NodeFeatures(101, {}, {"kraft.version": 1}, 7, "4.1.1")
+    monkeypatch.setattr(changing, "node_features", lambda *_, **__: raised)
+    quorum = Quorum([])
+    run(Quorum([OK, OK]))
+    monkeypatch.setattr(changing, "update_feature", quorum.update)
+    change = plan_change(kafka4(), "kraft.version", 0, "1")
+    assert not changing.change_level(SPEC, change, secrets=nobody, tell=print)  # type: ignore[arg-type]
+    assert quorum.asked == []
 
 
 def to_20() -> LevelChange:

@@ -7,12 +7,21 @@ from dataclasses import replace
 import pytest
 from feature_looks import in_log, kafka3, kafka4, look, ranges, registered
 
-from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, Range
+from kraft_runbook.cluster.feature_levels import (
+    METADATA_VERSION,
+    FeatureObservation,
+    LevelsInLog,
+    NodeFeatures,
+    NodeHost,
+    Range,
+    WrittenLevel,
+)
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.errors import Refused
 from kraft_runbook.features.change import Direction, plan_change
 from kraft_runbook.features.losses import Loss
 from kraft_runbook.features.obstacles import Obstacle, obstacles, running_software
+from kraft_runbook.features.preview import shuts_out
 
 
 def ways(seen: FeatureObservation, wanted: str, *, feature: str = METADATA_VERSION) -> list[str]:
@@ -178,6 +187,49 @@ def test_kraft_version_is_never_lowered() -> None:
     assert ways(seen, "0", feature="kraft.version") == [
         "kraft.version can't be lowered, by any release. Leave it as it is."
     ]
+
+
+def test_the_level_of_kraft_version_is_what_the_leader_shows_and_not_a_record_of_3_9() -> None:
+    """4.x keeps it in control records; 3.9 writes a FeatureLevelRecord that does nothing, and 4.1 goes over that."""
+    raised, left_over = look(kafka4()), look(kafka4())
+    leader = raised.controllers[101]
+    assert isinstance(leader, NodeFeatures)
+    shows = replace(leader, finalized={**leader.finalized, "kraft.version": 1})
+    raised = replace(raised, controllers={**raised.controllers, 101: shows})
+    assert (raised.level("kraft.version"), look(kafka4()).level("kraft.version")) == (1, 0)
+    assert isinstance(left_over.log, LevelsInLog)
+    written = (*left_over.log.written, WrittenLevel("kraft.version", 1, 40))
+    assert in_log(left_over, written=written).level("kraft.version") == 0
+    unread = Unread("no answer")
+    assert replace(raised, controllers={**raised.controllers, 101: unread}).level("kraft.version") == unread
+    assert raised.level(METADATA_VERSION) == 21
+
+
+@pytest.mark.parametrize(
+    ("feature", "wanted", "said"),
+    [
+        ("metadata.version", "21", ()),
+        ("metadata.version", "22", ("until it is lowered again and every node has taken a snapshot past that",)),
+        ("metadata.version", "27", ("for good, since 23 (4.0-IV1) changes metadata",)),
+        ("group.version", "1", ("until it is lowered again and every node has taken a snapshot past that",)),
+        ("share.version", "1", ("until it is lowered again and every node has taken a snapshot past that",)),
+    ],
+)
+def test_a_raise_says_to_which_software_it_shuts_the_way_and_for_how_long(
+    feature: str, wanted: str, said: tuple[str, ...]
+) -> None:
+    seen = look(kafka4(), 20)
+    hosts = {
+        i: replace(host, software={**host.software, "/old": kafka3()})
+        for i, host in seen.hosts.items()
+        if isinstance(host, NodeHost)
+    }
+    seen = replace(seen, hosts=hosts)
+    found = shuts_out(seen, plan_change(kafka4(), feature, 20 if feature == METADATA_VERSION else 0, wanted))
+    assert tuple(each.partition(": ")[2] for each in found) == said
+    supports = "no share.version" if feature == "share.version" else feature
+    assert all(each.startswith(f"it shuts the way to Kafka 3.9.2, which supports {supports}") for each in found)
+    assert shuts_out(seen, plan_change(kafka4(), METADATA_VERSION, 26, "24")) == ()
 
 
 def test_a_feature_that_needs_another_level_says_which() -> None:

@@ -178,6 +178,19 @@ class FeatureObservation:
     def nodes(self) -> Mapping[int, NodeFeatures | Unread]:
         return {**self.brokers, **self.controllers}
 
+    def level(self, feature: str) -> int | Unread:
+        """The level that holds now. That of kraft.version is what the quorum's leader shows: Kafka keeps it in control
+        records of the quorum's own, and 3.9 writes a FeatureLevelRecord besides, which does nothing (KAFKA-18979).
+        """
+        if isinstance(self.log, Unread):
+            return self.log
+        if feature != KRAFT_VERSION:
+            return self.log.levels.get(feature, 0)
+        if isinstance(self.leader_id, Unread):
+            return self.leader_id
+        leader = self.controllers.get(self.leader_id, Unread("the leader is not in the cluster file"))
+        return leader if isinstance(leader, Unread) else leader.finalized.get(feature, 0)
+
     def who(self, node_id: int) -> str:
         return f"{'broker' if node_id in self.brokers else 'controller'} {node_id}"
 

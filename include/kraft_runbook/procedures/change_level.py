@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from kraft_runbook.cluster.feature_levels import LevelsInLog, NodeFeatures
+from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, NodeFeatures
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
@@ -40,8 +40,7 @@ def change_level(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets, te
     minute.
     """
     for _ in range(TRIES):
-        leader, log = _levels(spec, secrets=secrets, tell=tell)
-        now = log.levels.get(change.feature, 0)
+        leader, now = _level(spec, change.feature, secrets=secrets, tell=tell)
         if now == change.target:
             return False
         if now != change.now or change.direction is Direction.NONE:
@@ -57,12 +56,17 @@ def change_level(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets, te
     )
 
 
-def _levels(spec: ClusterSpec, *, secrets: Secrets, tell: Tell) -> tuple[int, LevelsInLog]:
-    """The leader and the log's levels, once a leader is there: the one before may just have ended."""
+def _level(spec: ClusterSpec, feature: str, *, secrets: Secrets, tell: Tell) -> tuple[int, int]:
+    """The leader and the level that holds (as ``FeatureObservation.level``), once a leader is there: the one before may
+    just have ended.
+    """
     ends, told = time.monotonic() + LEADS_WITHIN, False
     while True:
         try:
-            return read_levels(spec, secrets=secrets)
+            leader, log = read_levels(spec, secrets=secrets)
+            if feature != KRAFT_VERSION:
+                return leader, log.levels.get(feature, 0)
+            return leader, node_features(spec, spec.controller(leader), secrets=secrets).finalized.get(feature, 0)
         except Unreachable as error:
             if time.monotonic() > ends:
                 raise

@@ -13,7 +13,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.features.change import Direction, LevelChange, plan_change
 from kraft_runbook.features.losses import Held, Loss
 from kraft_runbook.features.obstacles import Obstacle, obstacles, running_software
-from kraft_runbook.features.preview import Preview
+from kraft_runbook.features.preview import Preview, shuts_out
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
@@ -33,12 +33,18 @@ def preview_change(
     if not isinstance(seen.log, LevelsInLog) or isinstance(seen.leader_id, Unread):
         why = seen.log.reason if isinstance(seen.log, Unread) else "no leader"
         raise Refused(f"the metadata log could not be read: {why}", way_out="let the quorum elect a leader")
-    change = plan_change(software, feature, seen.log.levels.get(feature, 0), wanted)
+    now = seen.level(feature)
+    if isinstance(now, Unread):
+        raise Refused(
+            f"the level of {feature} could not be read: {now.reason}",
+            way_out="bring the quorum's leader to answer, then look again",
+        )
+    change = plan_change(software, feature, now, wanted)
     losses = _losses(spec, change, secrets=secrets)
     answer = None
     if change.direction is not Direction.NONE:
         answer = validate(spec, seen.leader_id, change, secrets=secrets)
-    return Preview(change, obstacles(seen, change, software, losses), losses, answer)
+    return Preview(change, obstacles(seen, change, software, losses), losses, answer, shuts_out(seen, change))
 
 
 def _of_those_that_answer(seen: FeatureObservation) -> FeatureObservation:

@@ -1,0 +1,97 @@
+"""A controller that was down while a level was raised and lowered: its own disk says nothing of it, and the leader still
+sends it the record. Then kraft.version, whose level stands in no record of features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import by_hand
+import on_kafka4
+import pytest
+from labs import Lab
+
+from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, METADATA_VERSION, NodeHost, NodeOnDisk
+from kraft_runbook.features.change import Direction
+from kraft_runbook.io.hosts.inventory import node_of
+from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
+from kraft_runbook.procedures.change_level import change_level
+from kraft_runbook.procedures.preview_levels import preview_change
+from kraft_runbook.procedures.topic_margins import topic_margins
+from kraft_runbook.upgrade.way_back import way_to
+from lab import supervision
+from lab.layout import layout
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+OLD_DIES = "but this controller only supports versions 1-21"
+
+
+@pytest.fixture(scope="module")
+def on_new() -> Iterator[Lab]:
+    """Every node on 4.x, with a snapshot every ten seconds."""
+    short = {"metadata.log.max.snapshot.interval.ms": "10000"}
+    with on_kafka4.finalized_lab(controllers=short, brokers=short) as lab:
+        assert lab.spec.kafka.upgrade_to is not None
+        for node_id in (*lab.spec.controller_ids, *lab.spec.broker_ids):
+            on_kafka4.switch(lab, node_id, lab.spec.kafka.upgrade_to.home)
+            on_kafka4.answers(lab, node_id, lambda seen: seen.supported[METADATA_VERSION].highest == 27, within=120)
+        yield lab
+
+
+def set_level(lab: Lab, level: int, kind: UpgradeType) -> None:
+    """Without the wait for every node: one of them is down."""
+    leader = on_kafka4.leader(lab)
+    answer = update_feature(lab.spec, leader, METADATA_VERSION, level, kind, validate_only=False, secrets=lab.secrets)
+    assert answer.accepted, answer.refusal
+
+
+def test_what_the_leader_will_send_keeps_a_node_away_that_was_down_though_its_disk_is_clean(on_new: Lab) -> None:
+    lab = on_new
+    assert lab.spec.kafka.upgrade_to is not None
+    seen = on_kafka4.look(lab)
+    old = on_kafka4.software(seen, lab.spec.kafka.home)
+    new = on_kafka4.software(seen, lab.spec.kafka.upgrade_to.home)
+    by_hand.wait_until("every node can start on 3.9", lambda: way_to(on_kafka4.look(lab), old, new).open, within=60)
+    victim = next(i for i in lab.spec.controller_ids if i != seen.leader_id)
+    node = node_of(lab.spec, victim)
+    supervision.begin_stop(layout(lab.spec), node.service)
+    on_kafka4.ended(lab, node, within=330)
+    set_level(lab, 22, UpgradeType.UPGRADE)
+    set_level(lab, 21, UpgradeType.SAFE_DOWNGRADE)
+
+    def others_are_past_it() -> bool:
+        return set(way_to(on_kafka4.look(lab), old, new).in_the_way) == {victim}
+
+    by_hand.wait_until("the others' snapshots are past the record", others_are_past_it, within=60)
+    seen = on_kafka4.look(lab)
+    host = seen.hosts[victim]
+    assert isinstance(host, NodeHost) and isinstance(host.disk, NodeOnDisk)
+    assert all(old.supports(each.feature, each.level) for each in host.disk.after)
+    (said,) = way_to(seen, old, new).in_the_way[victim]
+    assert "it is behind, the quorum's leader will send it metadata.version 22 at offset" in said.problem
+
+    on_kafka4.switch(lab, victim, lab.spec.kafka.home)  # what the gate would have refused
+    on_kafka4.ended(lab, node)
+    assert OLD_DIES in on_kafka4.wait_for_log(lab, victim, OLD_DIES)
+    on_kafka4.switch(lab, victim, lab.spec.kafka.upgrade_to.home)
+    by_hand.wait_until("its snapshot is past it too", lambda: way_to(on_kafka4.look(lab), old, new).open, within=90)
+
+
+def test_kraft_version_is_raised_once_and_is_there_afterwards(on_new: Lab) -> None:
+    seen = on_kafka4.look(on_new)
+    assert seen.level(KRAFT_VERSION) == 0
+    preview = preview_change(on_new.spec, seen, KRAFT_VERSION, "1", secrets=on_new.secrets)
+    assert preview.may_go, preview.render_text()
+    assert change_level(on_new.spec, preview.change, secrets=on_new.secrets, tell=print)
+    on_kafka4.shown_everywhere(on_new, 1, feature=KRAFT_VERSION)
+    assert not change_level(on_new.spec, preview.change, secrets=on_new.secrets, tell=print)
+    seen = on_kafka4.look(on_new)
+    assert seen.level(KRAFT_VERSION) == 1
+    again = preview_change(on_new.spec, seen, KRAFT_VERSION, "1", secrets=on_new.secrets)
+    assert again.change.direction is Direction.NONE
+
+
+def test_the_metadata_log_tells_which_topics_have_a_replica_to_spare(on_new: Lab) -> None:
+    found = topic_margins(on_new.spec, secrets=on_new.secrets)
+    assert found.groups and found.moving.count == 0
+    assert sum(group.topics.count for group in found.groups) > 0
