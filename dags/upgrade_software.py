@@ -14,12 +14,14 @@ from kraft_runbook_airflow.upgrade.words import (
     preflight,
     roll_brokers,
     roll_controllers,
+    start_what_is_down,
 )
 
 for cluster in clusters_with_a_target():
     with runbook_dag("upgrade_software", cluster, doc=__doc__, params={}):
         ready = preflight(cluster)
         agreed = approve(cluster, Gate.UP)
+        started = start_what_is_down(cluster)
         controllers = roll_controllers(cluster)
         brokers = roll_brokers(cluster)
-        ready >> agreed >> controllers >> brokers >> closing_report(cluster)
+        ready >> agreed >> started >> controllers >> brokers >> closing_report(cluster)

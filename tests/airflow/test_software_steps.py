@@ -24,7 +24,7 @@ from kraft_runbook_airflow.upgrade.node_steps import (
     BROKER_UP,
     CONTROLLER_BACK,
     CONTROLLER_UP,
-    BringBackWhatIsDown,
+    StartWhatIsDown,
 )
 
 SPEC = PLAIN.model_copy(
@@ -205,8 +205,9 @@ def test_a_host_s_answer_is_read_as_a_value() -> None:
 # -- what is down, on the way back -------------------------------------------------------------------------------------
 
 
-def test_what_is_down_is_started_on_the_version_before_controllers_first_and_each_is_awaited(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("back", "to", "on"), [(True, "back", "former"), (False, "up", "target")])
+def test_what_is_down_is_started_on_the_software_to_come_controllers_first_and_each_is_awaited(
+    monkeypatch: pytest.MonkeyPatch, back: bool, to: str, on: str
 ) -> None:
     done: list[str] = []
     seen = a_controller(102, running=False)(broker(2, running=False)(cluster((101, 103, 1))))
@@ -216,13 +217,13 @@ def test_what_is_down_is_started_on_the_version_before_controllers_first_and_eac
     monkeypatch.setattr(
         node_steps, "wait_for", lambda _, condition, **given: done.append(f"{condition.name} {given['node_id']}")
     )
-    found = BringBackWhatIsDown(task_id="bring_back", cluster="lab").act({}, SPEC)
+    found = StartWhatIsDown(task_id="start", cluster="lab", back=back).act({}, SPEC)
     assert found == {"started": [102, 2]}
     assert done == [
-        "roll_controllers_back 102",
-        "controller_on_former 102",
-        "roll_brokers_back 2",
-        "broker_on_former 2",
+        f"roll_controllers_{to} 102",
+        f"controller_on_{on} 102",
+        f"roll_brokers_{to} 2",
+        f"broker_on_{on} 2",
         "broker_in_sync 2",
     ]
 
@@ -230,7 +231,7 @@ def test_what_is_down_is_started_on_the_version_before_controllers_first_and_eac
 def test_where_every_node_runs_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_steps, "observe", lambda *_, **__: cluster(ALL))
     monkeypatch.setattr(node_steps, "airflow_secrets", lambda: None)
-    assert BringBackWhatIsDown(task_id="bring_back", cluster="lab").act({}, SPEC) == {"started": []}
+    assert StartWhatIsDown(task_id="start", cluster="lab").act({}, SPEC) == {"started": []}
 
 
 def test_a_controller_that_is_down_is_started_whatever_the_others_do(asked: list[tuple[int, str]]) -> None:

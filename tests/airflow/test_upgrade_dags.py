@@ -46,10 +46,16 @@ def test_back_the_brokers_come_first(dags: dict[str, DAG]) -> None:
     ]
 
 
-def test_back_what_is_down_is_started_ahead_of_all_others(dags: dict[str, DAG]) -> None:
+def test_what_is_down_is_started_ahead_of_all_others(dags: dict[str, DAG]) -> None:
+    """Also on the way up: a way back that was killed between a broker's stop and its start leaves one down that keeps
+    every broker before it from being restarted.
+    """
     started = dags[BACK].get_task("bring_back_what_is_down")
     assert started.upstream_task_ids == {"gate_software_back.confirm"}
     assert started.downstream_task_ids == {"roll_brokers_back.broker_1.restart"}
+    started = dags[UP].get_task("start_what_is_down")
+    assert started.upstream_task_ids == {"gate_software_up.confirm"}
+    assert started.downstream_task_ids == {"roll_controllers_up.controller_101.restart"}
 
 
 def test_each_restart_waits_for_the_node_before_on_its_software(dags: dict[str, DAG]) -> None:

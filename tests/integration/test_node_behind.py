@@ -1,5 +1,5 @@
-"""A controller that was down while a level was raised and lowered: its own disk says nothing of it, and the leader still
-sends it the record. Then kraft.version, whose level stands in no record of features.
+"""A controller that was down while a level was raised and lowered: its own disk says nothing of it, and the leader
+still sends it the record. Then kraft.version, whose level stands in no record of features.
 """
 
 from __future__ import annotations

@@ -116,25 +116,34 @@ BROKER_BACK = _broker(Step.BROKERS_BACK, _former)
 CONTROLLER_BACK = _controller(Step.CONTROLLERS_BACK, _former)
 
 
-class BringBackWhatIsDown(ClusterOperator):
-    """Start the nodes that do not run on the version before, ahead of all others: a node that did not come up on the
-    target would keep each of them from being restarted.
+class StartWhatIsDown(ClusterOperator):
+    """Start the nodes that do not run, on the software that this run leads to, ahead of all others: one that is down
+    would keep each of them from being restarted. On the way back that is a node that did not come up on the target; on
+    the way up, one that a broken-off way back left stopped.
     """
 
     ui_color = "#fde8c8"
+
+    def __init__(self, *, back: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.controller, self.broker = (CONTROLLER_BACK, BROKER_BACK) if back else (CONTROLLER_UP, BROKER_UP)
+        self.waits: tuple[Condition, Condition] = (
+            (conditions.CONTROLLER_ON_FORMER, conditions.BROKER_ON_FORMER)
+            if back
+            else (conditions.CONTROLLER_ON_TARGET, conditions.BROKER_ON_TARGET)
+        )
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         seen = observe(spec, secrets=airflow_secrets())
         down = [c.id for c in seen.controllers.values() if c.running is False]
         for node in down:
-            take_step(context, spec, CONTROLLER_BACK, node, self.log.info)
-            within = spec.deadlines.quorum
-            wait_for(spec, conditions.CONTROLLER_ON_FORMER, node_id=node, deadline=within, say=self.log.info)
+            take_step(context, spec, self.controller, node, self.log.info)
+            wait_for(spec, self.waits[0], node_id=node, deadline=spec.deadlines.quorum, say=self.log.info)
         brokers = [b.id for b in seen.brokers.values() if b.running is False]
         for node in brokers:
-            take_step(context, spec, BROKER_BACK, node, self.log.info)
+            take_step(context, spec, self.broker, node, self.log.info)
             for condition, within in (
-                (conditions.BROKER_ON_FORMER, spec.deadlines.registration),
+                (self.waits[1], spec.deadlines.registration),
                 (conditions.BROKER_IN_SYNC, spec.deadlines.in_sync),
             ):
                 wait_for(spec, condition, node_id=node, deadline=within, say=self.log.info)
@@ -143,7 +152,7 @@ class BringBackWhatIsDown(ClusterOperator):
         return {"started": [*down, *brokers]}
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        self.log.info("Dry run: what is down would be started on the version before, ahead of all others")
+        self.log.info("Dry run: what is down would be started first, on the software that this run leads to")
         return {"dry_run": True}
 
 

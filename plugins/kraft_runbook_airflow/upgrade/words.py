@@ -18,8 +18,8 @@ from kraft_runbook_airflow.upgrade.node_steps import (
     BROKER_UP,
     CONTROLLER_BACK,
     CONTROLLER_UP,
-    BringBackWhatIsDown,
     RollActiveController,
+    StartWhatIsDown,
     examine,
 )
 
@@ -39,9 +39,14 @@ def approve(cluster: ClusterSpec, gate: Gate) -> TaskGroup:
     return words.ask(cluster, UPGRADE, gate, examine)
 
 
+def start_what_is_down(cluster: ClusterSpec) -> BaseOperator:
+    """Start the nodes that do not run, on the target."""
+    return StartWhatIsDown(task_id="start_what_is_down", cluster=cluster.name)
+
+
 def bring_back_what_is_down(cluster: ClusterSpec) -> BaseOperator:
     """Start the nodes that do not run, on the version before."""
-    return BringBackWhatIsDown(task_id="bring_back_what_is_down", cluster=cluster.name)
+    return StartWhatIsDown(task_id="bring_back_what_is_down", cluster=cluster.name, back=True)
 
 
 def roll_controllers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
