@@ -106,9 +106,9 @@ test: ready
 faults: $(VENV) $(JARS) $(ARCHIVE) $(LAB_ARCHIVE)
 	KRB_FAULTS_TABLE=docs/reliability.md $(BIN)/pytest tests/faults -m faults -k "$(CASES)"
 
-# What takes too long for every day: the rollback from each further state, a hundred comparisons under churn.
+# What takes too long for every day: the rollback from each further state, comparisons under churn, kills at any moment.
 test-long: $(VENV) $(JARS) $(JARS4) $(ARCHIVE) $(LAB_ARCHIVE)
-	$(BIN)/pytest tests/integration -m long
+	$(BIN)/pytest tests/integration tests/playbooks -m long
 
 demo: ready
 	$(BIN)/python -m lab.demo run --approve "$(APPROVE)"

@@ -11,10 +11,12 @@ import os
 import signal
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import psutil
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 settings.register_profile("patient", deadline=None)  # a busy machine takes as long as it takes
 settings.load_profile("patient")
@@ -35,6 +37,8 @@ ORDER = (
 """Files and directories below tests/. What takes long begins early, so that no process is left alone with it at the
 end; what waits for much and computes little (playbooks) runs beside two clusters with their Airflows, not after them.
 """
+ONE_LAB = ("tests/integration/quorum/",)
+"""Directories whose files share a lab: the same process runs them, one after the other."""
 SECONDS_TO_END = 600.0
 """How long an interrupted process may take to end its clusters."""
 
@@ -62,6 +66,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _rank(item: pytest.Item) -> int:
     below = item.path.relative_to(Path(__file__).parent).as_posix()
     return next(rank for rank, name in enumerate(ORDER) if below == name or below.startswith(f"{name}/"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """``--dist loadfile``, with the files of one lab as if they were one file."""
+    return ByLab(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+class ByLab(LoadFileScheduling):
+    """Gives each process whole files, or whole directories of files that share a lab."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        shared = (directory for directory in ONE_LAB if nodeid.startswith(directory))
+        return next(shared, None) or str(super()._split_scope(nodeid))
 
 
 @pytest.hookimpl(tryfirst=True)

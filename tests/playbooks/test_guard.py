@@ -51,16 +51,21 @@ def shows(monkeypatch: pytest.MonkeyPatch, mode: ControllerMode | None) -> None:
     monkeypatch.setattr(migration_guard, "controller_mode", answer)
 
 
-@pytest.mark.parametrize("mode", [BrokerMode.HYBRID, BrokerMode.KRAFT])
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("mode", "changes", "said"),
     [
-        ({"zookeeper__metadata__migration__enable": None}, f"{FLAG} is missing, not true"),
+        (BrokerMode.HYBRID, {"zookeeper__metadata__migration__enable": None}, f"{FLAG} is missing, not true"),
+        (BrokerMode.KRAFT, {"zookeeper__metadata__migration__enable": None}, f"{FLAG} is missing, not true"),
         (
+            BrokerMode.KRAFT,
             {"zookeeper__metadata__migration__enable": "false", "zookeeper__connect": None},
             f"{FLAG} is false, not true; zookeeper.connect is missing",
         ),
-        ({"process__roles": "broker,controller"}, "process.roles is broker,controller, not controller"),
+        (
+            BrokerMode.HYBRID,
+            {"process__roles": "broker,controller"},
+            "process.roles is broker,controller, not controller",
+        ),
     ],
 )
 def test_a_broker_is_not_touched_while_a_controller_would_not_start_in_migration_mode(

@@ -164,12 +164,14 @@ def run_elsewhere(node: Node, moment: float) -> subprocess.Popen[str]:
 
 
 PORT_NOT_OPEN = "after the start, before the port opens"
-MOMENTS = [": stop the service", ": stopped", ": start the service", PORT_NOT_OPEN]
+EVERY_DAY = [(": stopped", True), (PORT_NOT_OPEN, True)]
+FURTHER = [(": stop the service", False), (": stop the service", True), (": start the service", True)]
+"""The module that stops and starts is that of a broker's restart, which test_restart.py kills at each of these."""
 
 
 @pytest.mark.parametrize(
     ("moment", "whole_tree"),
-    [(": stop the service", False), *((moment, True) for moment in MOMENTS)],
+    [*EVERY_DAY, *(pytest.param(*each, marks=pytest.mark.long) for each in FURTHER)],
     ids=lambda given: given if isinstance(given, str) else "all-killed" if given else "orphaned",
 )
 def test_killed_at_any_moment_and_run_again_the_node_is_restarted_once(
