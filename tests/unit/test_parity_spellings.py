@@ -272,14 +272,14 @@ def clusters(draw: st.DrawFn) -> list[Spelt]:
 
 
 @given(clusters())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_same_is_a_match_however_its_names_are_spelt(cluster: list[Spelt]) -> None:
     tree = tree_of(cluster)
     assert verdict(tree, tree, replay_of([each for fact, _ in cluster for each in records_of(fact)])) is Verdict.MATCH
 
 
 @given(clusters(), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_a_difference_is_never_a_match_however_names_are_spelt(cluster: list[Spelt], data: st.DataObject) -> None:
     facts, tree = [fact for fact, _ in cluster], tree_of(cluster)
     replay = replay_of([each for fact in facts for each in records_of(fact)])
@@ -322,7 +322,7 @@ def kind_of(fact: Fact) -> str:
 
 
 @given(clusters(), st.lists(FACTS, min_size=1, max_size=3), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_under_the_fence_what_was_touched_is_compared_however_names_are_spelt(
     cluster: list[Spelt], some: list[Fact], data: st.DataObject
 ) -> None:

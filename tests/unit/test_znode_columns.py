@@ -356,7 +356,7 @@ def mutated(draw: st.DrawFn, base: bytes) -> bytes:
         max_size=4,
     )
 )
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_whatever_stands_in_the_znodes_columns_never_differ_from_the_rows(
     some: list[tuple[bytes, bytes, bytes, bytes, str]],
 ) -> None:
@@ -381,7 +381,7 @@ def test_whatever_stands_in_the_znodes_columns_never_differ_from_the_rows(
 
 @given(st.lists(mutated(STATE), min_size=1, max_size=6))
 @example([STATE + STATE, b" "])
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_what_is_sure_of_a_state_is_what_json_says_of_it(texts: list[bytes]) -> None:
     states = states_of(texts)
     for at, text in enumerate(texts):
