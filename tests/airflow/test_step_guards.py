@@ -10,9 +10,17 @@ from typing import Any
 
 import pytest
 
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, MigrationZnode, Unread, Voter, was_read
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    MigrationZnode,
+    Unread,
+    Voter,
+    ZkMigrationState,
+    was_read,
+)
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, RunbookError, Unreachable
 from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.migration import plays
 from kraft_runbook.runbook.plays import Guard
@@ -22,7 +30,19 @@ from kraft_runbook_airflow.migration import dual_write, finalization
 from kraft_runbook_airflow.migration.back_steps import BACK_TO_HYBRID, TO_ZOOKEEPER
 from kraft_runbook_airflow.migration.finalization import FinalizeActiveController
 from kraft_runbook_airflow.migration.forward_steps import PROVISION, TO_HYBRID, TO_KRAFT
-from tests.unit.observations import SPEC, a_controller, both, broker, later, observation, part, with_quorum, zookeeper
+from tests.unit.observations import (
+    SPEC,
+    WHY,
+    a_controller,
+    both,
+    broker,
+    gauges,
+    later,
+    observation,
+    part,
+    with_quorum,
+    zookeeper,
+)
 
 NO_QUORUM = Unread("no controller runs")
 
@@ -59,6 +79,39 @@ def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(
     monkeypatch.setattr(claims, "claim_cluster", lambda *_: None)
     claims.take_claim({"ti": SimpleNamespace(dag_id="d", run_id="one")}, SPEC)
     assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("phase", "recorded", "refused"),
+    [
+        (Phase.FINALIZED, ZkMigrationState.POST_MIGRATION, None),
+        (Phase.FINALIZED, ZkMigrationState.NONE, "take 'zookeeper' out of the cluster file lab.yaml"),
+        (Phase.DUAL_WRITE, ZkMigrationState.MIGRATION, "start ZooKeeper"),
+    ],
+)
+def test_where_the_claim_s_zookeeper_is_gone_the_run_goes_on_or_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: Phase, recorded: ZkMigrationState, refused: str | None
+) -> None:
+    """A final migration goes on without it; a cluster created in KRaft mode should not name it; any other needs it."""
+
+    def gone(*_: object) -> None:
+        raise Unreachable("no answer of zk-1:2181 in 10 s", way_out="start ZooKeeper")
+
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    monkeypatch.setattr(claims, "claim_cluster", gone)
+    monkeypatch.setattr(claims, "airflow_secrets", lambda: None)
+    gauges_ = [gauges(i, zk_migration_state=recorded) for i in SPEC.controller_ids]
+    seen = with_quorum(migration_state_record=recorded)(part(zookeeper=WHY)(observation(phase)))
+    for spoil in gauges_:
+        seen = spoil(seen)
+    monkeypatch.setattr(claims, "observe", lambda *_, **__: seen)
+    context = {"ti": SimpleNamespace(dag_id="d", run_id="one")}
+    if refused is None:
+        claims.take_claim(context, SPEC)
+        return
+    with pytest.raises(RunbookError) as error:
+        claims.take_claim(context, SPEC)
+    assert refused in error.value.way_out and "no answer of zk-1:2181" in error.value.problem
 
 
 def test_a_broker_that_a_finalization_by_hand_left_behind_is_still_taken_to_kraft_mode() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.assignment import Answer, Ongoing, PartitionResult, PartitionSeen
+from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
@@ -24,7 +25,7 @@ from kraft_runbook.reassignment.plan import plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.stages import CANCEL, MOVE, PlanStage
 from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, Former
-from tests.unit.observations import SPEC, observation
+from tests.unit.observations import SPEC, WHY, gauges, observation, part, with_quorum
 from tests.unit.placements import of, tp
 
 NOTHING = Former({}, {}, {})
@@ -71,6 +72,16 @@ def test_each_obstacle_is_named_by_its_own_check() -> None:
     assert blocked(replace(LOOK, legacy="{}")) == ["4"]
     assert blocked(faulty=("a-0: its list of replicas is empty",)) == ["5"]
     assert blocked(throttles=Former({}, {3: {FOLLOWER_RATE: "5"}}, {})) == ["7w"]
+
+
+def test_a_cluster_created_in_kraft_mode_whose_file_names_a_zookeeper_is_told_what_to_do() -> None:
+    cluster = with_quorum(migration_state_record=ZkMigrationState.NONE)(observation(Phase.FINALIZED))
+    for controller in SPEC.controller_ids:
+        cluster = gauges(controller, zk_migration_state=ZkMigrationState.NONE)(cluster)
+    seen = ReassignmentSeen(part(zookeeper=WHY)(cluster), LOOK, NOTHING, None)
+    (found,) = CHECKS.run(seen, SPEC, "as before").blocking
+    assert found.code == "KRB-MOV-002" and "created in KRaft mode" in found.evidence
+    assert found.fix == "take 'zookeeper' out of the cluster file: the cluster uses none"
 
 
 def test_what_a_cancel_ends_does_not_hinder_it() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.birth import born_in_kraft
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.reassignment.look import ReassignmentSeen
@@ -49,6 +50,8 @@ def no_migration_is_under_way(seen: ReassignmentSeen, spec: ClusterSpec) -> Find
     and the two kinds of controller cancel by different rules.
     """
     reading = detect_phase(seen.cluster)
+    if seen.cluster.has_zookeeper and born_in_kraft(seen.cluster):
+        return unknown("; ".join(reading.reasons), "take 'zookeeper' out of the cluster file: the cluster uses none")
     if reading.phase is Phase.UNKNOWN:
         return unknown(f"the phase is UNKNOWN: {'; '.join(reading.reasons)}")
     said = f"the cluster is in {reading.phase}"

@@ -16,9 +16,10 @@ from typing import Any
 from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import DagRunResult, GetDagRun
 
+from kraft_runbook.cluster.birth import born_in_kraft
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import RunbookError, SecretMissing, StepFailed, Unreachable
+from kraft_runbook.errors import Refused, RunbookError, SecretMissing, StepFailed, Unreachable
 from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, lease_end, release_cluster
 from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
 from kraft_runbook.procedures.observe import observe
@@ -31,12 +32,23 @@ ACTIVE = frozenset({"queued", "running"})
 
 def take_claim(context: Any, spec: ClusterSpec) -> None:
     """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone,
-    whether or not this try plays anything. Raises as ``claim_cluster``.
+    whether or not this try plays anything. Raises as ``claim_cluster``, and Refused where the cluster file names a
+    ZooKeeper that is gone and that the cluster never used.
     """
     try:
         claim_cluster(context, spec)
     except (Unreachable, SecretMissing) as error:
-        if detect_phase(observe(spec, secrets=airflow_secrets())).phase is not Phase.FINALIZED:
+        seen = observe(spec, secrets=airflow_secrets())
+        if born_in_kraft(seen):
+            raise Refused(
+                f"the claim can't be taken in ZooKeeper ({error.problem}), and the cluster does not use it: it was"
+                " created in KRaft mode",
+                way_out=(
+                    f"take 'zookeeper' out of the cluster file {spec.name}.yaml and clear this task: the claim then"
+                    " lies in the state directory"
+                ),
+            ) from None
+        if detect_phase(seen).phase is not Phase.FINALIZED:
             raise
         log.warning("The claim is not renewed: the migration is final, and ZooKeeper is gone (%s)", error.problem)
     remove_what_killed_runs_left()
