@@ -459,6 +459,7 @@ FORM = {
     ("form", "said"),
     [
         ({"goal": "drain brokers", "brokers": "1, 2"}, "drain brokers 1, 2"),
+        ({"goal": "drain brokers", "brokers": "1", "by": "bytes"}, "drain broker 1, by bytes"),
         ({"goal": "add brokers", "brokers": "4"}, "add broker 4"),
         ({"goal": "replication factor", "factor": 3}, "replication factor 3"),
         ({"by": "bytes"}, "even out bytes"),

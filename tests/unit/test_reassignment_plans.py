@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kraft_runbook.cluster.assignment import Assignment
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
@@ -185,6 +187,70 @@ def test_bytes_are_evened_out_near_the_bound_and_not_counts() -> None:
     assert all(abs(each - share) <= 0.051 * share for each in load.values())
     assert plan.bound <= plan.copies <= 1.10 * plan.bound
     assert not broken_racks(placement, after(placement, plan.target))
+
+
+def bytes_on(placement: Placement, target: Assignment) -> Counter[int]:
+    load: Counter[int] = Counter()
+    for p, replicas in after(placement, target).items():
+        for broker in replicas:
+            load[broker] += placement.size(p)
+    return load
+
+
+def spread(load: Counter[int]) -> int:
+    return max(load.values()) - min(load.values())
+
+
+def test_drained_by_bytes_what_leaves_makes_the_others_even_in_bytes_and_nothing_else_moves() -> None:
+    even = make_plan(EvenOut(Measure.BYTES), placement := random_placement(1200, 12, sized=True))
+    placement = replace(placement, present=after(placement, even.target))
+    by_bytes = make_plan(DrainBrokers((0,), measure=Measure.BYTES), placement)
+    by_count = make_plan(DrainBrokers((0,)), placement)
+    assert by_bytes.unit == "bytes" and by_bytes.copies == by_bytes.bound == bytes_on(placement, {})[0]
+    assert all(move.removing == (0,) and len(move.adding) == 1 for move in by_bytes.moves)
+    rack = [broker for broker, name in placement.racks.items() if name == placement.racks[0] and broker]
+    ours, theirs = (
+        Counter({b: n for b, n in bytes_on(placement, plan.target).items() if b in rack})
+        for plan in (by_bytes, by_count)
+    )
+    assert spread(ours) < spread(theirs) / 2
+    final = after(placement, by_bytes.target)
+    assert not broken_racks(replace(placement, racks={b: r for b, r in placement.racks.items() if b}), final)
+
+
+def test_drained_and_evened_out_by_bytes() -> None:
+    placement = random_placement(3000, 12, sized=True)
+    plan = make_plan(DrainBrokers((0,), even=True, measure=Measure.BYTES), placement)
+    load = bytes_on(placement, plan.target)
+    assert plan.goal == "drain broker 0 and even out the others, by bytes"
+    assert not load[0]
+    for rack in range(3):
+        brokers = [broker for broker in range(1, 12) if broker % 3 == rack]
+        share = sum(load[broker] for broker in brokers) / len(brokers)
+        assert all(abs(load[broker] - share) <= 0.051 * share for broker in brokers)
+
+
+@given(placements(factors=(1, 3)))
+@settings(max_examples=60, deadline=None)
+def test_a_drain_by_bytes_leaves_nothing_behind_or_is_refused(placement: Placement) -> None:
+    leaving = (min(placement.live),)
+    if len(placement.live) == 1 or not any(placement.sizes.values()):
+        return
+    try:
+        plan = make_plan(DrainBrokers(leaving, measure=Measure.BYTES), placement)
+    except Refused as refused:
+        assert "drain" in refused.way_out or "fit on" in refused.problem
+        return
+    final = after(placement, plan.target)
+    assert not any(leaving[0] in replicas for replicas in final.values())
+    assert all(len(set(replicas)) == len(replicas) == len(placement.present[p]) for p, replicas in final.items())
+    assert all(leaving[0] in placement.present[p] for p in plan.target)
+
+
+def test_a_drain_by_bytes_needs_sizes() -> None:
+    placement = Placement(dict.fromkeys((1, 2, 3)), of(a=[(1, 2)]))
+    with pytest.raises(Refused, match="no broker said how large its replicas are"):
+        make_plan(DrainBrokers((1,), measure=Measure.BYTES), placement)
 
 
 def test_a_broker_that_can_t_be_brought_within_its_band_is_named() -> None:

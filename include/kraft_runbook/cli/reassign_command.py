@@ -13,25 +13,19 @@ import typer
 
 from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.outputs import ReassignStatusOutput, StuckEntry, to_json
+from kraft_runbook.cli.reassign_goal import GoalName, goal_of, ids_of, text_of
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
-from kraft_runbook.procedures.move_replicas import read_before, read_state
+from kraft_runbook.procedures.move_replicas import read_before
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.explain import causes_of, has_rate, progress_between
 from kraft_runbook.reassignment.goals import (
-    AddBrokers,
-    DrainBrokers,
-    EvenLeaders,
-    EvenOut,
     Explicit,
     Goal,
     Measure,
-    MendRacks,
-    Restore,
-    SetReplicationFactor,
     Topics,
 )
 from kraft_runbook.reassignment.picture import draw
@@ -50,19 +44,6 @@ APART_SECONDS = 5.0
 FINE, NO, CANT_TELL = 0, 1, 2
 
 app = typer.Typer(help="Moving replicas between brokers: plan, preview, status, verify. Changes nothing.")
-
-
-class GoalName(StrEnum):
-    """What ``--goal`` takes."""
-
-    ADD_BROKERS = "add-brokers"
-    DRAIN_BROKERS = "drain-brokers"
-    REPLICATION_FACTOR = "replication-factor"
-    EVEN_OUT = "even-out"
-    EVEN_LEADERS = "even-leaders"
-    MEND_RACKS = "mend-racks"
-    EXPLICIT = "explicit"
-    RESTORE = "restore"
 
 
 class Allowed(StrEnum):
@@ -91,7 +72,7 @@ def plan_command(
     brokers: Annotated[str, typer.Option("--brokers", help="Ids to add or drain, separated by commas.")] = "",
     even: Annotated[bool, typer.Option("--even", help="drain-brokers: also even out the brokers that stay.")] = False,
     factor: Annotated[int, typer.Option("--factor", help="replication-factor: how many replicas.")] = 0,
-    by: Annotated[Measure, typer.Option("--by", help="add-brokers, even-out: what is to be even.")] = Measure.REPLICAS,
+    by: Annotated[Measure, typer.Option("--by", help="add-, drain-brokers, even-out: by what.")] = Measure.REPLICAS,
     within: Annotated[float, typer.Option("--within", help="even-out by bytes: the part that may differ.")] = 0.05,
     source: Annotated[
         Path | None, typer.Option("--from", help="explicit: a plan in JSON. restore: the state that a run saved.")
@@ -109,10 +90,13 @@ def plan_command(
     picture: Picture = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the plan of the least movement, and show it. What must not be planned is refused with its names."""
-    wanted = _goal(goal, _ids(brokers), even=even, factor=factor, by=by, within=within, source=source)
+    """Make the plan of the least movement, and show it. What must not be planned is refused with its names. The goal
+    legacy is what /admin/reassign_partitions holds: it is read, and never written.
+    """
+    spec = _spec(cluster, clusters_dir)
+    wanted = goal_of(spec, goal, ids_of(brokers), even=even, factor=factor, by=by, within=within, source=source)
     chosen = Topics(tuple(topics or (".*",)), tuple(exclude or ()))
-    _show(_spec(cluster, clusters_dir), wanted, chosen, allow, throttle, out, before, picture, as_json)
+    _show(spec, wanted, chosen, allow, throttle, out, before, picture, as_json)
 
 
 @app.command("preview")
@@ -126,7 +110,7 @@ def preview_command(
     as_json: AsJson = False,
 ) -> None:
     """Show what a plan that somebody else made would move, and refuse it where it must not be carried out."""
-    wanted = Explicit(assignment_from(_text(plan), source=str(plan)), what=plan.name)
+    wanted = Explicit(assignment_from(text_of(plan), source=str(plan)), what=plan.name)
     _show(_spec(cluster, clusters_dir), wanted, Topics(), allow, throttle, None, None, picture, as_json)
 
 
@@ -143,7 +127,7 @@ def status_command(
     time.sleep(APART_SECONDS)
     now = look_at_replicas(spec, secrets=secrets, settings=False)
     target = (
-        assignment_from(_text(plan), source=str(plan))
+        assignment_from(text_of(plan), source=str(plan))
         if plan
         else {p: each.target for p, each in now.placement.ongoing.items()}
     )
@@ -186,7 +170,7 @@ def verify_command(
 ) -> None:
     """Compare what was found with what was planned: replicas in their order, ISR, leaders, no throttle left."""
     spec, secrets = _spec(cluster, clusters_dir), environment_secrets()
-    target = assignment_from(_text(plan), source=str(plan))
+    target = assignment_from(text_of(plan), source=str(plan))
     known = None if before is None else read_before(before)
     throttles = leftovers(read_throttles(spec, {p.topic for p in target}, secrets=secrets))
     if spark:
@@ -232,43 +216,6 @@ def _show(
     typer.echo(to_json("reassign-plan", preview) if as_json else preview.render_text())
 
 
-def _goal(
-    name: GoalName,
-    brokers: tuple[int, ...],
-    *,
-    even: bool,
-    factor: int,
-    by: Measure,
-    within: float,
-    source: Path | None,
-) -> Goal:
-    if name in (GoalName.ADD_BROKERS, GoalName.DRAIN_BROKERS) and not brokers:
-        raise typer.BadParameter(f"--goal {name} needs --brokers")
-    if name in (GoalName.EXPLICIT, GoalName.RESTORE) and source is None:
-        raise typer.BadParameter(f"--goal {name} needs --from")
-    if not 0 < within < 1:
-        raise typer.BadParameter("--within is a part between 0 and 1, such as 0.05")
-    match name:
-        case GoalName.ADD_BROKERS:
-            return AddBrokers(brokers, by)
-        case GoalName.DRAIN_BROKERS:
-            return DrainBrokers(brokers, even)
-        case GoalName.REPLICATION_FACTOR:
-            return SetReplicationFactor(factor)
-        case GoalName.EVEN_OUT:
-            return EvenOut(by, within)
-        case GoalName.EVEN_LEADERS:
-            return EvenLeaders()
-        case GoalName.MEND_RACKS:
-            return MendRacks()
-        case GoalName.EXPLICIT:
-            assert source is not None
-            return Explicit(assignment_from(_text(source), source=str(source)), what=source.name)
-        case GoalName.RESTORE:
-            assert source is not None
-            return Restore(read_state(source).assignment)
-
-
 def _status_text(output: ReassignStatusOutput, reading: PlanReading) -> str:
     if output.stage is None and not output.moving:
         lines = [f"{output.cluster}: nothing is being reassigned"]
@@ -282,22 +229,8 @@ def _status_text(output: ReassignStatusOutput, reading: PlanReading) -> str:
     return "\n".join(lines)
 
 
-def _ids(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(each) for each in text.split(",") if each.strip())
-    except ValueError:
-        raise typer.BadParameter(f"--brokers takes ids separated by commas, not {text!r}") from None
-
-
 def _spec(name: str, directory: Path | None) -> ClusterSpec:
     return load_cluster(name, directory=clusters_directory(directory), environment=os.environ)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError as error:
-        raise Refused(f"{path} can't be read: {error}", way_out="name a file that exists") from None
 
 
 def _write(path: Path, text: str) -> None:

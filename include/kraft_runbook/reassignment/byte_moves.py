@@ -7,7 +7,7 @@ others. Moves end within one replica a broker of the least that must move.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
@@ -44,6 +44,22 @@ def even_bytes(
     outside = {b: state.load[b] for b in ground.brokers if not state.low[b] <= state.load[b] <= state.high[b]}
     sets = {p: frozenset(held) for p, held in state.held.items() if held != set(assignment[p])}
     return ByteMoves(sets, bound, state.moved, outside)
+
+
+def drain_bytes(
+    assignment: Mapping[TopicPartition, Replicas],
+    sizes: Mapping[TopicPartition, int],
+    ground: Ground,
+    leaving: Collection[int],
+) -> ByteMoves:
+    """Move what lies on ``leaving``, which are not of the ground, and nothing else: the largest first, each to the
+    broker that lacks most of its share. ``bound``: their bytes. What the rack rule lets no other broker take stays.
+    """
+    state = _State(assignment, sizes, ground, within=0.0)
+    bound = sum(state.load.get(broker, 0) for broker in leaving)
+    state.empty(sorted(leaving, key=lambda b: -state.load.get(b, 0)))
+    sets = {p: frozenset(held) for p, held in state.held.items() if held != set(assignment[p])}
+    return ByteMoves(sets, bound, state.moved, outside={})
 
 
 class _State:
@@ -107,8 +123,12 @@ class _State:
 
     def empty_the_gone(self) -> None:
         """What lies on brokers that may hold nothing goes to the emptiest, whether it fits there or not."""
-        for broker in [b for b in self.by_broker if b not in self.ground.racks]:
-            for partition in self.by_broker[broker]:
+        self.empty([b for b in self.by_broker if b not in self.ground.racks])
+
+    def empty(self, brokers: Iterable[int]) -> None:
+        """The same for these brokers, which are not of the ground."""
+        for broker in brokers:
+            for partition in self.by_broker.get(broker, ()):
                 target = self._target(partition, broker, must_fit=False)
                 if target is not None:
                     self._move(partition, broker, target)

@@ -73,13 +73,17 @@ class AddBrokers:
 
 @dataclass(frozen=True)
 class DrainBrokers:
-    """Leave no replica on these brokers. What lies elsewhere stays there, unless ``even`` asks to even it out too."""
+    """Leave no replica on these brokers. What lies elsewhere stays there, unless ``even`` asks to even it out too.
+    ``measure``: by what those that take it, or all of them, are to be even.
+    """
 
     brokers: tuple[int, ...]
     even: bool = False
+    measure: Measure = Measure.REPLICAS
 
     def __str__(self) -> str:
-        return f"drain {_brokers(self.brokers)}" + (" and even out the others" if self.even else "")
+        said = f"drain {_brokers(self.brokers)}" + (" and even out the others" if self.even else "")
+        return said + (", by bytes" if self.measure is Measure.BYTES else "")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.byte_moves import even_bytes
+from kraft_runbook.reassignment.byte_moves import drain_bytes, even_bytes
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
     DrainBrokers,
@@ -53,9 +53,9 @@ def make_plan(goal: Goal, placement: Placement, *, topics: Topics | None = None)
         return _mended(goal, placement, scope)
     brokers = _brokers_for(goal, placement, scope)
     if isinstance(goal, DrainBrokers) and not goal.even:
-        return _drained(goal, placement, scope, brokers)
-    measure = goal.measure if isinstance(goal, AddBrokers | EvenOut) else Measure.REPLICAS
-    if measure is Measure.BYTES:
+        drained = _drained_by_bytes if goal.measure is Measure.BYTES else _drained
+        return drained(goal, placement, scope, brokers)
+    if goal.measure is Measure.BYTES:
         return _even_in_bytes(
             goal, placement, scope, brokers, within=goal.within if isinstance(goal, EvenOut) else 0.05
         )
@@ -123,6 +123,34 @@ def _drained(goal: DrainBrokers, placement: Placement, scope: Assignment, broker
     return _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=bound)
 
 
+def _drained_by_bytes(
+    goal: DrainBrokers, placement: Placement, scope: Assignment, brokers: list[int]
+) -> ReassignmentPlan:
+    """Where replicas are of very different sizes: the brokers that take them are even in bytes, not in number."""
+    ground = _ground_with_sizes(placement, scope, brokers)
+    found = drain_bytes(scope, placement.sizes, ground, goal.brokers)
+    _require_drained(goal, {**scope, **found.sets})
+    target = _ordered(
+        {p: scope[p] for p in found.sets},
+        found.sets,
+        ground,
+        leaders_of={p: replicas for p, replicas in placement.present.items() if p not in found.sets},
+        fixed_leaders=True,
+    )
+    return _plan(str(goal), placement, target, bound=found.bound, unit="bytes")
+
+
+def _require_drained(goal: DrainBrokers, held: Mapping[TopicPartition, Collection[int]]) -> None:
+    """Bytes are dealt out one replica at a time, and the rack rule may let nobody take one."""
+    left = sorted(p for p, brokers in held.items() if set(goal.brokers) & set(brokers))
+    if left:
+        raise Refused(
+            f"these brokers can't be drained by bytes: the rack rule lets no other broker take {len(left)} of their"
+            f" partitions: {', '.join(map(str, left[:5]))}",
+            way_out="drain by replicas, which may move the partitions' other replicas too, or mend racks first",
+        )
+
+
 def _with_factor(goal: SetReplicationFactor, placement: Placement, scope: Assignment) -> ReassignmentPlan:
     if goal.factor < 1:
         raise Refused(f"replication factor {goal.factor}", way_out="give a factor of 1 or more")
@@ -163,13 +191,10 @@ def _frugal(
 def _even_in_bytes(
     goal: Goal, placement: Placement, scope: Assignment, brokers: list[int], *, within: float
 ) -> ReassignmentPlan:
-    if not placement.sizes:
-        raise Refused(
-            "no broker said how large its replicas are, so bytes can't be evened out",
-            way_out="let this tool's identity describe the cluster (DescribeLogDirs), or even out replicas",
-        )
-    ground = _ground(placement, brokers, {len(replicas) for replicas in scope.values()})
+    ground = _ground_with_sizes(placement, scope, brokers)
     found = even_bytes(scope, placement.sizes, ground, within=within)
+    if isinstance(goal, DrainBrokers):
+        _require_drained(goal, {**scope, **found.sets})
     target = _ordered({p: scope[p] for p in found.sets}, found.sets, ground, leaders_of=scope)
     notes = []
     if found.outside:
@@ -181,6 +206,15 @@ def _even_in_bytes(
     if found.moved > found.bound:
         notes.append("more than the least, since replicas move whole and within the rack rule")
     return _plan(str(goal), placement, target, bound=found.bound, unit="bytes", notes=tuple(notes))
+
+
+def _ground_with_sizes(placement: Placement, scope: Assignment, brokers: list[int]) -> Ground:
+    if not placement.sizes:
+        raise Refused(
+            "no broker said how large its replicas are, so bytes can't be evened out",
+            way_out="let this tool's identity describe the cluster (DescribeLogDirs), or even out replicas",
+        )
+    return _ground(placement, brokers, {len(replicas) for replicas in scope.values()})
 
 
 def _leaders_alone(goal: EvenLeaders, placement: Placement, scope: Assignment) -> ReassignmentPlan:

@@ -144,7 +144,7 @@ def _goal(params: Mapping[str, Any]) -> Goal:
     goals: Mapping[str, Any] = {
         "even out": lambda: EvenOut(Measure(params["by"])),
         "add brokers": lambda: AddBrokers(brokers, Measure(params["by"])),
-        "drain brokers": lambda: DrainBrokers(brokers, params["even"]),
+        "drain brokers": lambda: DrainBrokers(brokers, params["even"], Measure(params["by"])),
         "replication factor": lambda: SetReplicationFactor(params["factor"]),
         "even leaders": EvenLeaders,
         "mend racks": MendRacks,
