@@ -161,20 +161,16 @@ def kill_worker_of_playbook(stage: Stage, playbook: str, *, deadline: float = 60
     raise AssertionError(f"no {playbook} ran within {deadline:.0f} s")
 
 
-def kill_worker_of_task(stage: Stage, instance: str, *, within: float) -> bool:
-    """SIGKILL the process of a task instance (its id), as soon as there is one. Whether there was: False once it has
-    not appeared ``within`` so many seconds.
-    """
-    ends = time.monotonic() + within
-    while True:
-        # What Airflow titles its processes: the one that runs a task's own code names it, and is not the executor's.
+def process_of_task(stage: Stage, instance: str, *, deadline: float = 120) -> int:
+    """The process that runs a task instance's (its id's) own code, as soon as there is one."""
+    ends = time.monotonic() + deadline
+    while time.monotonic() < ends:
+        # What Airflow titles its processes: this one names the instance, and is not the executor's.
         for each in stage.airflow.processes():
             if instance in each.command and "airflow worker" in each.command and "LocalExecutor" not in each.command:
-                os.kill(each.pid, signal.SIGKILL)
-                return True
-        if time.monotonic() > ends:
-            return False
+                return each.pid
         time.sleep(0.02)
+    raise AssertionError(f"task instance {instance} had no process within {deadline:.0f} s")
 
 
 def worker_of_playbook(stage: Stage, playbook: str) -> int | None:
