@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -29,18 +29,23 @@ from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import Answer, UpgradeType, node_features, read_levels, update_feature
 from kraft_runbook.procedures.observe_features import observe_features
 from lab import lifecycle, supervision
+from lab.installation import fetch_jars, install, java
 from lab.layout import layout
 from lab.software import with_kafka4
 
 
 @contextmanager
 def finalized_lab(
-    *, controllers: Mapping[str, str] | None = None, brokers: Mapping[str, str] | None = None
+    *,
+    controllers: Mapping[str, str] | None = None,
+    brokers: Mapping[str, str] | None = None,
+    on_new: Collection[int] = (),
 ) -> Iterator[Lab]:
     """A lab in FINALIZED, every node on 3.9 through a link of its own; ended and removed afterwards. Its cluster file
     still names ZooKeeper, which nobody uses and which is not started.
 
-    ``controllers``, ``brokers``: further properties of each.
+    ``controllers``, ``brokers``: further properties of each. ``on_new``: the nodes that are on 4.x already, as a roll
+    leaves them that was interrupted.
     """
     plain = describe_new_lab()
     spec = with_kafka4(plain.spec)
@@ -53,10 +58,26 @@ def finalized_lab(
     lab = replace(plain, spec=spec)
     try:
         kept_states.put(Phase.FINALIZED, spec)
+        install(spec, jars=fetch_jars(spec.kafka.version), java_command=java())
+        for node_id in on_new:
+            link(lab, node_id, _target(lab))
         kept_states.start(Phase.FINALIZED, lab)
         yield lab
     finally:
         lifecycle.down(spec, purge=True)
+
+
+def _target(lab: Lab) -> str:
+    assert lab.spec.kafka.upgrade_to is not None
+    return lab.spec.kafka.upgrade_to.home
+
+
+def link(lab: Lab, node_id: int, home: str) -> None:
+    """Lead a node's link there. Its process, if it runs, is not touched."""
+    home_link = node_of(lab.spec, node_id).home_link
+    assert home_link is not None
+    Path(home_link).unlink()
+    Path(home_link).symlink_to(home)
 
 
 def look(lab: Lab) -> FeatureObservation:
@@ -130,12 +151,10 @@ def switch(lab: Lab, node_id: int, home: str, *, properties: Mapping[str, str] |
     ``properties``: the whole of its configuration from now on.
     """
     node, here = node_of(lab.spec, node_id), layout(lab.spec)
-    assert node.home_link is not None
     if supervision.processes(here)[node.service].runs:
         supervision.begin_stop(here, node.service)
         ended(lab, node, within=330)
-    Path(node.home_link).unlink()
-    Path(node.home_link).symlink_to(home)
+    link(lab, node_id, home)
     if properties is not None:
         by_hand.write(node, dict(properties))
     supervision.begin_start(here, node.service)
