@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from unittest.mock import patch
 
 import by_hand
+import kept_states
 import on_kafka4
 import pytest
 from labs import Lab, lab_of
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, read_levels, update_feature
 from kraft_runbook.procedures.preview_levels import preview_change
@@ -22,6 +24,15 @@ from lab import kraft, supervision
 from lab.layout import layout
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def dual_write() -> Iterator[Lab]:
+    """Every broker in KRaft mode. One that is not yet registers with the one level that it runs at, and the server
+    refuses for that first.
+    """
+    with kept_states.lab_in(Phase.DUAL_WRITE) as lab:
+        yield lab
 
 
 def test_while_dual_write_goes_on_no_level_is_changed(dual_write: Lab) -> None:
