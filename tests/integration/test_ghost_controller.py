@@ -29,11 +29,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 @pytest.fixture(scope="module")
 def on_new() -> Iterator[Lab]:
     """A finalized cluster of which every node runs 4.x."""
-    with on_kafka4.finalized_lab() as lab:
-        assert lab.spec.kafka.upgrade_to is not None
-        for node_id in (*lab.spec.controller_ids, *lab.spec.broker_ids):
-            on_kafka4.switch(lab, node_id, lab.spec.kafka.upgrade_to.home)
-            on_kafka4.answers(lab, node_id, lambda seen: seen.supported[METADATA_VERSION].highest == 27, within=120)
+    with on_kafka4.finalized_lab(on_new=(1, 2, 3, 101, 102, 103)) as lab:
         yield lab
 
 
