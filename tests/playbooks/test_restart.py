@@ -21,6 +21,7 @@ from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.hosts import ansible_runs
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
 from tests.playbooks.conftest import SECRET, Node
@@ -322,3 +323,19 @@ def test_progress_is_told_in_short_lines(node: Node) -> None:
 
 def test_the_playbooks_are_found_beside_the_package() -> None:
     assert (playbook_directory() / "restart_broker.yml").is_file()
+
+
+def test_the_modules_are_packed_once_for_all_runs_and_for_each_where_they_can_not_be_kept(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir(mode=0o700)
+    monkeypatch.setattr(ansible_runs, "kept_modules", lambda _: kept)
+    to(node)
+    packed = {path.name: path.stat().st_mtime_ns for path in kept.iterdir()}
+    ours = ("kafka_file", "kafka_service")
+    assert {f"ansible.legacy.{name}-ZIP_DEFLATED-none" for name in ours} <= set(packed)
+    assert to(node, BrokerMode.KRAFT).restarted
+    assert {path.name: path.stat().st_mtime_ns for path in kept.iterdir()} == packed
+    monkeypatch.setattr(ansible_runs, "kept_modules", lambda _: None)
+    assert to(node).restarted

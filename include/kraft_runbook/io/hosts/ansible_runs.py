@@ -29,6 +29,7 @@ import yaml
 
 from kraft_runbook.cluster.properties_text import escaped
 from kraft_runbook.errors import RunbookError, StepFailed
+from kraft_runbook.io.hosts.kept_modules import kept_modules
 
 Tell = Callable[[str], None]
 """Receives one short line for a person."""
@@ -176,7 +177,9 @@ def _run(playbook: Path, private: Path, *, check: bool, timeout: float, fold: _F
 
 
 def _ansible_settings(playbook: Path, private: Path) -> dict[str, str]:
+    kept = kept_modules(playbook.parent)
     return {
+        **({"KRAFT_RUNBOOK_KEPT_MODULES": str(kept)} if kept else {}),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         "ANSIBLE_CONFIG": str(playbook.parent / "ansible.cfg"),
         "ANSIBLE_HOME": str(private / "ansible"),
