@@ -43,17 +43,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="krb-proven-") as directory:
         file = Path(directory, "proven")
         for topics in (20_000, 200_000):
-            made = columns(topics, 10, out_of_sync=False)
-            configs = {name: dict(CONFIGS) for name in made.names}
-            state = StateAt(FrozenTopics(made.names, range(topics), made.partitions, configs), {}, {}, {}, None)
-            rows = [whole_topic(name, f"10 {at:032x}") for at, name in enumerate(made.names)]
-            written = seconds(lambda: write_proven(file, HEAD, rows, state), rounds)
-            log = seconds(lambda: read_state(file), rounds)
-            zookeeper = seconds(lambda: list(read_rows(file)), rounds)
-            size = f"{file.stat().st_size / 1e6:.0f} MB"
-            print(
-                f"| {topics} | {topics * 10} | {written:.2f} s | {log:.2f} s | {zookeeper:.2f} s | {size} |", flush=True
-            )
+            print(line(file, topics, rounds), flush=True)
+
+
+def line(file: Path, topics: int, rounds: int) -> str:
+    """The row of so many topics, of ten partitions each."""
+    made = columns(topics, 10, out_of_sync=False)
+    configs = {name: dict(CONFIGS) for name in made.names}
+    state = StateAt(FrozenTopics(made.names, range(topics), made.partitions, configs), {}, {}, {}, None)
+    rows = [whole_topic(name, f"10 {at:032x}") for at, name in enumerate(made.names)]
+    written = seconds(lambda: write_proven(file, HEAD, rows, state), rounds)
+    log = seconds(lambda: read_state(file), rounds)
+    zookeeper = seconds(lambda: list(read_rows(file)), rounds)
+    size = f"{file.stat().st_size / 1e6:.0f} MB"
+    return f"| {topics} | {topics * 10} | {written:.2f} s | {log:.2f} s | {zookeeper:.2f} s | {size} |"
 
 
 if __name__ == "__main__":
