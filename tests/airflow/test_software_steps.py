@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 from feature_looks import on_disk
 from observations import WHY, Spoil, a_controller, broker, topics
 from test_upgrade_checks import ALL, NEW_HOME, OLD_HOME, PLAIN, cluster
@@ -17,6 +18,8 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import feature_state
 from kraft_runbook.procedures import require_readable as readable
 from kraft_runbook.upgrade.operation import UPGRADE
+from kraft_runbook.upgrade.roll import Rolled
+from kraft_runbook_airflow.base import report
 from kraft_runbook_airflow.base.node_steps import Look, NodeStep
 from kraft_runbook_airflow.upgrade import node_steps
 from kraft_runbook_airflow.upgrade.node_steps import (
@@ -239,3 +242,25 @@ def test_a_controller_that_is_down_is_started_whatever_the_others_do(asked: list
     CONTROLLER_BACK.guard(look(102, both_down))
     BROKER_BACK.guard(look(2, broker(2, running=False)(broker(3, running=False)(cluster((1,))))))
     assert asked == [(102, "3.9.2"), (2, "3.9.2")]
+
+
+# -- the end of a run that stopped -------------------------------------------------------------------------------------
+
+
+def test_a_roll_that_stopped_says_where_it_stands_and_not_only_that_the_cluster_is_finalized(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(report, "observe_settled", lambda *_, **__: cluster((101, 102)))
+    monkeypatch.setattr(report, "airflow_secrets", lambda: None)
+    monkeypatch.setattr(report, "states_of", lambda _: {"roll_controllers_up.controller_103.restart": "failed"})
+    monkeypatch.setattr(report, "records_of", lambda _: [])
+    monkeypatch.setattr(report, "record", lambda *_: None)
+    monkeypatch.setattr(report, "give_back_unless_going_on", lambda *_: None)
+    monkeypatch.setattr(report, "require_mirrored", lambda _: None)
+    task = report.ClosingReport(task_id="report", cluster="lab", operation=UPGRADE, goal=Rolled.NEW)
+    monkeypatch.setattr(task.log, "info", lambda _, text: told.append(text))
+    with pytest.raises(AirflowFailException, match="the run stopped in MIXED"):
+        task.act({"params": {}}, SPEC)
+    assert "Cluster lab is in MIXED (2 of 6 nodes run 4.1.1, the others 3.9.2)." in told[0]
+    assert "To go back (trigger downgrade_software__lab)" in told[0]

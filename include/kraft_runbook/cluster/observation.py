@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
@@ -471,6 +471,16 @@ class ClusterObservation:
     def active_controller(self) -> ControllerState | None:
         """The controller that the quorum names as leader, where it is declared."""
         return self.controllers.get(self.quorum.leader_id) if was_read(self.quorum) else None
+
+    def is_active(self, controller_id: int) -> bool:
+        """Whether the quorum names that controller as leader. Not known: no."""
+        return was_read(self.quorum) and self.quorum.leader_id == controller_id
+
+    def next_controller(self, left: Iterable[int]) -> int:
+        """Which of these controllers is restarted next: the active one only when it alone is left, so that leadership
+        moves once.
+        """
+        return min(left, key=lambda each: (self.is_active(each), each))
 
     def brokers_in(self, mode: BrokerMode) -> tuple[int, ...]:
         return tuple(b.id for b in self.brokers.values() if b.mode == mode)

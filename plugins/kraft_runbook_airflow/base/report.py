@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Closed, Proven, of_kind
@@ -57,13 +57,15 @@ class ClosingReport(ClusterOperator):
         unfinished = sorted(task for task, state in states.items() if state in BAD)
         gone = self._gone(context, spec)
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
-        phase, stage = detect_phase(seen).phase, self.operation.read(seen, spec).stage
+        phase, reading = detect_phase(seen).phase, self.operation.read(seen, spec)
+        stage = reading.stage
+        stands = phase.value if stage == phase else f"{stage} ({'; '.join(reading.reasons)})"
         goal = self.operation.table.stage(context["params"].get("goal", self.goal))
         succeeded = not unfinished and (stage == goal.name or stage in goal.also_reached_in)
         text = (
             goal.end(spec)
             if succeeded and goal.end
-            else self._stopped(context, self.operation.way_back(seen, spec, gone=gone), phase, failed)
+            else self._stopped(context, self.operation.way_back(seen, spec, gone=gone), stands, failed)
         )
         account = self.operation.account([record.body for record in records_of(context)])
         if account:
@@ -84,7 +86,7 @@ class ClosingReport(ClusterOperator):
         require_mirrored(context)
         if not succeeded:
             raise AirflowFailException(
-                f"the run stopped in {phase}; this task's log says where, how to go on and how to go back"
+                f"the run stopped in {stage}; this task's log says where, how to go on and how to go back"
             )
         return {"phase": phase.value, "report": text, "proofs": self._proofs(context), "evidence_digest": closed.digest}
 
@@ -99,11 +101,11 @@ class ClosingReport(ClusterOperator):
     def _proofs(self, context: Any) -> dict[str, str]:
         return {proven.gate: proven.digest for _, proven in of_kind(records_of(context), Proven)}
 
-    def _stopped(self, context: Any, plan: RollbackPlan, phase: Phase, failed: list[str]) -> str:
+    def _stopped(self, context: Any, plan: RollbackPlan, stands: str, failed: list[str]) -> str:
         reasons = {
             r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR
         }
-        lines = [f"The run stopped. Cluster {self.cluster} is in {phase}."]
+        lines = [f"The run stopped. Cluster {self.cluster} is in {stands}."]
         lines += [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
         lines.append("To go on: correct what is named above and clear the failed task.")
         back = f" (trigger {self.operation.back}__{self.cluster})" if self.operation.back else ""

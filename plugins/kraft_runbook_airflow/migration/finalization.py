@@ -19,7 +19,7 @@ from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.node_steps import take_step
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.waiting import wait_for
-from kraft_runbook_airflow.migration.forward_steps import FINALIZE, is_active, remaining
+from kraft_runbook_airflow.migration.forward_steps import FINALIZE, remaining
 
 
 class FinalizeActiveController(ClusterOperator):
@@ -33,7 +33,7 @@ class FinalizeActiveController(ClusterOperator):
         done = []
         while left := remaining(observe(spec, secrets=airflow_secrets())):
             seen = wait_for(spec, conditions.QUORUM_WHOLE, deadline=spec.deadlines.quorum, say=self.log.info)
-            node = min(left, key=lambda i: (is_active(seen, i), i))
+            node = seen.next_controller(left)
             done.append(take_step(context, spec, FINALIZE, node, self.log.info))
             wait_for(
                 spec,

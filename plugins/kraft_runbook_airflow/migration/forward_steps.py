@@ -173,15 +173,11 @@ def remaining(seen: ClusterObservation) -> list[int]:
     return [c.id for c in seen.controllers.values() if c.mode != ControllerMode.KRAFT]
 
 
-def is_active(seen: ClusterObservation, controller_id: int) -> bool:
-    return was_read(seen.quorum) and seen.quorum.leader_id == controller_id
-
-
 def _finalized(look: Look) -> str | None:
     state = look.seen.controllers[look.node]
     if state.running is True and state.mode == ControllerMode.KRAFT:
         return f"controller {look.node} runs without the migration flag"
-    if len(remaining(look.seen)) > 1 and is_active(look.seen, look.node):
+    if len(remaining(look.seen)) > 1 and look.seen.is_active(look.node):
         return f"left for last: controller {look.node} is the active one"
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraft_runbook.cluster.observation import Unread, was_read
+from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
@@ -50,8 +50,7 @@ def _not_provisioned(look: Look) -> str | None:
 
 
 def _left_for_last(look: Look) -> str | None:
-    quorum = look.seen.quorum
-    if was_read(quorum) and quorum.leader_id == look.node and len(look.spec.controllers) > 1:
+    if look.seen.is_active(look.node) and len(look.spec.controllers) > 1:
         return f"left for last: controller {look.node} is the active one"
     return _not_provisioned(look)
 
@@ -99,9 +98,7 @@ class RestartActiveController(ClusterOperator):
         had_a_turn: list[int] = []
         restarted: list[int] = []
         while left := [i for i in spec.controller_ids if i not in {*self.played(context), *had_a_turn}]:
-            quorum = observe(spec, secrets=airflow_secrets()).quorum
-            leader = quorum.leader_id if was_read(quorum) else None
-            node = min(left, key=lambda i: (i == leader, i))
+            node = observe(spec, secrets=airflow_secrets()).next_controller(left)
             taken = take_step(context, spec, ACTIVE_CONTROLLER, node, self.log.info)
             had_a_turn.append(node)
             restarted += [node] if taken["changed"] else []

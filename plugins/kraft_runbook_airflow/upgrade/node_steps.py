@@ -51,10 +51,6 @@ def _runs(look: Look, version: str) -> str | None:
     )
 
 
-def _is_active(seen: ClusterObservation, node: int) -> bool:
-    return seen.active_controller is not None and seen.active_controller.id == node
-
-
 def remaining(seen: ClusterObservation, version: str) -> list[int]:
     """The controllers that do not show the version."""
     return [c.id for c in seen.controllers.values() if c.software_version != version]
@@ -70,7 +66,7 @@ def _controller(step: Step, software: Chooses) -> NodeStep:
         version = software(look.spec).version
         if why := _runs(look, version):
             return why
-        if len(remaining(look.seen, version)) > 1 and _is_active(look.seen, look.node):
+        if len(remaining(look.seen, version)) > 1 and look.seen.is_active(look.node):
             return f"left for last: controller {look.node} is the active one"
         return None
 
@@ -173,9 +169,8 @@ class RollActiveController(ClusterOperator):
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         done = []
         version = self.software(spec).version
-        while left := remaining(observe(spec, secrets=airflow_secrets()), version):
-            seen = observe(spec, secrets=airflow_secrets())
-            node = min(left, key=lambda each: (_is_active(seen, each), each))
+        while left := remaining(seen := observe(spec, secrets=airflow_secrets()), version):
+            node = seen.next_controller(left)
             done.append(take_step(context, spec, self.step, node, self.log.info))
             wait_for(spec, self.condition, node_id=node, deadline=spec.deadlines.quorum, say=self.log.info)
         if not done:  # another one was elected in the meantime, so that none was left for last
