@@ -48,6 +48,7 @@ def main() -> None:
 
 def led_to(link: str, homes: list) -> str:
     """The home that the link leads to, as it was asked for: homes may be links themselves. Else the directory there."""
+    os.stat(link)  # realpath gives an unreadable link for what it leads to
     there = os.path.realpath(link)
     return next((home for home in homes if os.path.realpath(home) == there), there)
 

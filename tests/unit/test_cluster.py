@@ -498,6 +498,14 @@ def test_a_target_needs_a_link_of_its_own_at_every_node() -> None:
     assert "kafka.upgrade_to.home: it is also kafka.home" in "\n".join(problems(with_target(TEXT, home="/opt/kafka")))
 
 
+@pytest.mark.parametrize("home", ["/srv/broker-1/kafka", "/srv/broker-1/kafka/", "/srv/broker-1/kafka/dist"])
+def test_a_link_that_its_own_home_is_found_through_is_refused(home: str) -> None:
+    """The way back would lead the link to itself."""
+    said = "\n".join(problems(with_target(TEXT).replace("  home: /opt/kafka\n", f"  home: {home}\n")))
+    assert f"brokers.0.home_link: {home} is found through it, so it can't lead there" in said
+    assert "brokers.1" not in said
+
+
 @pytest.mark.parametrize("version", ["3.9.2", "3.9.1", "3.8.0"])
 def test_a_target_that_is_not_newer_is_refused(version: str) -> None:
     """By the versions that nodes show, each node would count as rolled already."""

@@ -12,7 +12,14 @@ from observations import SPEC
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.properties_text import render_properties
-from kraft_runbook.upgrade.file_keys import ACL_AUTHORIZER, GONE_FAMILIES, GONE_IN_4, SMALLEST_SEGMENT, file_findings
+from kraft_runbook.upgrade.file_keys import (
+    ACL_AUTHORIZER,
+    GONE_FAMILIES,
+    GONE_IN_4,
+    SMALLEST,
+    SMALLEST_SEGMENT,
+    file_findings,
+)
 from kraft_runbook.upgrade.java import needed_java
 from lab.installation import JARS, JARS4, java, kafka4_version
 from lab.layout import load
@@ -43,6 +50,9 @@ def test_what_is_said_to_be_refused_is_refused_and_what_is_rendered_is_taken(tmp
         "small": {**kraft, "log.segment.bytes": str(SMALLEST_SEGMENT - 1)},
         "large": {**kraft, "log.segment.bytes": str(SMALLEST_SEGMENT)},
     }
+    for key, smallest in SMALLEST.items():
+        files[f"{key} below"] = {**kraft, key: str(-1 if smallest == 1 else smallest - 1)}
+        files[f"{key} least"] = {**kraft, key: str(smallest)}
     paths = []
     for name, properties in files.items():
         paths.append(tmp_path / name)

@@ -7,7 +7,7 @@ from metadata_encoding import ABORT, BEGIN, TOPIC_A, TOPIC_B, batch, change, con
 from kraft_runbook.cluster.observation import Found, MinIsrGroup, TopicMargins
 from kraft_runbook.metadata.log.log_chunks import Chunk, SnapshotId
 from kraft_runbook.metadata.log.record_schemas import RecordType
-from kraft_runbook.metadata.log.topic_margins import MIN_ISR, MarginRecords
+from kraft_runbook.metadata.log.topic_margins import MIN_ISR, SEGMENT, MarginRecords
 
 
 def margins(*values: bytes) -> TopicMargins:
@@ -43,6 +43,14 @@ def test_a_reassignment_counts_from_its_first_change_to_its_last() -> None:
     assert margins(*A, begin).moving.samples == ("a-0",)
     gone = record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A)
     assert margins(*A, begin, gone) == TopicMargins((), {}, Found())
+
+
+def test_a_topic_with_segments_that_kafka_4_does_not_take_is_kept_until_it_is_changed_or_gone() -> None:
+    small = config(SEGMENT, "1048575", "a")
+    assert margins(*A, small).small_segments == Found(1, ("a",))
+    for after in (config(SEGMENT, "1048576", "a"), config(SEGMENT, None, "a")):
+        assert margins(*A, small, after).small_segments == Found()
+    assert margins(*A, small, record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A)).small_segments == Found()
 
 
 def test_what_was_aborted_or_stands_before_a_snapshot_does_not_count() -> None:

@@ -154,6 +154,12 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
         (margins(group(None, 2, "b"), of_brokers={}), "KRB-PRE-065", "FAIL", "2 (the brokers') of 2 replicas: 1: b"),
         (margins(group(None, 1, "c")), "KRB-PRE-066", "FAIL", "of 1 replica: 1: c"),
         (lambda seen: replace(seen, margins=WHY), "KRB-PRE-065", "UNKNOWN", WHY.reason),
+        (
+            lambda seen: replace(seen, margins=replace(WELL, small_segments=Found(1, ("tiny",)))),
+            "KRB-UPG-015",
+            "FAIL",
+            "1: tiny",
+        ),
         (margins(moving=2), "KRB-UPG-011", "FAIL", "partitions: 2: t-0, t-1"),
     ],
 )
@@ -174,7 +180,7 @@ def test_in_a_half_done_roll_a_node_that_is_down_keeps_nobody_from_going_on_or_b
 def test_a_look_without_hosts_leaves_what_needs_them_unknown() -> None:
     found = not_passing(replace(cluster(), features=WHY, margins=WHY), Gate.UP)
     assert {code for code, (verdict, _) in found.items() if verdict == "UNKNOWN"} == {
-        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11)),
+        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11, 15)),
         "KRB-PRE-065",
         "KRB-PRE-066",
     }

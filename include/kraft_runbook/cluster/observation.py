@@ -160,11 +160,13 @@ class MinIsrGroup:
 class TopicMargins:
     """By the metadata log, how many replicas of each topic may be down. ``of_brokers``: the dynamic
     ``min.insync.replicas`` of ``<default>`` and of brokers, by id. ``moving``: partitions that are being reassigned.
+    ``small_segments``: topics whose own ``segment.bytes`` is below 1 MiB.
     """
 
     groups: tuple[MinIsrGroup, ...]
     of_brokers: Mapping[str, int]
     moving: Found
+    small_segments: Found = Found()
 
 
 @dataclass(frozen=True, slots=True)

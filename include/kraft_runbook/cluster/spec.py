@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from posixpath import normpath
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -302,6 +304,14 @@ def _home_links(spec: ClusterSpec) -> Iterator[str]:
                     " Kafka"
                 )
             continue
+        link = PurePosixPath(normpath(node.home_link))
+        for software in (spec.kafka, *([target] if target else [])):
+            home = PurePosixPath(normpath(software.home))
+            if link == home or link in home.parents:
+                yield (
+                    f"{where}.home_link: {software.home} is found through it, so it can't lead there; name the"
+                    " installation itself as home"
+                )
         place = ("" if spec.reach.kind == "local" else node.host, node.home_link)
         if place in taken:
             yield f"{where}.home_link: {node.home_link} is also that of {taken[place]}; each node needs its own"

@@ -13,7 +13,7 @@ from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, hosts_with_java, whole_quorum, zookeeper_behind
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.read_parts import needed
-from kraft_runbook.upgrade.file_keys import FileFinding, file_findings
+from kraft_runbook.upgrade.file_keys import FileFinding, file_findings, takes_no_small_segments
 from kraft_runbook.upgrade.java import needed_java
 from kraft_runbook.upgrade.roll import Rolled, RollReading, read_roll_of
 from kraft_runbook.upgrade.stages import Gate
@@ -257,6 +257,27 @@ def a_majority_of_controllers_remains(seen: ClusterObservation, spec: ClusterSpe
     """
     count = len(spec.controllers)
     return settle([] if count > 2 else [f"the quorum has {count} of them"], (), f"{count - 1} of {count}")
+
+
+@check(
+    "KRB-UPG-015",
+    severity=BLOCKING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix=(
+        "raise segment.bytes of these topics to 1048576 or more, or take it away (kafka-configs --alter --entity-type"
+        " topics)"
+    ),
+)
+def no_topic_has_smaller_segments_than_the_target_takes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No topic's own segment.bytes is below 1 MiB, where the target is Kafka 4.
+
+    3.9 takes 14 bytes and more, Kafka 4 at least 1 MiB (KIP-1030). A broker of Kafka 4 that finds less can't load its
+    logs, and ends.
+    """
+    small = needed(seen.margins).small_segments
+    is_asked = takes_no_small_segments(_both(spec)[-1].version)
+    return settle([sample(small.samples, small.count)] if small.count and is_asked else [], (), "none has")
 
 
 # -- what the checks share ---------------------------------------------------------------------------------------------

@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.java_values import java_int, trim
+
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 SMALLEST_SEGMENT = 1024 * 1024
-"""``log.segment.bytes`` of 4.x is at least 1 MiB."""
+SMALLEST: Mapping[str, int] = {
+    "log.segment.bytes": SMALLEST_SEGMENT,
+    "metadata.log.segment.bytes": 8 * SMALLEST_SEGMENT,
+    "remote.log.manager.copier.thread.pool.size": 1,
+    "remote.log.manager.expiration.thread.pool.size": 1,
+}
+"""What 4.x takes at least, and 3.9 took less of: for each key of both, each was asked of both versions' validators."""
 
 INSTEAD: Mapping[str, str] = {
     "delegation.token.master.key": "delegation.token.secret.key; without it tokens are off",
@@ -66,6 +74,11 @@ def file_findings(properties: Mapping[str, str], version: str) -> tuple[FileFind
     return (*_refused(properties, version), *_ignored(properties, version))
 
 
+def takes_no_small_segments(version: str) -> bool:
+    """Whether a topic's own ``segment.bytes`` has to be ``SMALLEST_SEGMENT`` at least."""
+    return int(version.split(".")[0]) >= 4
+
+
 def _refused(properties: Mapping[str, str], version: str) -> Iterator[FileFinding]:
     if not properties.get("process.roles"):
         yield FileFinding(
@@ -81,14 +94,15 @@ def _refused(properties: Mapping[str, str], version: str) -> Iterator[FileFindin
             "use org.apache.kafka.metadata.authorizer.StandardAuthorizer, as the migration's end writes it",
             True,
         )
-    segment = properties.get("log.segment.bytes", "")
-    if segment.isdigit() and int(segment) < SMALLEST_SEGMENT:
-        yield FileFinding(
-            "log.segment.bytes",
-            f"log.segment.bytes={segment} is below the smallest that {version} takes ({SMALLEST_SEGMENT})",
-            "raise it, or leave it out",
-            True,
-        )
+    for key, smallest in SMALLEST.items():
+        given = java_int(trim(properties.get(key, "")))
+        if given is not None and given < smallest:
+            yield FileFinding(
+                key,
+                f"{key}={given} is below the smallest that {version} takes ({smallest})",
+                "raise it, or leave it out",
+                True,
+            )
 
 
 def _ignored(properties: Mapping[str, str], version: str) -> Iterator[FileFinding]:

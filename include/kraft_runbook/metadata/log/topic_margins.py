@@ -17,7 +17,9 @@ from kraft_runbook.metadata.log.record_index import index_records
 from kraft_runbook.metadata.log.record_schemas import RecordType, decode
 from kraft_runbook.metadata.log.transactions import Transactions
 
-MIN_ISR = "min.insync.replicas"
+MIN_ISR, SEGMENT = "min.insync.replicas", "segment.bytes"
+SMALLEST_SEGMENT = 1024 * 1024
+"""The least that Kafka 4 takes (KIP-1030)."""
 TOPIC, BROKER = 2, 4
 """``ConfigResource.Type``."""
 EVERY_BROKER = "<default>"
@@ -43,6 +45,7 @@ class MarginRecords:
     replicas: dict[UUID, dict[int, int]] = field(default_factory=dict)
     moving: set[tuple[UUID, int]] = field(default_factory=set)
     of_topics: dict[str, int] = field(default_factory=dict)
+    small_segments: set[str] = field(default_factory=set)
     of_brokers: dict[str, int] = field(default_factory=dict)
     """By broker id, and the default of all, as ``kafka-configs`` sets them."""
     _transactions: Transactions = field(default_factory=Transactions)
@@ -71,6 +74,9 @@ class MarginRecords:
             self._partition(values)
 
     def _config(self, values: Mapping[str, Any]) -> None:
+        if values["resource_type"] == TOPIC and values["name"] == SEGMENT:
+            small = values["value"] is not None and int(values["value"]) < SMALLEST_SEGMENT
+            (self.small_segments.add if small else self.small_segments.discard)(values["resource_name"])
         held = {TOPIC: self.of_topics, BROKER: self.of_brokers}.get(values["resource_type"])
         if held is None or values["name"] != MIN_ISR:
             return
@@ -100,7 +106,8 @@ class MarginRecords:
             for replicas, own in sorted(topics, key=lambda each: (each[0], each[1] or 0))
         )
         moving = (f"{self.names.get(topic_id, str(topic_id))}-{number}" for topic_id, number in self.moving)
-        return TopicMargins(groups, dict(self.of_brokers), _found(sorted(moving)))
+        small = self.small_segments & set(self.names.values())
+        return TopicMargins(groups, dict(self.of_brokers), _found(sorted(moving)), _found(sorted(small)))
 
 
 def _found(names: list[str]) -> Found:

@@ -1,5 +1,5 @@
-"""A controller that was down while a level was raised and lowered: its own disk says nothing of it, and the leader
-still sends it the record. Then kraft.version, whose level stands in no record of features.
+"""What ends a node of the roll though nothing on its own disk says so: a topic whose segments Kafka 4 does not take, and
+a level that was raised and lowered while the node was down. Then kraft.version, whose level no record of features has.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from collections.abc import Iterator
 import by_hand
 import on_kafka4
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 from labs import Lab
 
 from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, METADATA_VERSION, NodeHost, NodeOnDisk
+from kraft_runbook.cluster.observation import Found
 from kraft_runbook.features.change import Direction
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
@@ -24,18 +26,50 @@ from lab.layout import layout
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 OLD_DIES = "but this controller only supports versions 1-21"
+NEW_DIES = "Invalid value 1000 for configuration segment.bytes"
+TINY = "tiny-segments"
 
 
 @pytest.fixture(scope="module")
-def on_new() -> Iterator[Lab]:
-    """Every node on 4.x, with a snapshot every ten seconds."""
+def lab() -> Iterator[Lab]:
+    """Every node on 3.9, with a snapshot every ten seconds."""
     short = {"metadata.log.max.snapshot.interval.ms": "10000"}
-    with on_kafka4.finalized_lab(controllers=short, brokers=short) as lab:
-        assert lab.spec.kafka.upgrade_to is not None
-        for node_id in (*lab.spec.controller_ids, *lab.spec.broker_ids):
-            on_kafka4.switch(lab, node_id, lab.spec.kafka.upgrade_to.home)
-            on_kafka4.answers(lab, node_id, lambda seen: seen.supported[METADATA_VERSION].highest == 27, within=120)
-        yield lab
+    with on_kafka4.finalized_lab(controllers=short, brokers=short) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def on_new(lab: Lab) -> Lab:
+    """Every node on 4.x."""
+    assert lab.spec.kafka.upgrade_to is not None
+    for node_id in (*lab.spec.controller_ids, *lab.spec.broker_ids):
+        on_kafka4.switch(lab, node_id, lab.spec.kafka.upgrade_to.home)
+        on_kafka4.answers(lab, node_id, lambda seen: seen.supported[METADATA_VERSION].highest == 27, within=120)
+    return lab
+
+
+def test_a_topic_with_segments_below_a_mebibyte_is_named_and_would_end_a_broker_of_kafka_4(lab: Lab) -> None:
+    assert lab.spec.kafka.upgrade_to is not None
+    servers = ",".join(lab.spec.broker_address(each) for each in lab.spec.brokers)
+    admin = AdminClient({"bootstrap.servers": servers})
+    tiny = NewTopic(TINY, num_partitions=1, replication_factor=3, config={"segment.bytes": "1000"})
+    admin.create_topics([tiny])[TINY].result(30)
+    found = topic_margins(lab.spec, secrets=lab.secrets)
+    assert found.small_segments == Found(1, (TINY,))
+    assert found.groups and found.moving == Found()
+
+    broker = lab.spec.brokers[0]
+    on_kafka4.switch(lab, broker.id, lab.spec.kafka.upgrade_to.home)  # what the gate would have refused
+    on_kafka4.wait_for_log(lab, broker.id, NEW_DIES, within=120)
+    on_kafka4.ended(lab, broker, within=60)
+    on_kafka4.switch(lab, broker.id, lab.spec.kafka.home)
+    on_kafka4.answers(lab, broker.id, lambda seen: seen.supported[METADATA_VERSION].highest == 21, within=120)
+    admin.delete_topics([TINY])[TINY].result(30)
+    by_hand.wait_until(
+        "the topic is gone",
+        lambda: topic_margins(lab.spec, secrets=lab.secrets).small_segments == Found(),
+        within=60,
+    )
 
 
 def set_level(lab: Lab, level: int, kind: UpgradeType) -> None:
@@ -89,9 +123,3 @@ def test_kraft_version_is_raised_once_and_is_there_afterwards(on_new: Lab) -> No
     assert seen.level(KRAFT_VERSION) == 1
     again = preview_change(on_new.spec, seen, KRAFT_VERSION, "1", secrets=on_new.secrets)
     assert again.change.direction is Direction.NONE
-
-
-def test_the_metadata_log_tells_which_topics_have_a_replica_to_spare(on_new: Lab) -> None:
-    found = topic_margins(on_new.spec, secrets=on_new.secrets)
-    assert found.groups and found.moving.count == 0
-    assert sum(group.topics.count for group in found.groups) > 0
