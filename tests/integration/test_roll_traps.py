@@ -1,5 +1,6 @@
-"""What ends a node of the roll though nothing on its own disk says so: a topic whose segments Kafka 4 does not take, and
-a level that was raised and lowered while the node was down. Then kraft.version, whose level no record of features has.
+"""What ends a node of the roll though nothing on its own disk says so: a topic whose segments Kafka 4 does not take,
+and a level that was raised and lowered while the node was down. Then kraft.version, whose level no record of features
+has.
 """
 
 from __future__ import annotations
