@@ -124,3 +124,15 @@ def test_kraft_version_is_raised_once_and_is_there_afterwards(on_new: Lab) -> No
     assert seen.level(KRAFT_VERSION) == 1
     again = preview_change(on_new.spec, seen, KRAFT_VERSION, "1", secrets=on_new.secrets)
     assert again.change.direction is Direction.NONE
+
+
+def test_kraft_version_1_keeps_no_controller_from_the_software_before(on_new: Lab) -> None:
+    """3.9 supports it, and reads the control records that 4.x wrote."""
+    victim = next(i for i in on_new.spec.controller_ids if i != on_kafka4.leader(on_new))
+    on_kafka4.switch(on_new, victim, on_new.spec.kafka.home)
+    on_kafka4.answers(
+        on_new,
+        victim,
+        lambda node: node.supported[METADATA_VERSION].highest == 21 and node.finalized.get(KRAFT_VERSION) == 1,
+        within=60,
+    )

@@ -11,7 +11,20 @@ from typing import Any
 
 import pytest
 from feature_looks import CONTROLLERS, in_log, kafka3, kafka4, look, on_disk, registered
-from observations import SPEC, WHY, Spoil, a_controller, both, broker, later, observation, on_host, topics, with_quorum
+from observations import (
+    SPEC,
+    WHY,
+    Spoil,
+    a_controller,
+    both,
+    broker,
+    later,
+    observation,
+    on_host,
+    part,
+    topics,
+    with_quorum,
+)
 
 from kraft_runbook.cluster.feature_levels import (
     FeatureObservation,
@@ -118,6 +131,18 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
     [
         (broker(2, software_version="3.8.0"), "KRB-UPG-002", "UNKNOWN", "broker 2 runs 3.8.0, neither 3.9.2 nor 4.1.1"),
         (a_controller(103, software_version=WHY), "KRB-UPG-002", "UNKNOWN", f"controller 103: {WHY.reason}"),
+        (
+            part(undeclared_controllers=frozenset({104})),
+            "KRB-PRE-005",
+            "FAIL",
+            "controller 104 is a voter and not in the",
+        ),
+        (
+            part(undeclared_brokers=frozenset({9})),
+            "KRB-PRE-005",
+            "FAIL",
+            "broker 9 is live and not in the cluster file",
+        ),
         (with_quorum(high_watermark=99_999), "KRB-UPG-003", "FAIL", "to catch up with offset 99999"),
         (topics(under_replicated_count=1, under_replicated=("a-0",)), "KRB-PRE-029", "FAIL", "a-0"),
         (

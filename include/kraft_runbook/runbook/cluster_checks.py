@@ -62,6 +62,27 @@ def every_declared_broker_runs(seen: ClusterObservation, spec: ClusterSpec) -> F
 
 
 @check(
+    "KRB-PRE-005",
+    severity=BLOCKING,
+    fix=(
+        "declare the node in the cluster file, or stop it: an undeclared broker would keep its mode and its software,"
+        " an undeclared controller would vote in the quorum"
+    ),
+)
+def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The cluster file declares every live broker and controller.
+
+    The runbook restarts only the nodes in the file; a broker that is not in it would keep its mode and its software.
+    """
+    wrong = [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
+    wrong += [f"controller {i} is a voter and not in the cluster file" for i in sorted(seen.undeclared_controllers)]
+    unread = [] if was_read(seen.topics) else [seen.topics.reason]
+    if not was_read(seen.zookeeper) and seen.has_zookeeper and detect_phase(seen).phase is not Phase.FINALIZED:
+        unread.append(seen.zookeeper.reason)
+    return settle(wrong, unread, "every live node is declared")
+
+
+@check(
     "KRB-PRE-009",
     severity=BLOCKING,
     fix=(

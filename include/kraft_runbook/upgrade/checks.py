@@ -31,7 +31,7 @@ WHOLE = (Rolled.OLD, Rolled.NEW, Rolled.UNKNOWN)
 to go back. There each step looks at the nodes besides its own.
 """
 
-CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-009", "KRB-PRE-045", *PRODUCERS)))
+CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", *PRODUCERS)))
 CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046")), stages=WHOLE)
 
 

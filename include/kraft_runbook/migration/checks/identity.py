@@ -16,7 +16,7 @@ from kraft_runbook.runbook.read_parts import split_read, unread_reasons
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
-CHECKS.take(CLUSTER_CHECKS["KRB-PRE-004"], CLUSTER_CHECKS["KRB-PRE-009"])
+CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-005", "KRB-PRE-009")))
 
 
 @check(
@@ -104,27 +104,6 @@ def the_cluster_has_the_declared_id(seen: ClusterObservation, spec: ClusterSpec)
     found, unread = split_read("broker {}", {b.id: b.advertised_cluster_id for b in seen.brokers.values()})
     wrong += [f"broker {i} says {said}, ZooKeeper {stored}" for i, said in found.items() if said != stored]
     return settle(wrong, unread, f"all name {stored}")
-
-
-@check(
-    "KRB-PRE-005",
-    severity=BLOCKING,
-    fix=(
-        "declare the node in the cluster file, or stop it: an undeclared broker would stay in ZooKeeper mode, an"
-        " undeclared controller would vote in the quorum"
-    ),
-)
-def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """The cluster file declares every live broker and controller.
-
-    The runbook restarts only the nodes in the file; a broker that is not in it would stay in ZooKeeper mode.
-    """
-    wrong = [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
-    wrong += [f"controller {i} is a voter and not in the cluster file" for i in sorted(seen.undeclared_controllers)]
-    unread = [] if was_read(seen.topics) else [seen.topics.reason]
-    if not was_read(seen.zookeeper) and seen.has_zookeeper and detect_phase(seen).phase is not Phase.FINALIZED:
-        unread.append(seen.zookeeper.reason)
-    return settle(wrong, unread, "every live node is declared")
 
 
 @check(
