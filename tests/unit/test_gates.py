@@ -271,6 +271,28 @@ def test_a_step_that_began_and_changed_nothing_excuses_no_age(gate, seen):
     assert "s old" in why(proof, begun, unread, confirming=False, now=NOW + timedelta(days=30), node=1)
 
 
+def test_while_restarts_go_on_the_proofs_age_counts_from_the_last_one():
+    """A rolling restart, or a roll of the software, leaves nothing that a look could tell from the proof. With an hour
+    of validity a roll of forty brokers would be refused in its middle.
+    """
+    proof = proof_of(HYBRID)
+    journal = signed(proof, "ann").confirm()
+    early = played(journal, NOW + timedelta(minutes=10))
+    assert "s old" in why(proof, early, HYBRID, confirming=False, now=NOW + timedelta(hours=2)), "it has not begun"
+    journal = played(early._of_gate("restart", "begins"), NOW + timedelta(minutes=100))
+    assert why(proof, journal, HYBRID, confirming=False, now=NOW + timedelta(minutes=150)) is None
+    assert "s old" in why(proof, journal, HYBRID, confirming=False, now=NOW + timedelta(minutes=161))
+    assert "s old" in why(proof, journal, HYBRID, confirming=True, now=NOW + timedelta(minutes=150))
+    anew = journal.prove(proof.digest)
+    assert anew.at.acted_at is None
+
+
+def played(journal, ended):
+    at = ended.isoformat()
+    body = {"phase": "HYBRID", "step": "s", "node_id": 1, "changed": [], "seconds": 1.0, "restarted": True}
+    return journal.write("restart", "played", {**body, "began_at": at, "ended_at": at})
+
+
 @pytest.mark.parametrize(
     ("gate", "seen", "node"), [(Gate.DUAL_WRITE, HYBRID, 1), (Gate.ROLLBACK, DUAL, 1), (Gate.FINALIZE, DUAL, 102)]
 )

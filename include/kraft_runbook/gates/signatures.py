@@ -13,7 +13,18 @@ from datetime import datetime
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.body import moment, text
-from kraft_runbook.evidence.kinds import Approved, Asked, Begins, Compared, Confirmed, OfGate, Proven, Rejected, of_kind
+from kraft_runbook.evidence.kinds import (
+    Approved,
+    Asked,
+    Begins,
+    Compared,
+    Confirmed,
+    OfGate,
+    Played,
+    Proven,
+    Rejected,
+    of_kind,
+)
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.gates.proof import Proof, digest_of_file
 from kraft_runbook.parity.parity_report import Verdict
@@ -53,7 +64,8 @@ class Standing:
     ``digest``: of its latest proof, empty where nothing was proven. ``provings``: how often it was proven. ``passed``:
     nothing was left to sign for. ``confirmed``: the digest that was confirmed after the last signature. ``read_back``:
     the task instances whose answers were then read again from Airflow. ``begun``: a step that the gate guards has begun
-    to act since the last confirmation. Only the cluster shows whether it changed anything (``refusal``).
+    to act since the last confirmation. Only the cluster shows whether it changed anything (``refusal``). ``acted_at``:
+    when the last restart of such a step ended.
     """
 
     gate: str
@@ -65,6 +77,7 @@ class Standing:
     confirmed: str = ""
     read_back: frozenset[str] = frozenset()
     begun: bool = False
+    acted_at: datetime | None = None
 
     @property
     def on_this_proof(self) -> tuple[Signature, ...]:
@@ -77,6 +90,7 @@ def standing(records: Sequence[EvidenceRecord], gate: str) -> Standing:
     """
     now = Standing(gate)
     asked: dict[str, tuple[str, str]] = {}
+    began = 0
     for record, told in of_kind(records, OfGate):
         task, digest = text(record.body, "task"), told.digest
         if told.gate != gate or not digest:
@@ -113,8 +127,12 @@ def standing(records: Sequence[EvidenceRecord], gate: str) -> Standing:
                 read_back = frozenset(text(each, "task_instance") for each in repeated)
                 now = replace(now, confirmed=digest, read_back=read_back, begun=False)
             case Begins(), _ if digest == now.digest == now.confirmed:
+                began = began if now.begun else record.sequence
                 now = replace(now, begun=True)
-    return now
+    if not now.begun:
+        return now
+    acted = [told.ended_at for record, told in of_kind(records, Played) if told.was_restart and record.sequence > began]
+    return replace(now, acted_at=max((each for each in acted if each), default=None))
 
 
 def _signature(record: EvidenceRecord, told: Approved, task: str) -> Signature | None:
@@ -181,7 +199,9 @@ def refusal(
     ``asked``: how many signatures the trigger form asks for. ``confirming``: nothing may differ from the proof (before
     a rollback controllers may start and stop), and the age counts in full. Without it the guarded steps' own changes
     are allowed. If there is such a change, and the evidence shows that a step has begun to act, the age does not count:
-    stopping half-way would be worse than going on. ``node``: the node in turn; a killed try may have left it down.
+    stopping half-way would be worse than going on. A restart may leave nothing that differs; so the age counts anew
+    from the end of the last one, and a roll of many nodes goes on. ``node``: the node in turn; a killed try may have
+    left it down.
     """
     prove = f"clear gate_{proof.gate}.prove with its downstream tasks: the gate is proven again and asks again"
     terms = operation.table.gate(proof.gate)
@@ -199,8 +219,11 @@ def refusal(
     if foreign:
         way_out = f"undo what is named and clear this task; or, if the change is intended, {prove}"
         return Refusal(f"the cluster changed since the proof: {'; '.join(foreign)}", way_out)
+    valid_for = spec.approvals.valid_for
     half_way = not confirming and gate.begun and any(each.by is By.THE_STEPS for each in found)
-    return None if half_way else too_old(proof, spec.approvals.valid_for, now)
+    if half_way or (not confirming and gate.acted_at and (now - gate.acted_at).total_seconds() <= valid_for):
+        return None
+    return too_old(proof, valid_for, now)
 
 
 def too_old(proof: Proof, valid_for: float, now: datetime) -> Refusal | None:
