@@ -336,6 +336,15 @@ def test_explain_names_the_broker_that_lives_and_never_serves_and_what_is_left_f
     assert UPGRADE.explain(cluster(), PLAIN).waits_for == () == UPGRADE.explain(cluster(ALL), PLAIN).forward
 
 
+def test_explain_says_why_a_broker_on_the_version_before_may_live_and_never_serve() -> None:
+    seen = cluster((2, 3, *CONTROLLERS), level=27)
+    fenced = {**seen.quorum.registrations, 1: replace(seen.quorum.registrations[1], fenced=True)}
+    (waits,) = UPGRADE.explain(with_quorum(registrations=fenced, metadata_version=27)(seen), PLAIN).waits_for
+    assert "broker 1 to register in KRaft mode" in waits
+    assert "if its log says UNSUPPORTED_VERSION, Kafka 3.9.2 does not know a level that holds" in waits
+    assert "(metadata.version 27): it lives and never serves until it runs 4.1.1 again" in waits
+
+
 def test_a_controller_counts_when_it_shows_the_target_and_is_caught_up() -> None:
     condition = conditions.CONTROLLER_ON_TARGET
     assert (

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.explanation import Explanation, explain_by_table
 from kraft_runbook.upgrade import conditions
@@ -43,8 +43,22 @@ def _not_serving(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterOb
     for broker in seen.brokers.values():
         there = broker.software_version == target
         first = conditions.BROKER_ON_TARGET if there else conditions.BROKER_ON_FORMER
-        for condition in (first, conditions.BROKER_IN_SYNC):
-            yield from _missing(condition.progress(seen, spec, node_id=broker.id, earlier=earlier).waiting_for)
+        registered = first.progress(seen, spec, node_id=broker.id, earlier=earlier)
+        why = "" if registered.done or there or broker.running is not True else _may_not_know_the_level(seen, spec)
+        yield from (f"{each}{why}" for each in _missing(registered.waiting_for))
+        in_sync = conditions.BROKER_IN_SYNC.progress(seen, spec, node_id=broker.id, earlier=earlier)
+        yield from _missing(in_sync.waiting_for)
+
+
+def _may_not_know_the_level(seen: ClusterObservation, spec: ClusterSpec) -> str:
+    """Why a broker on the version before may live and never serve: the quorum refuses its registration (measured)."""
+    if not was_read(seen.quorum) or seen.quorum.metadata_version is None:
+        return ""
+    return (
+        f"; if its log says UNSUPPORTED_VERSION, Kafka {spec.kafka.version} does not know a level that holds"
+        f" (metadata.version {seen.quorum.metadata_version}): it lives and never serves until it runs"
+        f" {conditions.target_version(spec)} again (kraft-runbook features tells)"
+    )
 
 
 def _missing(waiting_for: str) -> Iterator[str]:
