@@ -68,7 +68,8 @@ def run(*, approve: bool, say: Callable[[str], None] = print) -> int:
     counted["all is put back"] = replicas(spec)
     say(table(counted))
     picture = HOME / "preview.svg"
-    shutil.copyfile(airflow.home / "kraft-runbook" / "reassignments" / first / picture.name, picture)
+    (drawn,) = (airflow.home / "kraft-runbook" / "reassignments" / first).glob("preview-*.svg")
+    shutil.copyfile(drawn, picture)
     say(f"a picture of the first plan: {picture.relative_to(ROOT)}; `make demo-reassign-down` ends all of it")
     return 0 if counted["at first"] == counted["all is put back"] and not counted["broker 1 is drained"].get(1) else 1
 

@@ -258,7 +258,10 @@ def test_the_plan_is_kept_with_its_preview_and_picture_for_the_gate(scene: Scene
     assert (found["digest"], found["copies"], found["bound"]) == (PLAN.digest, 2, 2)
     (exhibit,) = shows_plan(scene.context).exhibits
     assert exhibit.digest == PLAN.digest and "2 partitions change, 20.0 MB are copied" in exhibit.rendered
-    assert files_of(scene.context).picture.read_text().startswith("<svg")
+    drawn = files_of(scene.context).picture(PLAN.digest).read_text()
+    assert drawn.startswith("<svg") and f"/{PLAN.digest}.svg)" in exhibit.rendered
+    ((_, planned),) = of_kind(records_of(scene.context), Moves)
+    assert planned.picture == drawn and planned.told in exhibit.rendered
 
 
 def test_where_nothing_is_to_move_the_run_ends_there(scene: Scene) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -17,7 +18,7 @@ from kraft_runbook.migration.transitions import Gate
 
 MADE = datetime(2026, 3, 5, tzinfo=UTC)
 HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>{{ 7*7 }}"
-VOID = {"meta", "br", "rect", "line", "wbr"}
+VOID = {"meta", "br", "rect", "line", "wbr", "img"}
 
 
 class Page(HTMLParser):
@@ -109,6 +110,20 @@ def test_a_hostile_text_stays_a_text_wherever_it_stands() -> None:
     assert not {name for name in page.attributes if name.startswith("on")}
     assert "<script" not in html and "<img" not in html
     assert page.text.count(HOSTILE) >= 20
+
+
+def test_the_picture_of_a_plan_is_an_image_of_which_the_page_runs_and_reads_nothing() -> None:
+    run = Run("reassign_partitions__lab")
+    drawn = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+    told = f"- 12 partitions change\n| broker |\n{HOSTILE}"
+    run.write("plan", "moves", {"what": "planned", "partitions": 12, "told": told, "picture": drawn})
+    run.write("carry_out.save", "moves", {"what": "saved", "partitions": 12, "told": ""})
+    _, page = page_of(run)
+    (image,) = [link for link in page.links if link]
+    assert image.startswith("data:image/svg+xml;base64,")
+    assert base64.b64decode(image.partition(",")[2]).decode() == drawn
+    assert not page.tags & {"script", "iframe", "object"} and "onerror" not in page.attributes
+    assert "planned: 12 partitions" in page.text and HOSTILE in page.text
 
 
 def test_a_record_that_was_altered_is_said_at_the_top_and_struck_through() -> None:

@@ -114,6 +114,18 @@ class ControllerlessWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """What was done with partitions that move. ``picture``: of the plan, as an SVG; None where the record has none."""
+
+    at: datetime
+    task: str
+    what: str
+    partitions: int | None
+    told: str
+    picture: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """One figure of a workload's account, named as there."""
 
@@ -151,6 +163,7 @@ class RunReport:
     nodes: tuple[NodeWork, ...]
     windows: tuple[ControllerlessWindow, ...]
     workloads: tuple[Workload, ...]
+    moves: tuple[Moved, ...]
     problems: tuple[Problem, ...]
     entries: tuple[Entry, ...]
 
@@ -186,6 +199,17 @@ def make_report(run: str, records: Sequence[EvidenceRecord], broken: Break | Non
         nodes=_nodes(sound),
         windows=tuple(_window(record, left) for record, left in of_kind(sound, kinds.LeftKraft)),
         workloads=tuple(_workload(record, told) for record, told in of_kind(sound, kinds.Workload)),
+        moves=tuple(
+            Moved(
+                at=datetime.fromisoformat(r.at),
+                task=text(r.body, "task"),
+                what=each.what,
+                partitions=each.partitions,
+                told=each.told,
+                picture=each.picture,
+            )
+            for r, each in of_kind(sound, kinds.Moves)
+        ),
         problems=_problems(sound, trusted),
         entries=entries,
     )

@@ -32,9 +32,9 @@ class RunFiles:
         """The assignment and the throttles before the run (``reassignment.saved_state``)."""
         return self.directory / "saved.json"
 
-    @property
-    def picture(self) -> Path:
-        return self.directory / "preview.svg"
+    def picture(self, digest: str) -> Path:
+        """Of the plan with this digest: a gate that asked about an earlier plan goes on showing that one."""
+        return self.directory / f"preview-{digest[:16]}.svg"
 
     @property
     def planned(self) -> Path:

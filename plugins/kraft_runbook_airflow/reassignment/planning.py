@@ -18,6 +18,7 @@ from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.ending import leave_with_nothing_to_do
 from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.pictures import picture_url
 from kraft_runbook_airflow.reassignment.throttling import require_an_end
 from kraft_runbook_airflow.reassignment.wanted import Asks
 
@@ -42,9 +43,11 @@ class MakePlan(ClusterOperator):
         shown = preview.render_markdown()
         files.store_plan(plan, look.placement.present)
         write_private(files.directory / "preview.md", shown)
-        write_private(files.picture, draw(preview))
-        self.log.info("%s\nA picture of it: %s", preview.render_text(), files.picture)
-        record(context, self.cluster, Moves(what="planned", partitions=len(plan.target), told=shown))
+        picture = draw(preview)
+        write_private(files.picture(plan.digest), picture)
+        self.log.info("%s\nA picture of it: %s", preview.render_text(), files.picture(plan.digest))
+        planned = Moves(what="planned", partitions=len(plan.target), told=shown, picture=picture)
+        record(context, self.cluster, planned)
         return {"digest": plan.digest, "partitions": len(plan.target), "copies": plan.copies, "bound": plan.bound}
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
@@ -56,4 +59,6 @@ def shows_plan(context: Any) -> Shown:
     """The plan of this run, for its gate. Raises Refused where there is none."""
     files = files_of(context)
     plan, preview = files.plan(), (files.directory / "preview.md").read_text()
-    return Shown(exhibits=(Exhibit("plan", plan.digest, f"### What moves\n\n{preview}"),), by="plan")
+    ti = context["ti"]
+    picture = f"![Each broker before and after]({picture_url(ti.dag_id, ti.run_id, plan.digest)})"
+    return Shown(exhibits=(Exhibit("plan", plan.digest, f"### What moves\n\n{preview}\n{picture}"),), by="plan")
