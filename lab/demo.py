@@ -94,9 +94,7 @@ def run(*, approve_automatically: bool, soak_minutes: float, say: Callable[[str]
 
 def clean_up(*, purge: bool, say: Callable[[str], None]) -> None:
     """End what a former demo left running; ``purge`` removes its data too, so that the demo starts from nothing."""
-    for pid in _workloads():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    end_workloads()
     airflow = demo_airflow()
     airflow.stop()
     lifecycle.down(load(), purge=purge, say=say)
@@ -104,22 +102,35 @@ def clean_up(*, purge: bool, say: Callable[[str], None]) -> None:
         subprocess.run(["rm", "-rf", "--", str(airflow.home)], check=True)
 
 
-def _workloads() -> list[int]:
+def end_workloads(at: Path | None = None) -> None:
+    """End the workloads that a killed demo left running."""
+    for pid in _workloads(at):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _workloads(at: Path | None = None) -> list[int]:
     """The workloads of a demo of this checkout that still run: that demo was killed, and could not end its own."""
+    report = str((at or BUILD) / "workload.json")
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # gone meanwhile, or another user's
             words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            if "workload" in words and str(BUILD / "workload.json") in words:
+            if "workload" in words and report in words:
                 found.append(int(process.name))
     return found
 
 
-def start_workload(spec: ClusterSpec) -> subprocess.Popen[bytes]:
-    """Producers and consumers that run until they are told to stop."""
-    BUILD.mkdir(exist_ok=True)
-    (BUILD / "workload.json").unlink(missing_ok=True)
-    with (BUILD / "workload.log").open("wb") as log:
+def start_workload(
+    spec: ClusterSpec, at: Path | None = None, further: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Producers and consumers that run until they are told to stop. ``at``: where their account goes; ``further``:
+    what leads them to another lab than the usual.
+    """
+    directory = at or BUILD
+    directory.mkdir(exist_ok=True)
+    (directory / "workload.json").unlink(missing_ok=True)
+    with (directory / "workload.log").open("wb") as log:
         return subprocess.Popen(
             [
                 sys.executable,
@@ -127,40 +138,56 @@ def start_workload(spec: ClusterSpec) -> subprocess.Popen[bytes]:
                 "lab",
                 "workload",
                 "--report",
-                str(BUILD / "workload.json"),
+                str(directory / "workload.json"),
                 "--status",
-                str(BUILD / "workload.status"),
+                str(directory / "workload.status"),
             ],
             cwd=ROOT,
-            env={**os.environ, **environment(spec)},
+            env={**os.environ, **(further or {}), **environment(spec)},
             stdout=log,
             stderr=log,
         )
 
 
-def write_evidence(airflow: Airflow, spec: ClusterSpec, run_id: str, account: Mapping[str, Any] | None) -> Path:
+def write_evidence(
+    airflow: Airflow,
+    spec: ClusterSpec,
+    run_id: str,
+    account: Mapping[str, Any] | None,
+    *,
+    dag_id: str = DAG,
+    page: Path | None = None,
+) -> Path:
     """Add the workload's account to the run's evidence, and render all of it as the page that a person would file."""
-    directory, run = airflow.home / "kraft-runbook" / "evidence", run_name(DAG, run_id)
+    directory, run = airflow.home / "kraft-runbook" / "evidence", run_name(dag_id, run_id)
     append_record(
         directory,
         run,
-        {"cluster": spec.name, "dag": DAG, "run": run_id, "task": "workload", **Workload(values=account or {}).body()},
+        {
+            "cluster": spec.name,
+            "dag": dag_id,
+            "run": run_id,
+            "task": "workload",
+            **Workload(values=account or {}).body(),
+        },
     )
-    page = BUILD / "demo-evidence.html"
+    page = page or BUILD / "demo-evidence.html"
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         show_evidence(run, directory, anchor="", html=page, as_json=False)
     return page
 
 
-def stop_workload(process: subprocess.Popen[bytes], *, say: Callable[[str], None]) -> dict[str, Any] | None:
+def stop_workload(
+    process: subprocess.Popen[bytes], at: Path | None = None, *, say: Callable[[str], None]
+) -> dict[str, Any] | None:
     """Stop producing, let it read everything back, and return its account; None where it left none."""
     say("stopping the workload; it reads every record back")
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(timeout=180)
     except subprocess.TimeoutExpired:
-        say("the workload did not end within 180 s: see build/workload.log")
-    file = BUILD / "workload.json"
+        say(f"the workload did not end within 180 s: see {at or BUILD}/workload.log")
+    file = (at or BUILD) / "workload.json"
     return json.loads(file.read_text()) if file.exists() else None
 
 
@@ -172,8 +199,11 @@ def follow(
     say: Callable[[str], None],
     began: float,
     dag_id: str = DAG,
+    at_gate: Callable[[], None] | None = None,
 ) -> str:
-    """Print each task as it goes, who is waited for, and each gate; returns the run's final state."""
+    """Print each task as it goes, who is waited for, and each gate; returns the run's final state. ``at_gate``: what is
+    shown there besides.
+    """
     known: dict[str, str | None] = {}
     waited: dict[str, str] = {}
     asked: set[str] = set()
@@ -195,6 +225,8 @@ def follow(
                 asked.add(name)
                 shown = client.gate(dag_id, run_id, name)
                 tell(f"GATE  {shown['subject']}")
+                if at_gate is not None:
+                    at_gate()
                 if approve_automatically:
                     client.answer(dag_id, run_id, name, "Approve")
         if state in ENDED:

@@ -1,15 +1,18 @@
-"""``python -m lab.demo_reassign run|down``: broker 4 joins, the cluster is evened out, broker 1 is drained, all is put
-back; each by a run of the DAGs under a real Airflow, on a cluster of four brokers in two racks.
+"""``python -m lab.demo_reassign run|down``: broker 4 joins and the cluster is evened out, broker 1 is drained, all is
+put back; each by a run of the DAGs under a real Airflow, on a cluster of four brokers in two racks, while producers and
+consumers work. Every record is accounted for.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
+import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +26,21 @@ from kraft_runbook.io.secrets import environment_secrets
 from lab import lifecycle
 from lab.airflow_standalone import USER, Airflow, AirflowClient
 from lab.cluster_file import write_cluster_file
+from lab.demo import end_workloads, follow, start_workload, stop_workload, write_evidence
 from lab.health import admin
 from lab.layout import ROOT, environment, load
+from lab.workload import PLAIN, TRANSACTIONS
 
 HOME = ROOT / "build" / "demo-reassign"
 RACKS = ("rack-a", "rack-b", "rack-a", "rack-b")
 LISTS = ((1, 2), (2, 3), (3, 2), (2, 1))
 """Where the demo's partitions lie at first: broker 4 holds none."""
-PARTITIONS, RECORDS, RECORD = 24, 200, b"x" * 10_000
+ORDERS, RECORDS, RECORD = "orders", 200, b"x" * 10_000
+TOPICS = {ORDERS: 24, PLAIN: 12, TRANSACTIONS: 4}
+"""The demo's topics and their partitions; the workload writes to the last two."""
+THROTTLE_MB = 20
 REASSIGN, RESTORE = "reassign_partitions__lab", "restore_assignment__lab"
-ENDED = frozenset({"success", "failed"})
+Say = Callable[[str], None]
 
 
 def place() -> dict[str, str]:
@@ -49,90 +57,163 @@ def airflow_of_demo() -> Airflow:
     return Airflow(HOME / "airflow", "127.0.0.1", int(os.environ.get("KRB_AIRFLOW_PORT", "8080")))
 
 
-def run(*, approve: bool, say: Callable[[str], None] = print) -> int:
-    """The whole demo; 0 where every run reached its goal. Raises RunbookError."""
+def run(*, approve: bool, say: Say = print) -> int:
+    """The whole demo. 0 where every run reached its goal and no acknowledged record was lost. Raises RunbookError."""
+    began = time.time()
     down(say=say)
+    airflow = airflow_of_demo()
+    airflow.require_port()
     write_cluster_file(HOME / "clusters", racks=RACKS)
     spec = load({**os.environ, **place()})
+    say("starting the lab: 1 ZooKeeper, 4 brokers in two racks")
     lifecycle.up(spec, say=say)
     fill(spec)
-    airflow = airflow_of_demo()
-    airflow.start({**place(), **environment(spec)})
-    client = airflow.client(patience=None, say=say)
-    counted = {"at first": replicas(spec)}
-    first = carry_out(client, airflow, REASSIGN, {"goal": "add brokers", "brokers": "4"}, approve=approve, say=say)
-    counted["broker 4 has its share"] = replicas(spec)
-    carry_out(client, airflow, REASSIGN, {"goal": "drain brokers", "brokers": "1"}, approve=approve, say=say)
-    counted["broker 1 is drained"] = replicas(spec)
-    carry_out(client, airflow, RESTORE, {"run": first}, approve=approve, say=say)
-    counted["all is put back"] = replicas(spec)
-    say(table(counted))
-    picture = HOME / "preview.svg"
+    say("starting Airflow")
+    airflow.start({**place(), **environment(spec)}, say=say)
+    workload = start_workload(spec, HOME, place())
+    seconds: dict[str, float] = {}
+    try:
+        client = airflow.client(patience=None, say=say)
+        say(f"Airflow is at {airflow.url}  (user {USER}, password {airflow.password()})")
+        say("the gates are answered by this program" if approve else "answer the gates there, under Required Actions")
+        counted = {"at first": replicas(spec)}
+        runs: list[tuple[str, str, str]] = []
+
+        def step(title: str, dag_id: str, form: Mapping[str, Any]) -> str:
+            say(f"\n--- {len(runs) + 1}. {title}")
+            started = time.time()
+            run_id, name = carry_out(client, dag_id, form, approve=approve, say=say, began=began)
+            runs.append((title, dag_id, run_id))
+            seconds[title], counted[title] = time.time() - started, replicas(spec)
+            return name
+
+        first = step("broker 4 joins, all is evened out", REASSIGN, {"goal": "add brokers", "brokers": "4"})
+        step("broker 1 is drained", REASSIGN, {"goal": "drain brokers", "brokers": "1"})
+        step("all is put back", RESTORE, {"run": first})
+        say("")
+        account = stop_workload(workload, HOME, say=say)
+    finally:
+        if workload.poll() is None:
+            workload.kill()
+            workload.wait()
     (drawn,) = (airflow.home / "kraft-runbook" / "reassignments" / first).glob("preview-*.svg")
-    shutil.copyfile(drawn, picture)
-    say(f"a picture of the first plan: {picture.relative_to(ROOT)}; `make demo-reassign-down` ends all of it")
-    return 0 if counted["at first"] == counted["all is put back"] and not counted["broker 1 is drained"].get(1) else 1
+    shutil.copyfile(drawn, HOME / "preview.svg")
+    pages = [
+        write_evidence(airflow, spec, run_id, account, dag_id=dag_id, page=HOME / f"evidence-{number}.html")
+        for number, (_, dag_id, run_id) in enumerate(runs, 1)
+    ]
+    verdicts = judged(counted, account)
+    say(rendered(counted, seconds, account, verdicts))
+    say(f"\na picture of the first plan: {(HOME / 'preview.svg').relative_to(ROOT)}")
+    say(f"the runs' evidence: {', '.join(str(page.relative_to(ROOT)) for page in pages)}")
+    say("the cluster and Airflow stay up for a look, `make demo-reassign-down` ends them")
+    report = {"passed": all(verdicts.values()), "verdicts": verdicts, "replicas": counted, "seconds": seconds}
+    (HOME / "report.json").write_text(json.dumps({**report, "workload": account}, indent=1))
+    say(f"\n{time.time() - began:.0f} s: {'PASSED' if report['passed'] else 'NOT PASSED'}")
+    return 0 if report["passed"] else 1
 
 
 def fill(spec: ClusterSpec) -> None:
-    """One topic with data, on the first three brokers."""
-    lists = [list(LISTS[number % len(LISTS)]) for number in range(PARTITIONS)]
-    topic = NewTopic("orders", PARTITIONS, replica_assignment=lists, config={"min.insync.replicas": "1"})
+    """The demo's topics on the first three brokers, one of them with data."""
     client = admin(spec)  # its requests end with it
-    client.create_topics([topic])["orders"].result(60)
+    made = client.create_topics(
+        [
+            NewTopic(
+                name,
+                count,
+                replica_assignment=[list(LISTS[number % len(LISTS)]) for number in range(count)],
+                config={"min.insync.replicas": "1"},
+            )
+            for name, count in TOPICS.items()
+        ]
+    )
+    for each in made.values():
+        each.result(60)
     producer = Producer({"bootstrap.servers": ",".join(spec.bootstrap_servers), "acks": "all", "linger.ms": 20})
     for number in range(RECORDS):
-        for partition in range(PARTITIONS):
-            producer.produce("orders", RECORD, str(number), partition)
+        for partition in range(TOPICS[ORDERS]):
+            producer.produce(ORDERS, RECORD, str(number), partition)
         producer.poll(0)
     producer.flush(120)
 
 
 def carry_out(
-    client: AirflowClient,
-    airflow: Airflow,
-    dag_id: str,
-    form: Mapping[str, Any],
-    *,
-    approve: bool,
-    say: Callable[[str], None],
-) -> str:
-    """One run to its end; returns its name. Raises RunbookError where it fails."""
+    client: AirflowClient, dag_id: str, form: Mapping[str, Any], *, approve: bool, say: Say, began: float
+) -> tuple[str, str]:
+    """One run to its end; returns its id and its name. Raises RunbookError where it fails."""
     client.wait_for_dag(dag_id)
-    run_id = client.trigger(dag_id, {"throttle_mb": 20, "topics": "orders", **form})
-    say(f"{dag_id} {dict(form)}: {airflow.url}/dags/{dag_id}/runs/{run_id}  ({USER}, password {airflow.password()})")
-    while (state := client.run_state(dag_id, run_id)) not in ENDED:
-        for task in client.tasks(dag_id, run_id):
-            if approve and task["state"] == "awaiting_input":
-                client.answer(dag_id, run_id, task["task_id"], "Approve")
-        time.sleep(1)
+    run_id = client.trigger(dag_id, {"throttle_mb": THROTTLE_MB, "topics": " ".join(TOPICS), **form})
+    say(f"{dag_id}  {'  '.join(f'{key}={value}' for key, value in form.items())}")
+
+    def preview() -> None:
+        say("\n" + "\n".join(part_of(client.log_lines(dag_id, run_id, "plan", 1), "goal: ", "A picture")) + "\n")
+
+    state = follow(client, run_id, approve_automatically=approve, say=say, began=began, dag_id=dag_id, at_gate=preview)
     if state != "success":
-        raise RunbookError(f"run {run_id} of {dag_id} ended as {state}", way_out=f"read its logs at {airflow.url}")
-    say("\n".join(line for line in client.log_lines(dag_id, run_id, "plan", 1) if "move" in line or "→" in line))
-    return str(client.xcom(dag_id, run_id, "closing_report")["run"])
+        raise RunbookError(
+            f"run {run_id} of {dag_id} ended as {state}", way_out="read the failed task's log in Airflow"
+        )
+    told = client.log_lines(dag_id, run_id, "carry_out.compare_assignment", 1)
+    say("\n".join(line for line in told if "compared with the plan" in line and "INFO" not in line))
+    return run_id, str(client.xcom(dag_id, run_id, "closing_report")["run"])
+
+
+def part_of(lines: Sequence[str], first: str, last: str) -> list[str]:
+    """The lines from the one that begins with ``first`` to the one before ``last``."""
+    text = "\n".join(lines).split("\n")
+    start = next((at for at, line in enumerate(text) if line.startswith(first)), len(text))
+    end = next((at for at in range(start, len(text)) if text[at].startswith(last)), len(text))
+    return text[start:end]
+
+
+def judged(counted: Mapping[str, Mapping[int, int]], account: Mapping[str, Any] | None) -> dict[str, bool]:
+    """What the demo claims. ``counted``: the replicas of each broker at first and after each run, in order."""
+    at_first, joined, drained, back = counted.values()
+    return {
+        "broker 4 got its share": not at_first.get(4) and len(set(joined.values())) == 1,
+        "broker 1 was drained": not drained.get(1),
+        "everything is where it was": back == at_first,
+        "no acknowledged record was lost": account is not None and account["lost"] == 0 and account["acknowledged"] > 0,
+        "no record was duplicated": account is not None and account["duplicated"] == 0,
+    }
+
+
+def rendered(
+    counted: Mapping[str, Mapping[int, int]],
+    seconds: Mapping[str, float],
+    account: Mapping[str, Any] | None,
+    verdicts: Mapping[str, bool],
+) -> str:
+    """For a terminal: replicas of the demo's topics after each run, the workload's account, and what was claimed."""
+    brokers = range(1, len(RACKS) + 1)
+    lines = [
+        "",
+        f"{'replicas of the demo':<36}" + "".join(f"{f'broker {b}':>10}" for b in brokers) + f"{'seconds':>10}",
+    ]
+    for at, of in counted.items():
+        took = f"{seconds[at]:>10.0f}" if at in seconds else ""
+        lines.append(f"{at:<36}" + "".join(f"{of.get(b, 0):>10}" for b in brokers) + took)
+    if account:
+        names = ("acknowledged", "read_back", "lost", "duplicated", "failed")
+        stalls = ("longest_producer_stall_seconds", "longest_consumer_stall_seconds")
+        lines += ["", "workload all the while:"]
+        lines += [f"  {name.replace('_', ' '):<34}{account[name]:>10}" for name in (*names, *stalls)]
+    return "\n".join([*lines, "", *(f"{'yes' if held else 'NO ':<5}{claim}" for claim, held in verdicts.items())])
 
 
 def replicas(spec: ClusterSpec) -> dict[int, int]:
-    """How many replicas of the demo's topic each broker holds."""
+    """How many replicas of the demo's topics each broker holds."""
     secrets = environment_secrets({**os.environ, **environment(spec)})
     counted: dict[int, int] = {}
     for partition, seen in assignment_seen(spec, secrets=secrets).partitions.items():
-        for broker in seen.replicas if partition.topic == "orders" else ():
+        for broker in seen.replicas if partition.topic in TOPICS else ():
             counted[broker] = counted.get(broker, 0) + 1
     return counted
 
 
-def table(counted: Mapping[str, Mapping[int, int]]) -> str:
-    """Replicas a broker after each run."""
-    brokers = range(1, len(RACKS) + 1)
-    lines = [f"{'replicas':<26}" + "".join(f"{f'broker {b}':>10}" for b in brokers)]
-    return "\n".join(
-        lines + [f"{at:<26}" + "".join(f"{of.get(b, 0):>10}" for b in brokers) for at, of in counted.items()]
-    )
-
-
 def down(*, say: Callable[[str], None] = print) -> None:
     """End what a former demo left running, and remove it."""
+    end_workloads(HOME)
     airflow_of_demo().stop()
     if Path(HOME, "clusters", "lab.yaml").exists():
         lifecycle.down(load({**os.environ, **place()}), purge=True, say=say)
@@ -144,13 +225,23 @@ def main() -> int:
     parser.add_argument("what", choices=["run", "down"])
     parser.add_argument("--approve", default="", help="auto: this program answers the gates")
     options = parser.parse_args()
+
+    def say(text: str) -> None:
+        print(text, flush=True)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the workload must not go on alone
+        signal.signal(number, signal.default_int_handler)
     try:
         if options.what == "run":
-            return run(approve=options.approve == "auto")
-        down()
+            return run(approve=options.approve == "auto", say=say)
+        down(say=say)
     except RunbookError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        stays = "interrupted; the lab and Airflow stay as they are, `make demo-reassign-down` ends them"
+        print(stays, file=sys.stderr)
+        return 130
     return 0
 
 
