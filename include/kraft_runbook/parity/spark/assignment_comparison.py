@@ -41,11 +41,17 @@ def topics_in_question(
         found = (
             read_assignment(ready, sealed)
             if in_zookeeper
-            else _frame(ready, found_columns(topics_in_log(spec, secrets=secrets, salt=sealed.salt)), sealed.salt)
+            else topics_frame(ready, found_columns(topics_in_log(spec, secrets=secrets, salt=sealed.salt)), sealed.salt)
         )
-        return compare_topics(found, _frame(ready, planned_columns(planned), sealed.salt)).in_question
+        return in_question(ready, found, planned, sealed.salt)
 
 
-def _frame(spark: SparkSession, topics: TopicColumns, salt: bytes) -> DataFrame:
+def in_question(spark: SparkSession, found: DataFrame, planned: Assignment, salt: bytes) -> tuple[str, ...]:
+    """The topics that differ. ``found``: one row of kind WHOLE_TOPIC each, with a fingerprint under this salt."""
+    return compare_topics(found, topics_frame(spark, planned_columns(planned), salt)).in_question
+
+
+def topics_frame(spark: SparkSession, topics: TopicColumns, salt: bytes) -> DataFrame:
+    """Each topic by its fingerprint."""
     with uncollected():
         return rows_frame(spark, (canonical_rows.whole_topic(p.topic, p.value) for p in topic_prints(topics, salt)))
