@@ -17,7 +17,7 @@ from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.procedures.move_replicas import read_before
+from kraft_runbook.procedures.move_replicas import read_assignment
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.verifying import Deviation, Verification, to_report
 from kraft_runbook_airflow.base import spark_job
@@ -68,8 +68,8 @@ def told() -> list[Moves]:
 
 def test_the_job_gets_the_plan_and_all_that_was_there_before_it_and_its_answer_is_put_on_record(job: Job) -> None:
     assert job.act() == {"partitions": 2}
-    assert read_before(Path(job.given["--plan"])) == {A: (3, 2)}
-    assert read_before(Path(job.given["--before"])) == {A: (1, 2), B: (2, 1)}
+    assert read_assignment(Path(job.given["--plan"])) == {A: (3, 2)}
+    assert read_assignment(Path(job.given["--before"])) == {A: (1, 2), B: (2, 1)}
     (compared,) = told()
     assert (compared.what, compared.partitions, compared.told) == ("compared", 2, FINE.render_text())
 

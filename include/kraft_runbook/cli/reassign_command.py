@@ -19,7 +19,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
-from kraft_runbook.procedures.move_replicas import read_before
+from kraft_runbook.procedures.move_replicas import read_assignment
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.explain import causes_of, has_rate, progress_between
 from kraft_runbook.reassignment.goals import (
@@ -171,7 +171,7 @@ def verify_command(
     """Compare what was found with what was planned: replicas in their order, ISR, leaders, no throttle left."""
     spec, secrets = _spec(cluster, clusters_dir), environment_secrets()
     target = assignment_from(text_of(plan), source=str(plan))
-    known = None if before is None else read_before(before)
+    known = None if before is None else read_assignment(before)
     throttles = leftovers(read_throttles(spec, {p.topic for p in target}, secrets=secrets))
     if spark:
         from kraft_runbook.procedures.compare_assignment import compare_assignment  # the columns and their libraries

@@ -18,8 +18,7 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.compare_assignment import compare_assignment
-from kraft_runbook.procedures.move_replicas import read_before
-from kraft_runbook.reassignment.plan_file import from_json
+from kraft_runbook.procedures.move_replicas import read_assignment
 from kraft_runbook.reassignment.verifying import to_report
 
 EXIT_ERROR = 3
@@ -38,8 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
         spec = load_cluster(options.cluster, directory=options.clusters_dir, environment=os.environ)
         found = compare_assignment(
             spec,
-            from_json(options.plan.read_text(), source=str(options.plan)),
-            before=read_before(options.before) if options.before else {},
+            read_assignment(options.plan),
+            before=read_assignment(options.before) if options.before else {},
             secrets=environment_secrets(),
         )
         write_private(options.output, to_report(found))

@@ -57,10 +57,8 @@ def read_state(path: Path) -> SavedState:
     return from_json(text, source=str(path))
 
 
-def read_before(path: Path) -> Assignment:
-    """The whole assignment before a plan: in the JSON of kafka-reassign-partitions, or what a run saved. Raises
-    Refused.
-    """
+def read_assignment(path: Path) -> Assignment:
+    """An assignment in the JSON of kafka-reassign-partitions, or the one that a run saved. Raises Refused."""
     try:
         text = path.read_text()
     except OSError as error:
