@@ -296,7 +296,7 @@ class SecretsRemoved(Kind):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves(Kind):
     """Of a reassignment: what was done with so many partitions ("planned", "saved", "throttled", "started",
-    "cancelled", "ended", "put back", "verified", "compared"). ``told``: the rest, such as the preview as markdown.
+    "cancelled", "ended", "put back", "verified", "compared"). ``told``: the rest, such as the preview as text.
     ``picture``: the preview as an SVG.
     """
 

@@ -70,9 +70,9 @@ class Preview:
         if self.throttle is None:
             yield "no throttle: brokers copy as fast as they can, and clients may notice"
         elif self.seconds is not None:
-            least, most = self.seconds
+            times = " to ".join(dict.fromkeys(map(_time, self.seconds)))
             yield (
-                f"at a throttle of {self.throttle / 1e6:,.1f} MB/s a broker: {_time(least)} to {_time(most)}"
+                f"at a throttle of {self.throttle / 1e6:,.1f} MB/s a broker: {times}"
                 f" ({LEAST_OF_RATE:.0%} to {MOST_OF_RATE:.0%} of a throttle's rate get through)"
             )
         yield from self.notes

@@ -46,7 +46,7 @@ class MakePlan(ClusterOperator):
         picture = draw(preview)
         write_private(files.picture(plan.digest), picture)
         self.log.info("%s\nA picture of it: %s", preview.render_text(), files.picture(plan.digest))
-        planned = Moves(what="planned", partitions=len(plan.target), told=shown, picture=picture)
+        planned = Moves(what="planned", partitions=len(plan.target), told=preview.render_text(), picture=picture)
         record(context, self.cluster, planned)
         return {"digest": plan.digest, "partitions": len(plan.target), "copies": plan.copies, "bound": plan.bound}
 
