@@ -96,7 +96,7 @@ def run(*, approve: bool, say: Say = print) -> int:
         if workload.poll() is None:
             workload.kill()
             workload.wait()
-    (drawn,) = (airflow.home / "kraft-runbook" / "reassignments" / first).glob("preview-*.svg")
+    (drawn,) = (airflow.home / "kraft-runbook" / "reassignments" / first).glob("preview-????????????????.svg")
     shutil.copyfile(drawn, HOME / "preview.svg")
     pages = [
         write_evidence(airflow, spec, run_id, account, dag_id=dag_id, page=HOME / f"evidence-{number}.html")
@@ -154,7 +154,7 @@ def carry_out(
             f"run {run_id} of {dag_id} ended as {state}", way_out="read the failed task's log in Airflow"
         )
     told = client.log_lines(dag_id, run_id, "carry_out.compare_assignment", 1)
-    say("\n".join(line for line in told if "compared with the plan" in line and "INFO" not in line))
+    say(next((line for line in reversed(told) if "compared with the plan" in line), ""))
     return run_id, str(client.xcom(dag_id, run_id, "closing_report")["run"])
 
 

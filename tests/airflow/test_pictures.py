@@ -23,6 +23,7 @@ DIGEST = "ab12" * 16
 def drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     write_private(files_of(CONTEXT).picture(DIGEST), "<svg/>")
+    write_private(files_of(CONTEXT).picture(DIGEST, narrow=True), "<svg id='n'/>")
 
 
 def test_nobody_sees_a_picture_who_has_not_logged_in() -> None:
@@ -34,6 +35,7 @@ def test_nobody_sees_a_picture_who_has_not_logged_in() -> None:
 def test_a_picture_is_an_image_in_which_nothing_is_run() -> None:
     answer = _picture(DAG, RUN, DIGEST)
     assert (answer.body, answer.media_type) == (b"<svg/>", "image/svg+xml")
+    assert _picture(DAG, RUN, DIGEST, narrow=True).body == b"<svg id='n'/>"
     assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 

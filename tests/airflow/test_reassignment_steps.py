@@ -259,7 +259,7 @@ def test_the_plan_is_kept_with_its_preview_and_picture_for_the_gate(scene: Scene
     (exhibit,) = shows_plan(scene.context).exhibits
     assert exhibit.digest == PLAN.digest and "2 partitions change, 20.0 MB are copied" in exhibit.rendered
     drawn = files_of(scene.context).picture(PLAN.digest).read_text()
-    assert drawn.startswith("<svg") and f"/{PLAN.digest}.svg)" in exhibit.rendered
+    assert drawn.startswith("<svg") and f"/{PLAN.digest}.svg?narrow=true)]" in exhibit.rendered
     ((_, planned),) = of_kind(records_of(scene.context), Moves)
     assert planned.picture == drawn and "2 partitions change, 20.0 MB are copied" in planned.told
 

@@ -16,7 +16,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import EvenOut, Explicit
-from kraft_runbook.reassignment.picture import draw
+from kraft_runbook.reassignment.picture import NARROW, draw
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
@@ -236,6 +236,7 @@ def test_the_picture_is_a_drawing_of_every_broker_and_escapes_what_it_is_told() 
     assert [sum(f"rack-{r}: " in (text or "") for text in found) for r in range(3)] == [1, 1, 1]
     assert "&lt;even&gt; &amp; out" in drawn
     large = random_placement(600, 300)
+    assert ElementTree.fromstring(draw(make_preview(plan, placement), NARROW)).attrib["width"] == "298"
     drawn = draw(make_preview(make_plan(EvenOut(), large), large))
     assert drawn.count(">broker ") == 120 and "180 are not shown" in drawn
     assert ">data<" not in drawn  # no size is known

@@ -11,12 +11,27 @@ from itertools import groupby
 
 from kraft_runbook.reassignment.preview import BrokerChange, Preview, in_units
 
-LEFT, COLUMN, BARS = 130, 290, 190
-"""In pixels: the brokers' names, one column, and its longest bar; what is left of a column holds the numbers."""
 HEAD, RACK, ROW, BAR = 76, 26, 40, 13
 BEFORE, KEPT, COPIED, INK, SOFT = "#b8c0cc", "#4c78a8", "#f58518", "#1c2430", "#5a6675"
 MOST_BROKERS = 120
 """A row each: the picture of a larger cluster shows the brokers that change most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """In pixels: the brokers' names (``left``), one column, and its longest bar; what is left of a column holds the
+    numbers. ``columns``: at most so many.
+    """
+
+    left: int
+    column: int
+    bars: int
+    columns: int
+
+
+WIDE = Layout(130, 290, 190, 3)
+NARROW = Layout(74, 224, 140, 1)
+"""Airflow 3.3.2 shows no image in a gate's page wider than 300 pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +55,27 @@ class Column:
         return in_units(value) if self.bytes else f"{value:,}"
 
 
-def draw(preview: Preview) -> str:
+def draw(preview: Preview, layout: Layout = WIDE) -> str:
     """One row a broker, under its rack; what is copied to it stands out. No data column where no size is known."""
     shown = sorted(preview.brokers, key=lambda b: (-(b.replicas_in + b.replicas_out), b.broker))[:MOST_BROKERS]
     shown.sort(key=lambda each: (each.rack or "", each.broker))
-    columns = _columns(shown)
+    columns = _columns(shown)[: layout.columns]
     racks = [list(of) for _, of in groupby(shown, key=lambda each: each.rack or "")]
     named = any(each.rack for each in shown)
-    width = LEFT + COLUMN * len(columns)
+    width = layout.left + layout.column * len(columns)
     height = HEAD + ROW * len(shown) + (RACK * len(racks) if named else 0) + 8
     left_out = len(preview.brokers) - len(shown)
-    more = f" (the {len(shown)} brokers that change most; {left_out} are not shown)" if left_out else ""
+    head = preview.goal if layout is WIDE else "each broker"  # the page beside it names the goal
+    head += f" (the {len(shown)} brokers that change most; {left_out} are not shown)" if left_out else ""
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
         f' font-family="sans-serif" font-size="12" fill="{INK}" role="img">',
         f"<title>{escape(preview.goal)}: each broker before and after</title>",
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        f'<text x="10" y="20" font-size="15" font-weight="bold">{escape(preview.goal + more)}</text>',
+        f'<text x="10" y="20" font-size="15" font-weight="bold">{escape(head)}</text>',
         *_legend(),
         *(
-            f'<text x="{LEFT + at * COLUMN}" y="{HEAD - 8}" font-weight="bold">{each.title}</text>'
+            f'<text x="{layout.left + at * layout.column}" y="{HEAD - 8}" font-weight="bold">{each.title}</text>'
             for at, each in enumerate(columns)
         ),
     ]
@@ -71,7 +87,7 @@ def draw(preview: Preview) -> str:
         for each in rack:
             lines.append(f'<text x="10" y="{y + 20}">broker {each.broker}</text>')
             for at, column in enumerate(columns):
-                lines += _bars(column, number, LEFT + at * COLUMN, y + 2)
+                lines += _bars(column, number, layout.left + at * layout.column, y + 2, layout.bars)
             y, number = y + ROW, number + 1
     return "\n".join([*lines, "</svg>"]) + "\n"
 
@@ -87,8 +103,8 @@ def _columns(brokers: Sequence[BrokerChange]) -> list[Column]:
 
 
 def _legend() -> Iterator[str]:
-    for at, (colour, what) in enumerate(((BEFORE, "before"), (KEPT, "after"), (COPIED, "after, copied to it"))):
-        x = 10 + at * 100
+    for at, (colour, what) in enumerate(((BEFORE, "before"), (KEPT, "after"), (COPIED, "copied to it"))):
+        x = 10 + at * 90
         yield f'<rect x="{x}" y="32" width="12" height="12" fill="{colour}"/><text x="{x + 18}" y="42">{what}</text>'
 
 
@@ -102,13 +118,13 @@ def _rack(brokers: Sequence[BrokerChange], y: int, width: int) -> str:
     )
 
 
-def _bars(column: Column, number: int, x: int, y: int) -> Iterator[str]:
+def _bars(column: Column, number: int, x: int, y: int, most: int) -> Iterator[str]:
     longest = max((max(each.before, each.after) for each in column.pairs), default=0) or 1
     pair = column.pairs[number]
     new = min(pair.new, pair.after)
 
     def length(value: int) -> float:
-        return round(BARS * value / longest, 1)
+        return round(most * value / longest, 1)
 
     for value, at, colour in ((pair.before, y, BEFORE), (pair.after - new, y + BAR + 2, KEPT)):
         yield f'<rect x="{x}" y="{at}" width="{length(value)}" height="{BAR}" fill="{colour}"/>'

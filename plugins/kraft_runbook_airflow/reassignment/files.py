@@ -32,9 +32,11 @@ class RunFiles:
         """The assignment and the throttles before the run (``reassignment.saved_state``)."""
         return self.directory / "saved.json"
 
-    def picture(self, digest: str) -> Path:
-        """Of the plan with this digest: a gate that asked about an earlier plan goes on showing that one."""
-        return self.directory / f"preview-{digest[:16]}.svg"
+    def picture(self, digest: str, *, narrow: bool = False) -> Path:
+        """Of the plan with this digest: a gate that asked about an earlier plan goes on showing that one. ``narrow``:
+        for the gate's page.
+        """
+        return self.directory / f"preview-{digest[:16]}{'-narrow' if narrow else ''}.svg"
 
     @property
     def planned(self) -> Path:

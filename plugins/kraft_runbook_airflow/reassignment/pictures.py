@@ -1,5 +1,6 @@
 """The picture of a plan in its gate's page. Airflow's page shows no HTML, and its Markdown drops data URIs (3.3.2), but
-it shows an image of its own server: this is where that image comes from.
+it shows an image of its own server, 300 pixels wide at most: this is where that image comes from, and the whole picture
+behind it.
 
 Who may see the run may see its picture. A server that does not share the state directory has none: the table beside it
 says the same.
@@ -55,13 +56,13 @@ def _application() -> FastAPI:
     return application
 
 
-def _picture(dag_id: str, run_id: str, digest: str) -> Response:
+def _picture(dag_id: str, run_id: str, digest: str, narrow: bool = False) -> Response:
     from fastapi import HTTPException, Response
 
     if not (digest.isalnum() and digest.isascii()):
         raise HTTPException(404, "no such picture")
     try:
-        drawn = RunFiles(run_file_name(dag_id, run_id)).picture(digest).read_bytes()
+        drawn = RunFiles(run_file_name(dag_id, run_id)).picture(digest, narrow=narrow).read_bytes()
     except OSError:
         raise HTTPException(404, "this server has no picture of that plan") from None
     return Response(drawn, media_type="image/svg+xml", headers=HEADERS)

@@ -8,7 +8,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.reassignment.picture import draw
+from kraft_runbook.reassignment.picture import NARROW, draw
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.refusals import require_no_refusal
@@ -45,6 +45,7 @@ class MakePlan(ClusterOperator):
         write_private(files.directory / "preview.md", shown)
         picture = draw(preview)
         write_private(files.picture(plan.digest), picture)
+        write_private(files.picture(plan.digest, narrow=True), draw(preview, NARROW))
         self.log.info("%s\nA picture of it: %s", preview.render_text(), files.picture(plan.digest))
         planned = Moves(what="planned", partitions=len(plan.target), told=preview.render_text(), picture=picture)
         record(context, self.cluster, planned)
@@ -60,5 +61,6 @@ def shows_plan(context: Any) -> Shown:
     files = files_of(context)
     plan, preview = files.plan(), (files.directory / "preview.md").read_text()
     ti = context["ti"]
-    picture = f"![Each broker before and after]({picture_url(ti.dag_id, ti.run_id, plan.digest)})"
+    url = picture_url(ti.dag_id, ti.run_id, plan.digest)
+    picture = f"[![Each broker before and after]({url}?narrow=true)]({url})\n\n[The whole picture]({url})"
     return Shown(exhibits=(Exhibit("plan", plan.digest, f"### What moves\n\n{preview}\n{picture}"),), by="plan")
