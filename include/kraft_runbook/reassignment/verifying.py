@@ -62,8 +62,8 @@ class Verification:
         lines += [f"  a throttle is left: {each}" for each in self.throttles]
         if self.legacy_znode:
             lines.append("  /admin/reassign_partitions exists")
-        lines += [f"  {self.deleted:,} were deleted since, with their topics"] if self.deleted else []
-        lines += [f"  {self.new:,} are new since"] if self.new else []
+        lines += [f"  {self.deleted:,} deleted since, with their topics"] if self.deleted else []
+        lines += [f"  {self.new:,} new since"] if self.new else []
         return "\n".join(lines)
 
 
