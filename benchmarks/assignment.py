@@ -23,6 +23,7 @@ from kraft_runbook.parity.assignments import planned_columns
 from kraft_runbook.parity.spark.assignment_comparison import in_question, topics_frame
 from kraft_runbook.parity.spark.session import session
 from kraft_runbook.reassignment.verifying import verify
+from lab.checkout import commit
 
 PARTITIONS, BROKERS, CHANGED, ROUNDS = 200_000, 60, 20, 5
 SALT = b"benchmark"
@@ -69,7 +70,7 @@ def main() -> int:
                 print("the two do not find what was changed", file=sys.stderr)
                 return 1
     python, hashing, warm = (statistics.median(each) for each in zip(*rounds, strict=True))
-    print(f"{len(planned):,} partitions, {len(changed)} changed, {ROUNDS} rounds, medians")
+    print(f"{len(planned):,} partitions, {len(changed)} changed, {ROUNDS} rounds, medians; code of {commit()}")
     print("| what | s | × Python's |")
     print("|---|---:|---:|")
     for what, seconds in (
