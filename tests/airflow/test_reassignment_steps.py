@@ -401,26 +401,34 @@ def test_the_wait_ends_when_there_is_something_to_do(scene: Scene, monkeypatch: 
     assert "throttle is to change" in awakened(scene, monkeypatch, throttled=MB)
 
 
-def test_a_gap_that_grows_while_data_moves_is_said(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     grown = 0
+    told: list[str] = []
 
     def looked(*_: Any, **__: Any) -> Any:
         nonlocal grown
         grown += MB
         logs = {broker: {A: grown, B: 0} for broker in (1, 2)} | {3: {A: 0}}
-        now = replace(look(ongoing=MOVING, at=grown / MB), logs=logs)
+        now = replace(look(ongoing=MOVING, at=grown / MB) if grown < 8 * MB else THERE, logs=logs)
         return now, read_plan(PLAN, now.placement)
+
+    def keep(text: str, *values: Any) -> None:
+        told.append(text % values)
 
     monkeypatch.setattr(trigger, "look_at_plan", looked)
     monkeypatch.setattr(trigger, "SAY_SECONDS", 0.0)
-    for throttled, what in ((MB, r"raise the throttle \(throttle_mb\)"), (None, "read the brokers' logs")):
+    monkeypatch.setattr(trigger, "AWAKE_SECONDS", 60.0)
+    monkeypatch.setattr(ReassignmentTrigger, "log", SimpleNamespace(info=keep, warning=keep))
+    for throttled, what in ((MB, "raise the throttle (throttle_mb)"), (None, "read the brokers' logs")):
         grown = 0
-        waits = ReassignmentTrigger("lab", files_of(scene.context).name, [1, 1, None], throttled)
-        asyncio.run(why_awake(waits))
-        said = capsys.readouterr().out
-        assert re.search(f"grew 3 times in a row, to .* MB: more is produced than copied; {what}", said)
+        told.clear()
+        assert "as planned" in asyncio.run(
+            why_awake(ReassignmentTrigger("lab", files_of(scene.context).name, [1, 1, None], throttled))
+        )
+        grew = [each for each in told if "grew" in each]
+        assert grew[0] == (
+            f"What is left to copy grew 3 times in a row, to 5.0 MB: more is produced than copied; {what}"
+        )
 
 
 async def why_awake(waits: ReassignmentTrigger) -> str:
