@@ -79,8 +79,8 @@ class ListReassignments(ClusterOperator):
         chosen = Topics(tuple(str(params["topics"]).split()), tuple(str(params["exclude"] or "").split()))
         look = settled_look(spec, settings=False)
         ongoing = {p: each for p, each in sorted(look.placement.ongoing.items()) if chosen.matches(p.topic)}
-        runs = earlier_runs(look.cluster_id, self.log.warning)
-        throttling = [each for each in still_throttling(runs) if any(map(chosen.matches, each.throttles.lists))]
+        left = still_throttling(look.cluster_id, self.log.warning)
+        throttling = [each for each in left if any(map(chosen.matches, each.throttles.lists))]
         if not ongoing and not throttling:
             leave_with_nothing_to_do(context, self.cluster, "nothing of these topics is being reassigned")
         if unsafe := unsafe_cancels(ongoing, look.seen, look.placement.live):
@@ -88,7 +88,7 @@ class ListReassignments(ClusterOperator):
                 f"cancelling would lose data: {'; '.join(map(str, unsafe[:5]))}",
                 way_out="; ".join(dict.fromkeys(each.way_out for each in unsafe[:5])),
             )
-        ordered = order_before(ongoing, runs)
+        ordered = order_before(ongoing, earlier_runs(look.cluster_id, self.log.warning))
         names = tuple(sorted(each.files.name for each in throttling))
         after = {p: ordered.get(p, each.original) for p, each in ongoing.items()}
         listed = Listed(after, frozenset(ordered), names, _table(ongoing, ordered, names))
@@ -136,8 +136,8 @@ class CancelReassignments(ClusterOperator):
         """Returns the runs whose throttles stay, since something of theirs still moves."""
         look = settled_look(spec, sizes_of=(), settings=False)
         staying = []
-        for run in earlier_runs(look.cluster_id, self.log.warning):
-            if run.files.name not in names or run.throttles.rate is None:
+        for run in still_throttling(look.cluster_id, self.log.warning):
+            if run.files.name not in names:
                 continue
             moving = sorted(run.plan.target.keys() & look.placement.ongoing.keys())
             if moving:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition
@@ -13,7 +13,7 @@ from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook_airflow.base.environment import state_directory
-from kraft_runbook_airflow.reassignment.files import RunFiles
+from kraft_runbook_airflow.reassignment.files import SAVED, THROTTLES, RunFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,11 @@ class EarlierRun:
     throttles: RunThrottles
 
 
-def earlier_runs(cluster_id: str, tell: Callable[[str], object]) -> tuple[EarlierRun, ...]:
-    """Those of this cluster, the newest first. ``tell`` hears of one whose files can't be read; it counts as none."""
-    places = (state_directory() / "reassignments").glob("*/saved.json")
-    found = []
+def earlier_runs(cluster_id: str, tell: Callable[[str], object], *, having: str = SAVED) -> Iterator[EarlierRun]:
+    """Those of this cluster, the newest first, each read when it is asked for: what a run saved may be large.
+    ``having``: the file that they must have. ``tell`` hears of a run whose files can't be read; it counts as none.
+    """
+    places = (state_directory() / "reassignments").glob(f"*/{having}")
     for place in sorted(places, key=lambda path: path.stat().st_mtime, reverse=True):
         files = RunFiles(place.parent.name)
         try:
@@ -38,8 +39,7 @@ def earlier_runs(cluster_id: str, tell: Callable[[str], object]) -> tuple[Earlie
             tell(f"What run {files.name} saved is left out: {unreadable.problem}")
             continue
         if run.saved.cluster_id == cluster_id:
-            found.append(run)
-    return tuple(found)
+            yield run
 
 
 def order_before(
@@ -47,14 +47,18 @@ def order_before(
 ) -> dict[TopicPartition, Replicas]:
     """The order that each of these partitions had, where the run that moves it has saved it."""
     found: dict[TopicPartition, Replicas] = {}
+    if not ongoing:
+        return found
     for run in runs:
         for partition in ongoing.keys() - found.keys():
             order = saved_order(ongoing[partition], run.plan.target.get(partition), run.saved.assignment.get(partition))
             if order is not None:
                 found[partition] = order
+        if len(found) == len(ongoing):
+            break
     return found
 
 
-def still_throttling(runs: Iterable[EarlierRun]) -> Sequence[EarlierRun]:
+def still_throttling(cluster_id: str, tell: Callable[[str], object]) -> tuple[EarlierRun, ...]:
     """Those whose throttles were not put back. Whoever holds the claim knows that none of them goes on."""
-    return [run for run in runs if run.throttles.rate is not None]
+    return tuple(run for run in earlier_runs(cluster_id, tell, having=THROTTLES) if run.throttles.rate is not None)

@@ -16,6 +16,8 @@ from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import run_file_name
 
+SAVED, THROTTLES = "saved.json", "throttles.json"
+
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
@@ -30,7 +32,7 @@ class RunFiles:
     @property
     def saved(self) -> Path:
         """The assignment and the throttles before the run (``reassignment.saved_state``)."""
-        return self.directory / "saved.json"
+        return self.directory / SAVED
 
     def picture(self, digest: str, *, narrow: bool = False) -> Path:
         """Of the plan with this digest: a gate that asked about an earlier plan goes on showing that one. ``narrow``:
@@ -101,18 +103,18 @@ class RunFiles:
     @property
     def throttles(self) -> RunThrottles:
         """What this run has set and not put back. Raises Refused where the note of it can't be read."""
-        path = self.directory / "throttles.json"
+        path = self.directory / THROTTLES
         if not path.exists():
             return RunThrottles()
         return RunThrottles.from_json(path.read_text(), source=str(path))
 
     def will_throttle(self, more: RunThrottles) -> None:
         """Written before it is set, so that whatever was set is known."""
-        write_private(self.directory / "throttles.json", self.throttles.and_then(more).to_json())
+        write_private(self.directory / THROTTLES, self.throttles.and_then(more).to_json())
 
     def throttles_are_back(self) -> None:
         """Forget them: a task that goes on moving sets them anew."""
-        (self.directory / "throttles.json").unlink(missing_ok=True)
+        (self.directory / THROTTLES).unlink(missing_ok=True)
 
 
 def files_of(context: Any) -> RunFiles:
@@ -123,9 +125,9 @@ def files_of(context: Any) -> RunFiles:
 
 def saved_by(name: str, directory: Path) -> Path:
     """Where a run of this name saved what was there before it. Raises Refused where none did."""
-    path = directory / "reassignments" / name / "saved.json"
+    path = directory / "reassignments" / name / SAVED
     if "/" in name or not name or not path.is_file():
-        known = sorted(p.parent.name for p in (directory / "reassignments").glob("*/saved.json"))
+        known = sorted(p.parent.name for p in (directory / "reassignments").glob(f"*/{SAVED}"))
         raise Refused(
             f"no run named {name!r} saved an assignment",
             way_out=f"name one of: {', '.join(known) or '(there is none)'}",

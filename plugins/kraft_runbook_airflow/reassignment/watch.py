@@ -16,7 +16,7 @@ from kraft_runbook.reassignment.throttles import leftovers
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.checks import see, settled_look
-from kraft_runbook_airflow.reassignment.earlier_runs import earlier_runs, still_throttling
+from kraft_runbook_airflow.reassignment.earlier_runs import still_throttling
 
 APART_SECONDS = 10.0
 LEFT_BEHIND = frozenset({"KRB-MOV-004", "KRB-MOV-005"})
@@ -40,7 +40,7 @@ class ReassignmentWatch(ClusterOperator):
             found += [f"a throttle without a move: {each}" for each in leftovers(seen.throttles)]
             found += [
                 f"run {each.files.name} set them: trigger cancel_reassignments__{spec.name}, which puts them back"
-                for each in still_throttling(earlier_runs(now.cluster_id, self.log.warning))
+                for each in still_throttling(now.cluster_id, self.log.warning)
             ]
         results = CHECKS.run(seen, spec, REASSIGNMENT.read(seen, spec).stage).blocking
         found += [f"{c.code} {c.title}: {c.evidence} {c.fix}" for c in results if c.code in LEFT_BEHIND]
