@@ -72,6 +72,13 @@ def test_a_dead_replica_that_is_held_already_may_stay() -> None:
     assert not refusals(make_plan(Explicit(of(a=[(5, 1)])), placement), placement, declared=DECLARED)
 
 
+def test_what_a_running_move_gains_is_refused_as_any_newcomer_is() -> None:
+    """Kafka's legacy znode takes a broker that does not exist, and waits for it."""
+    placement = replace(PLACEMENT, present=of(a=[(1, 2, 99)]), ongoing={tp("a"): Ongoing((99, 2, 1), (99,), (1,))})
+    found = refusals(make_plan(Explicit(of(a=[(99, 2)])), placement), placement, declared=DECLARED)
+    assert [each.reason for each in found] == [Reason.UNKNOWN_BROKER, Reason.BEING_REASSIGNED]
+
+
 def test_racks_that_were_broken_before_are_no_reason() -> None:
     placement = replace(PLACEMENT, present=of(a=[(1, 3)]))
     assert not refusals(make_plan(Explicit(of(a=[(2, 4)])), placement), placement, declared=DECLARED, allowed=[])[1:]

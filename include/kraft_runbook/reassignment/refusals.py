@@ -88,6 +88,7 @@ def _of_partitions(
         if partition.topic in placement.being_deleted:
             yield Reason.BEING_DELETED, name
         if partition in placement.ongoing:
+            present = placement.ongoing[partition].original  # what it gains may be what is wrong with it
             yield Reason.BEING_REASSIGNED, name
         if not target:
             yield Reason.EMPTY_LIST, name
