@@ -84,7 +84,7 @@ class Stage:
         """Answer every gate by approving it until a task is in one of these states."""
         ends = time.monotonic() + deadline
         while self._approve(dag_id, run_id)[task_id] not in states:
-            assert self.client.run_state(dag_id, run_id) == "running", self.failures(dag_id, run_id)
+            assert self.client.run_state(dag_id, run_id) not in ENDED, self.failures(dag_id, run_id)
             assert time.monotonic() < ends, f"{task_id} was not {states} within {deadline:.0f} s"
             time.sleep(EVERY)
 
