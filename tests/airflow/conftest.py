@@ -52,14 +52,16 @@ class Scene:
         client.wait_for_dag(dag_id)
         return client.trigger(dag_id, params)
 
-    def wait(self, dag_id: str, run_id: str, task_id: str, states: set[str], deadline: float = 120) -> str:
-        """Wait until a task is in one of these states; returns which."""
+    def wait(
+        self, dag_id: str, run_id: str, task_id: str, states: set[str], deadline: float = 120, every: float = EVERY
+    ) -> str:
+        """Wait until a task is in one of these states; returns which. ``every``: for a state that soon passes."""
         client, ends = self.as_user("operator"), time.monotonic() + deadline
         while time.monotonic() < ends:
             state = next(t["state"] for t in client.tasks(dag_id, run_id) if t["task_id"] == task_id)
             if state in states:
                 return str(state)
-            time.sleep(EVERY)
+            time.sleep(every)
         raise AssertionError(f"{task_id} is {state} after {deadline} s, not one of {states}")
 
     def until_ended(self, dag_id: str, run_id: str, deadline: float = 120) -> None:

@@ -265,7 +265,7 @@ def test_the_claim_of_a_run_that_succeeded_is_free(scene):
 
 def test_a_sensor_gives_up_at_its_deadline_and_names_who_is_missing(scene):
     run_id = scene.start("wait")
-    assert scene.wait("wait", run_id, "quorum_ready", {"deferred"}) == "deferred"
+    assert scene.wait("wait", run_id, "quorum_ready", {"deferred"}, every=0.3) == "deferred"
     assert scene.wait("wait", run_id, "quorum_ready", ENDED) == "failed"
     log = scene.log("wait", run_id, "quorum_ready")
     assert "controller 101" in log and "the deadline of 3 s has passed" in log
