@@ -185,6 +185,14 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
             "FAIL",
             "1: tiny",
         ),
+        (
+            on_host(102, config={"process.roles": "controller", "num.io.threads": "32"}),
+            "KRB-UPG-016",
+            "FAIL",
+            "controller 102: authorizer.class.name (not in the file)",
+        ),
+        (on_host(102, config=None), "KRB-UPG-016", "FAIL", "controller 102 has no file"),
+        (on_host(102, config=WHY), "KRB-UPG-016", "UNKNOWN", WHY.reason),
         (margins(moving=2), "KRB-UPG-011", "FAIL", "partitions: 2: t-0, t-1"),
     ],
 )

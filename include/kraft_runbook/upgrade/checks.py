@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.runbook.check_results import Finding, Severity, passed, sample, settle, unknown
-from kraft_runbook.runbook.checklist import Checklist, Needs
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, hosts_with_java, whole_quorum, zookeeper_behind
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.cluster_checks import (
+    CLUSTER_CHECKS,
+    hosts_with_java,
+    whole_quorum,
+    zookeeper_behind,
+)
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.read_parts import needed
-from kraft_runbook.upgrade.file_keys import FileFinding, file_findings, takes_no_small_segments
+from kraft_runbook.upgrade.checklist import CHECKS, WHOLE, both, each_host
+from kraft_runbook.upgrade.file_keys import takes_no_small_segments
 from kraft_runbook.upgrade.java import needed_java
 from kraft_runbook.upgrade.roll import Rolled, RollReading, read_roll_of
 from kraft_runbook.upgrade.stages import Gate
 from kraft_runbook.upgrade.way_back import software_way
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
-
-CHECKS = Checklist()
-"""Every check of the software roll by its code. What holds for any cluster is taken over by its own code."""
-
 check = CHECKS.check
-
-WHOLE = (Rolled.OLD, Rolled.NEW, Rolled.UNKNOWN)
-"""Where every node must be well. In a half-done roll one may be down: not coming up on its software is the very reason
-to go back. There each step looks at the nodes besides its own.
-"""
 
 CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", *PRODUCERS)))
 CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046")), stages=WHOLE)
@@ -104,54 +101,18 @@ def every_node_can_start_on_the_version_before(seen: ClusterObservation, spec: C
 
 
 @check(
-    "KRB-UPG-006",
-    severity=BLOCKING,
-    gates={Gate.UP},
-    needs=Needs.HOSTS,
-    fix="correct the cluster file's properties, and let the nodes have them before the roll",
-)
-def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No node's file holds what makes the target exit at its start.
-
-    A node that exits on the new software is down until its file is mended.
-    """
-    return _each_file(seen, spec, lambda found: (str(each) for each in found if each.refused))
-
-
-@check(
-    "KRB-UPG-007",
-    severity=WARNING,
-    gates={Gate.UP},
-    needs=Needs.HOSTS,
-    fix="take these keys out of the cluster file, or set what takes their place (docs/software.md)",
-)
-def no_file_holds_what_the_target_reads_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No node's file holds a key that the target reads over in silence.
-
-    What such a key asked for is off then, without a word: delegation tokens with delegation.token.master.key alone.
-    """
-
-    def ignored(found: Iterable[FileFinding]) -> Iterator[str]:
-        keys = [each.key for each in found if not each.refused]
-        if keys:
-            yield ", ".join(keys)
-
-    return _each_file(seen, spec, ignored)
-
-
-@check(
     "KRB-UPG-008",
     severity=BLOCKING,
     gates={Gate.UP},
     needs=Needs.HOSTS,
     fix="install a newer Java on that host",
 )
-def java_is_new_enough_for_both(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+def java_is_new_enough_forboth(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every host has a Java on which both versions start.
 
     Kafka 4 needs Java 17 for servers (KIP-1013); the way back needs the former version's.
     """
-    return hosts_with_java(seen, spec, max(needed_java(each.version) for each in _both(spec)))
+    return hosts_with_java(seen, spec, max(needed_java(each.version) for each in both(spec)))
 
 
 @check(
@@ -171,14 +132,14 @@ def both_versions_are_installed_on_every_host(seen: ClusterObservation, spec: Cl
     """
 
     def wrong(host: NodeHost) -> Iterator[str | Unread]:
-        for each in _both(spec):
+        for each in both(spec):
             yield from _not_installed(host, each)
         if isinstance(host.home, Unread):
             yield Unread(f"its home_link could not be followed: {host.home.reason}")
-        elif host.home not in (homes := [each.home for each in _both(spec)]):
+        elif host.home not in (homes := [each.home for each in both(spec)]):
             yield f"its home_link leads to {host.home}, which is neither {' nor '.join(homes)}"
 
-    return _each_host(seen, wrong, "they are")
+    return each_host(seen, wrong, "they are")
 
 
 @check(
@@ -222,7 +183,7 @@ def what_is_down_was_left_so_by_the_roll(seen: ClusterObservation, spec: Cluster
         elif host.node_id in down and host.home != target.home:
             yield f"it does not run, and its home_link leads to {host.home}"
 
-    return _each_host(seen, wrong, "each was")
+    return each_host(seen, wrong, "each was")
 
 
 @check(
@@ -237,7 +198,7 @@ def the_version_before_is_installed_on_every_host(seen: ClusterObservation, spec
 
     What the target needs is not asked for here: that a host lacks it may be the reason to go back.
     """
-    return _each_host(seen, lambda host: _not_installed(host, spec.kafka), "it is")
+    return each_host(seen, lambda host: _not_installed(host, spec.kafka), "it is")
 
 
 @check(
@@ -276,50 +237,15 @@ def no_topic_has_smaller_segments_than_the_target_takes(seen: ClusterObservation
     logs, and ends.
     """
     small = needed(seen.margins).small_segments
-    is_asked = takes_no_small_segments(_both(spec)[-1].version)
+    is_asked = takes_no_small_segments(both(spec)[-1].version)
     return settle([sample(small.samples, small.count)] if small.count and is_asked else [], (), "none has")
 
 
 # -- what the checks share ---------------------------------------------------------------------------------------------
 
 
-def _both(spec: ClusterSpec) -> tuple[Software, ...]:
-    return (spec.kafka, *([spec.kafka.upgrade_to] if spec.kafka.upgrade_to else []))
-
-
 def _roll(seen: ClusterObservation, spec: ClusterSpec) -> RollReading:
-    return read_roll_of(seen, spec.kafka.version, _both(spec)[-1].version)
-
-
-def _each_host(seen: ClusterObservation, judge: Callable[[NodeHost], Iterable[str | Unread]], fine: str) -> Finding:
-    """Every node's host, judged one by one: what ``judge`` says is wrong there, or that it could not be read."""
-    wrong, unread = [], []
-    features = needed(seen.features)
-    for node_id, host in features.hosts.items():
-        who = features.who(node_id)
-        for each in (host,) if isinstance(host, Unread) else judge(host):
-            if isinstance(each, Unread):
-                unread.append(f"{who}: {each.reason}")
-            else:
-                wrong.append(f"{who}: {each}")
-    return settle(wrong, unread, fine)
-
-
-def _each_file(
-    seen: ClusterObservation, spec: ClusterSpec, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
-) -> Finding:
-    """What the target says to each node's file."""
-    version = _both(spec)[-1].version
-
-    def judge(host: NodeHost) -> Iterator[str | Unread]:
-        if host.config is None:
-            yield Unread("it has no file")
-        elif isinstance(host.config, Unread):
-            yield host.config
-        else:
-            yield from told(file_findings(host.config, version))
-
-    return _each_host(seen, judge, "none does")
+    return read_roll_of(seen, spec.kafka.version, both(spec)[-1].version)
 
 
 def _not_installed(host: NodeHost, software: Software) -> Iterator[str]:

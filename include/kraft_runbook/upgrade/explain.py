@@ -12,7 +12,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.explanation import Explanation, explain_by_table
 from kraft_runbook.upgrade import conditions
 from kraft_runbook.upgrade.ahead import reading_of, way_back, what_happens_next
-from kraft_runbook.upgrade.checks import CHECKS
+from kraft_runbook.upgrade.checklist import CHECKS
 from kraft_runbook.upgrade.roll import Rolled
 from kraft_runbook.upgrade.stages import TABLE, Gate
 

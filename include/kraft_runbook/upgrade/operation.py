@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import kraft_runbook.upgrade.checks
+import kraft_runbook.upgrade.file_checks  # noqa: F401 - both fill the list
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.upgrade.ahead import changes, is_behind, reading_of, way_back, what_happens_next
-from kraft_runbook.upgrade.checks import CHECKS
+from kraft_runbook.upgrade.checklist import CHECKS
 from kraft_runbook.upgrade.conditions import CONDITIONS
 from kraft_runbook.upgrade.explain import explain
 from kraft_runbook.upgrade.stages import TABLE

@@ -1,0 +1,96 @@
+"""What must hold of the nodes' files before the roll, which writes them whole for another Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from kraft_runbook.cluster.feature_levels import NodeHost
+from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
+from kraft_runbook.cluster.node_properties import controller_properties
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.check_results import Finding, Severity, settle
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.cluster_checks import AS_RENDERED, capped, differing_keys
+from kraft_runbook.runbook.read_parts import host_parts, split_read
+from kraft_runbook.upgrade.checklist import CHECKS, WHOLE, both, each_host
+from kraft_runbook.upgrade.file_keys import FileFinding, file_findings
+from kraft_runbook.upgrade.stages import Gate
+
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+check = CHECKS.check
+
+
+@check(
+    "KRB-UPG-006",
+    severity=BLOCKING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix="correct the cluster file's properties, and let the nodes have them before the roll",
+)
+def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No node's file holds what makes the target exit at its start.
+
+    A node that exits on the new software is down until its file is mended.
+    """
+    return _each_file(seen, spec, lambda found: (str(each) for each in found if each.refused))
+
+
+@check(
+    "KRB-UPG-007",
+    severity=WARNING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix="take these keys out of the cluster file, or set what takes their place (docs/software.md)",
+)
+def no_file_holds_what_the_target_reads_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No node's file holds a key that the target reads over in silence.
+
+    What such a key asked for is off then, without a word: delegation tokens with delegation.token.master.key alone.
+    """
+
+    def ignored(found: Iterable[FileFinding]) -> Iterator[str]:
+        keys = [each.key for each in found if not each.refused]
+        if keys:
+            yield ", ".join(keys)
+
+    return _each_file(seen, spec, ignored)
+
+
+@check("KRB-UPG-016", severity=BLOCKING, stages=WHOLE, needs=Needs.HOSTS, fix=AS_RENDERED)
+def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every controller's configuration file is what the cluster file renders.
+
+    The roll writes files whole. The controllers of a cluster that was created in KRaft mode have files that this tool
+    never wrote: a property that is not in the cluster file would be lost at the restart. Values of secrets are not
+    compared.
+    """
+    read, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "config"))
+    wrong = []
+    for node_id, config in read.items():
+        controller = spec.controller(node_id)
+        if config is None:
+            wrong.append(f"controller {node_id} has no file {controller.config_file}")
+            continue
+        held = {key: value for key, value in config.items() if not of_zookeeper_alone(key)}
+        differing = differing_keys(held, controller_properties(spec, controller, ControllerMode.KRAFT))
+        if differing:
+            wrong.append(f"controller {node_id}: {capped(differing)}")
+    return settle(wrong, unread, "all are")
+
+
+def _each_file(
+    seen: ClusterObservation, spec: ClusterSpec, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
+) -> Finding:
+    """What the target says to each node's file."""
+    version = both(spec)[-1].version
+
+    def judge(host: NodeHost) -> Iterator[str | Unread]:
+        if host.config is None:
+            yield Unread("it has no file")
+        elif isinstance(host.config, Unread):
+            yield host.config
+        else:
+            yield from told(file_findings(host.config, version))
+
+    return each_host(seen, judge, "none does")
