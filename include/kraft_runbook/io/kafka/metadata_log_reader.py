@@ -118,7 +118,7 @@ class MetadataLogReader:
         from there on, or the newest snapshot and what follows it, where the log does not reach back so far. What only
         the replica's log has is cut off first.
         """
-        while replica.offset <= end:
+        while replica.offset <= end or replica.epoch < self._leader_epoch:
             partition = self._following(replica)
             if partition.diverging_epoch is not None:
                 diverging = Position(partition.diverging_epoch.end_offset, partition.diverging_epoch.epoch)
