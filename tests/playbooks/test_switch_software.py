@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.feature_levels import NodeHost
+from kraft_runbook.cluster.observation import BrokerMode, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.hosts.feature_state import read_feature_state
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, play
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.upgrade.plays import switch_software, target_of
@@ -94,3 +96,25 @@ def test_a_cluster_file_without_a_target_or_a_link_is_refused(node: Node, newer:
         target_of(node.spec)
     with pytest.raises(Refused, match="node 1 has no home_link"):
         switch_software(node.spec, 1, newer)
+
+
+def test_where_a_link_leads_is_told_by_the_home_s_own_name_and_unknown_where_there_is_none(
+    node: Node, newer: Software
+) -> None:
+    """A home may be a link itself. Of a link that is not there, its own path would be taken for what it leads to."""
+    spec, link = linked(node, newer), node.directory / "link"
+    assert isinstance(_home(spec), Unread)
+    installed = node.directory / "installed"
+    Path(newer.home).rename(installed)
+    Path(newer.home).symlink_to(installed)
+    link.symlink_to(installed)
+    assert _home(spec) == newer.home
+    link.unlink()
+    link.symlink_to(node.directory)
+    assert _home(spec) == str(node.directory.resolve())
+
+
+def _home(spec: ClusterSpec) -> str | Unread | None:
+    host = read_feature_state(spec, [1])[1]
+    assert isinstance(host, NodeHost), host
+    return host.home
