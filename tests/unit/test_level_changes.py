@@ -60,6 +60,19 @@ def test_a_raise_without_a_star_says_that_it_can_go_back() -> None:
     assert "it can go back to 21: no level on the way changes metadata" in text
 
 
+def test_what_else_a_level_does_is_said_before_it_is_signed() -> None:
+    """By 4.1.1: ELR takes the brokers' own min.insync.replicas away, and no level gives it back."""
+    raised = plan_change(kafka4(), "eligible.leader.replicas.version", 0, "1").render_text()
+    assert "removes what is set for single brokers; lowering the level gives nothing of that back" in raised
+    lowered = plan_change(kafka4(), "group.version", 1, "0").render_text()
+    assert "consumers with group.protocol=consumer are refused from then on" in lowered
+    for text in (
+        plan_change(kafka4(), "group.version", 0, "1").render_text(),
+        plan_change(kafka4(), "eligible.leader.replicas.version", 1, "0").render_text(),
+    ):
+        assert "refused" not in text and "min.insync" not in text
+
+
 def test_down_the_steps_go_from_the_top() -> None:
     change = plan_change(kafka3(), METADATA_VERSION, 21, "18")
     assert (change.direction, [step.level for step in change.steps]) == (Direction.DOWN, [21, 20, 19])

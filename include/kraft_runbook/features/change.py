@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureTable, Level, SoftwareLevels
 from kraft_runbook.errors import Refused
 from kraft_runbook.features.losses import BRINGS
+
+RAISED: Mapping[tuple[str, int], str] = {
+    ("eligible.leader.replicas.version", 1): (
+        "the quorum sets min.insync.replicas for all brokers, to what the active controller's own file says, unless it"
+        " is set for all already, and removes what is set for single brokers; lowering the level gives nothing of that"
+        " back (KIP-966)"
+    ),
+}
+"""What else a server does when a feature comes to a level (``ConfigurationControlManager`` of 4.1.1)."""
+OFF: Mapping[str, str] = {
+    "group.version": "consumers with group.protocol=consumer are refused from then on (KIP-848)",
+    "share.version": "share groups are refused from then on (KIP-932)",
+    "streams.version": "Kafka Streams with group.protocol=streams is refused from then on (KIP-1071)",
+}
+"""Who is refused once a feature is off: level 0."""
 
 
 class Direction(StrEnum):
@@ -67,6 +83,10 @@ class LevelChange:
             f"{self.feature} {self.now} -> {self.target} ({self.target_name}), by the table of Kafka {self.software}"
         ]
         lines += [f"  {verb}: {step}" for step in self.steps]
+        if self.direction is Direction.UP:
+            lines += [text for step in self.steps if (text := RAISED.get((self.feature, step.level)))]
+        elif self.target == 0 and self.feature in OFF:
+            lines.append(OFF[self.feature])
         if self.direction is Direction.UP and self.feature == METADATA_VERSION:
             lines.append(_way_back(self))
         return "\n".join(lines)
