@@ -106,8 +106,8 @@ def test_what_the_leader_will_send_keeps_a_node_away_that_was_down_though_its_di
     assert "it is behind, the quorum's leader will send it metadata.version 22 at offset" in said.problem
 
     on_kafka4.switch(lab, victim, lab.spec.kafka.home)  # what the gate would have refused
+    by_hand.wait_until("it says why it ends", lambda: OLD_DIES in on_kafka4.log_of(lab, victim, lines=2000), within=60)
     on_kafka4.ended(lab, node)
-    assert OLD_DIES in on_kafka4.wait_for_log(lab, victim, OLD_DIES)
     on_kafka4.switch(lab, victim, lab.spec.kafka.upgrade_to.home)
     by_hand.wait_until("its snapshot is past it too", lambda: way_to(on_kafka4.look(lab), old, new).open, within=90)
 
