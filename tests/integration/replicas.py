@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from uuid import uuid4
 
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Offset
 from confluent_kafka.admin import NewTopic
-from labs import Lab
+from labs import Lab, lab_of
 
 from kraft_runbook.cluster.assignment import Assignment, Move, Replicas, TopicPartition
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.io.kafka.controller_broker import controller_address
+from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs
+from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas, start_next_batch
 from kraft_runbook.procedures.throttle_replication import set_throttles
@@ -24,6 +29,8 @@ from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.refusals import Reason, require_no_refusal
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
+from kraft_runbook.reassignment.stuck import Stuck, why_not_done
+from kraft_runbook.reassignment.throttles import LISTS, RATES
 from kraft_runbook.reassignment.verifying import verify
 from lab import supervision
 from lab.health import admin, wait_until_healthy
@@ -119,15 +126,53 @@ class Ground:
             assert self.readable(topic) == self.written[topic]
         return look
 
+    def why(self, partition: TopicPartition, earlier: Look, now: Look) -> Stuck:
+        """Why a throttled move has not ended."""
+        moving, seen, live = now.placement.ongoing[partition], now.seen[partition], now.placement.live
+        return why_not_done(partition, moving, seen, live, earlier=earlier.logs, now=now.logs, throttled=True)
+
     def kill(self, *brokers: int) -> None:
         for broker in brokers:
-            supervision.begin_stop(layout(self.lab.spec), self.lab.spec.broker(broker).service, signal="KILL")
+            self.kill_at_once(self.lab.spec.broker(broker).service)
         self.until(lambda look: not look.placement.live & set(brokers))
 
+    def kill_at_once(self, service: str) -> None:
+        """Without waiting until the cluster knows."""
+        supervision.begin_stop(layout(self.lab.spec), service, signal="KILL")
+
+    def controller(self) -> str:
+        """The service that is the controller: a broker, or the node that leads the quorum."""
+        spec, secrets = self.lab.spec, self.lab.secrets
+        if self.mode is BrokerMode.KRAFT:
+            return spec.controller(describe_quorum(spec, secrets=secrets).leader_id).service
+        _, who = controller_address(spec, secrets=secrets)
+        return spec.broker(int(who.removeprefix("broker "))).service
+
     def revive(self, *brokers: int) -> None:
+        self.revive_alone(*brokers)
+        wait_until_healthy(self.lab.spec, say=print)
+
+    def revive_alone(self, *brokers: int) -> None:
+        """Until they answer; what moves to them need not be in sync."""
         for broker in brokers:
             supervision.start(layout(self.lab.spec), self.lab.spec.broker(broker).service)
-        wait_until_healthy(self.lab.spec, say=print)
+        self.until(lambda look: look.logs.keys() >= set(brokers))
+
+    def mend(self) -> None:
+        """Whatever a test left, the next one finds every node up, nothing that moves and no throttle."""
+        spec, secrets, here = self.lab.spec, self.lab.secrets, layout(self.lab.spec)
+        topics = {p.topic for p in self.look(settings=False).seen}
+        lists = {Entity(EntityKind.TOPIC, topic): dict.fromkeys(LISTS) for topic in topics}
+        alter_configs(spec, {ALL_BROKERS: dict.fromkeys(RATES), **lists}, secrets=secrets)
+        services = supervision.processes(here)
+        for node in (*spec.controllers, *spec.brokers):
+            wanted = self.mode is BrokerMode.KRAFT or node in spec.brokers
+            if wanted and not services[node.service].runs:
+                supervision.start(here, node.service)
+        self.until(lambda look: not look.placement.ongoing and look.logs.keys() >= set(spec.broker_ids), within=120)
+        own = {Entity(EntityKind.BROKER, str(broker)): dict.fromkeys(RATES) for broker in spec.broker_ids}
+        alter_configs(spec, own, secrets=secrets)
+        wait_until_healthy(spec, say=print)
 
     def throttles(self, plan: ReassignmentPlan, rate: int) -> None:
         set_throttles(self.lab.spec, plan.moves, rate, secrets=self.lab.secrets)
@@ -135,3 +180,10 @@ class Ground:
 
 def only(topic: str, *lists: Replicas) -> Assignment:
     return {TopicPartition(topic, number): replicas for number, replicas in enumerate(lists)}
+
+
+@contextmanager
+def ground_of(mode: BrokerMode, clusters: Path) -> Iterator[Ground]:
+    """A new, empty cluster of four brokers in two racks."""
+    with lab_of(RACKS, mode=mode, clusters=clusters) as lab:
+        yield Ground(lab, mode)

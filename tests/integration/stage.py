@@ -186,3 +186,12 @@ def worker_of_playbook(stage: Stage, playbook: str) -> int | None:
         if "ansible-playbook" in each.command and command in each.command
     }
     return next((parent for parent in running.values() if parent not in running and parent != 1), None)
+
+
+def task_processes(stage: Stage) -> dict[str, int]:
+    """The processes that run tasks' own code now, by the tasks' instance ids. Not the executor's workers that watch
+    them: once such a one is gone, Airflow knows nothing of its task until a heartbeat is overdue
+    (task_instance_heartbeat_timeout, 300 s by default).
+    """
+    titles = ((each.pid, each.command.split()) for each in stage.airflow.processes())
+    return {words[3]: pid for pid, words in titles if len(words) == 4 and words[:3] == ["airflow", "worker", "--"]}
