@@ -177,8 +177,8 @@ def test_what_kafkas_own_tool_leaves_is_named_broker_by_broker_once_that_runs(gr
     spec, secrets = ground.lab.spec, ground.lab.secrets
     topic = ground.topic((1, 2), megabytes=20)
     former = read_throttles(spec, [topic], secrets=secrets)
-    file = tmp_path / "plan.json"
-    file.write_text(to_json(target := only(topic, (1, 4))))
+    plan, file = ground.plan(Explicit(only(topic, (1, 4)))), tmp_path / "plan.json"
+    file.write_text(to_json(plan.target))
     asked = (
         f"--bootstrap-server {spec.bootstrap_servers[0]} --reassignment-json-file {file} --execute --throttle 1000000"
     )
@@ -195,7 +195,7 @@ def test_what_kafkas_own_tool_leaves_is_named_broker_by_broker_once_that_runs(gr
     assert {each.where for each in sweep(spec, [topic], former, secrets=secrets, within=0)} == {"broker 4"}
     alter_configs(spec, {Entity(EntityKind.BROKER, "4"): rates}, secrets=secrets)
     assert sweep(spec, [topic], former, secrets=secrets) == ()
-    ground.finish(ground.plan(Explicit(target)))
+    ground.finish(plan)
 
 
 def test_producers_and_consumers_lose_nothing_while_a_broker_is_drained_killed_and_given_back_all(
