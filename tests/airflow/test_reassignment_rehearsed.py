@@ -90,7 +90,10 @@ def test_what_would_be_cancelled_is_listed_and_goes_on(cluster: Any, capsys: pyt
     assert "| a-0 | [2, 1] | unknown | [4, 2] |" in capsys.readouterr().out
 
 
-def test_the_watch_changes_nothing_in_any_run(cluster: Any) -> None:
+def test_the_watch_changes_nothing_in_any_run_and_its_log_says_what_it_found(
+    cluster: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     cluster.seen = moves_seen(moving={A: Ongoing((4, 2, 1), (4,), (1,))})
     with pytest.raises(Exception, match="stuck: a-0"):
         rehearse(cluster.reassignment_watch)
+    assert "stuck: a-0: the copy stands still (broker 4)" in capsys.readouterr().out

@@ -47,6 +47,7 @@ class ReassignmentWatch(ClusterOperator):
         told = "\n".join(found[:50])
         record(context, self.cluster, Moves(what="watched", partitions=len(now.placement.ongoing), told=told))
         if found:
+            self.log.error("%s", told)
             raise AirflowFailException(f"{len(found)} findings about reassignments of {self.cluster}:\n{told}")
         self.log.info("%d partitions are being reassigned, none is stuck, nothing is left", len(now.placement.ongoing))
         return {"moving": len(now.placement.ongoing)}
