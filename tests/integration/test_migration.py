@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import by_hand
 import pytest
 from kazoo.client import KazooClient
 from labs import Lab
@@ -155,15 +156,18 @@ def a_broker_that_cant_start_stops_the_roll_and_the_report_names_it(stage: Stage
 
 def the_active_controller_is_killed_while_a_broker_comes_back_and_nothing_fails(stage: Stage, run_id: str) -> int:
     """The last broker, in KRaft mode; the controller is started again five seconds later. Returns which one it was."""
-    broker = "roll_brokers_to_kraft.broker_3"
-    stage.run_until(MIGRATION, run_id, f"{broker}.restart", {"success"})
-    active = describe_quorum(stage.lab.spec, secrets=stage.lab.secrets).leader_id
-    here, service = layout(stage.lab.spec), stage.lab.spec.controller(active).service
+    spec, roll = stage.lab.spec, "roll_brokers_to_kraft"
+    stage.run_until(MIGRATION, run_id, f"{roll}.broker_2.in_sync", {"success"})
+    before = starts(spec)["broker-3"]
+    by_hand.wait_until("broker 3 starts again", lambda: starts(spec)["broker-3"] > before)
+    active = describe_quorum(spec, secrets=stage.lab.secrets).leader_id
+    here, service = layout(spec), spec.controller(active).service
     os.kill(supervision.processes(here)[service].pid, signal.SIGKILL)
-    assert stage.task(MIGRATION, run_id, f"{broker}.in_sync")["state"] != "success", "the fault came too late"
+    assert stage.task(MIGRATION, run_id, f"{roll}.broker_3.in_sync")["state"] != "success", "the fault came too late"
     time.sleep(5)
     supervision.start(here, service)
-    assert stage.wait(MIGRATION, run_id, f"{broker}.in_sync", ENDED) == "success", stage.failures(MIGRATION, run_id)
+    ended = stage.wait(MIGRATION, run_id, f"{roll}.broker_3.in_sync", ENDED)
+    assert ended == "success", stage.failures(MIGRATION, run_id)
     return active
 
 
