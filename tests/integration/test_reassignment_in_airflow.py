@@ -157,7 +157,9 @@ def test_a_broker_is_drained_behind_a_signature_under_traffic(scene: Scene) -> N
     traffic.start()
     scene.ended_well(REASSIGN, run_id)
     traffic.join(60)
-    assert {p: tuple(3 if b == 1 else b for b in r) for p, r in before.items()} == scene.replicas(topic)
+    # As sets: who leads is evened out over the whole cluster, and one of the three clusters has other topics.
+    drained = {p: {3 if broker == 1 else broker for broker in replicas} for p, replicas in before.items()}
+    assert {p: set(replicas) for p, replicas in scene.replicas(topic).items()} == drained
     assert not scene.throttled(topic)
     assert scene.ground.readable(topic) == scene.ground.written[topic]
     log = scene.stage.log(REASSIGN, run_id, "carry_out.verify")
@@ -247,7 +249,7 @@ def test_a_run_that_is_marked_as_failed_puts_throttles_back_and_its_moves_are_ca
     scene.stage.client.mark_run(REASSIGN, moving, "failed")
     scene.stage.wait(REASSIGN, moving, "closing_report", ENDED)
     assert scene.stage.task(REASSIGN, moving, "carry_out.put_throttles_back")["state"] == "success"
-    assert scene.stage.client.run_state(REASSIGN, moving) == "failed"
+    assert scene.stage.run_to_its_end(REASSIGN, moving, deadline=60) == "failed"
     assert read_throttles(ground.lab.spec, [topic], secrets=ground.lab.secrets) == former
 
     run_id, page = scene.to_the_gate(CANCEL, "gate_cancel", topics=topic)
