@@ -384,6 +384,7 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
         readers.append(self)
         begin(self, *args, **more)
 
+    until_written(dual_write)  # what a test before changed would be touched since the proof
     with monkeypatch.context() as patch:
         patch.setattr(MetadataLogReader, "__init__", counted)
         compare(dual_write, spark, save_proven=[proven])
