@@ -136,6 +136,7 @@ def sizes(leader: int, copy: int) -> dict[int, dict[TopicPartition, int]]:
     [
         (PartitionSeen((3, 2, 1), None, (2,)), {1, 3}, {}, {}, True, Cause.LEADERLESS, "start broker 2"),
         (SEEN, {1, 2}, {}, {}, True, Cause.TARGET_DEAD, "start it"),
+        (PartitionSeen((3, 2, 1), 1, (1, 3)), {1, 3}, {}, {}, True, Cause.TARGET_DEAD, "start it"),  # 2 was there
         (SEEN, {1, 2, 3}, sizes(9, 4), sizes(9, 4), True, Cause.STANDS_STILL, "raise the throttle"),
         (SEEN, {1, 2, 3}, sizes(9, 4), sizes(9, 4), False, Cause.STANDS_STILL, "read the logs of broker 3"),
         (SEEN, {1, 2, 3}, sizes(9, 4), sizes(9, 6), True, Cause.GROWS, "wait: 3 bytes are left"),

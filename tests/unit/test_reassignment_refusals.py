@@ -67,9 +67,11 @@ def test_only_the_factor_and_the_racks_may_be_allowed_by_name() -> None:
     assert refusals(plan, PLACEMENT, declared=DECLARED, allowed=list(Reason))
 
 
-def test_a_dead_replica_that_is_held_already_may_stay() -> None:
+def test_a_dead_replica_that_is_held_already_may_stay_where_only_the_order_changes() -> None:
     placement = replace(PLACEMENT, present=of(a=[(5, 2)]), racks={1: None, 2: None})
-    assert not refusals(make_plan(Explicit(of(a=[(5, 1)])), placement), placement, declared=DECLARED)
+    assert not refusals(make_plan(Explicit(of(a=[(2, 5)])), placement), placement, declared=DECLARED)
+    (found,) = refusals(make_plan(Explicit(of(a=[(5, 1)])), placement), placement, declared=DECLARED)
+    assert str(found) == "dead broker: 5 for a-0", "the move would wait for it: all of the target must be in sync"
 
 
 def test_what_a_running_move_gains_is_refused_as_any_newcomer_is() -> None:

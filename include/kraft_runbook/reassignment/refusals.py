@@ -96,8 +96,10 @@ def _of_partitions(
         if len(set(target)) < len(target):
             yield Reason.DUPLICATE, f"{name} {list(target)}"
             continue
-        for broker in set(target) - set(present):  # a dead replica that is already held may stay
-            if broker not in placement.live:
+        # A reassignment ends when every replica of its target is in sync, those included that were held before (3.9.2:
+        # KafkaController.isReassignmentComplete, PartitionReassignmentReplicas). Another order alone waits for nothing.
+        for broker in sorted(set(target) - placement.live):
+            if set(target) != set(present):
                 yield Reason.DEAD_BROKER if broker in known else Reason.UNKNOWN_BROKER, f"{broker} for {name}"
         if len(target) != len(present):
             yield Reason.REPLICATION_FACTOR, f"{name} from {len(present)} to {len(target)}"
@@ -125,7 +127,7 @@ def _of_disks(plan: ReassignmentPlan, placement: Placement) -> Iterator[tuple[Re
 WAYS_OUT = {
     Reason.UNKNOWN_PARTITION: "take partitions that do not exist out of the plan",
     Reason.UNKNOWN_BROKER: "correct the broker's id, or declare the broker in the cluster file and start it",
-    Reason.DEAD_BROKER: "start the broker first: in KRaft mode Kafka accepts it and waits for ever",
+    Reason.DEAD_BROKER: "start the broker first, or leave it out: a move ends when its whole target is in sync",
     Reason.EMPTY_LIST: "name the replicas",
     Reason.DUPLICATE: "name each broker once",
     Reason.BEING_DELETED: "leave the topic out, or wait for its deletion",

@@ -61,7 +61,9 @@ def why_not_done(
         dead = tuple(broker for broker in (*seen.isr, *ongoing.original) if broker not in live)
         named = tuple(dict.fromkeys(broker for broker in seen.isr if broker not in live)) or dead
         return Stuck(partition, Cause.LEADERLESS, named, f"start broker {_ids(named)}: it was in sync last")
-    dead = tuple(broker for broker in ongoing.adding if broker not in live)
+    # The controller waits for the whole target, not for what is added alone.
+    dead = tuple(broker for broker in ongoing.target if broker not in live and broker not in seen.isr)
+    dead = tuple(broker for broker in ongoing.adding if broker not in live) or dead
     if dead:
         return Stuck(partition, Cause.TARGET_DEAD, dead, "start it: the copy goes on where it was; or cancel the move")
     behind = tuple(broker for broker in ongoing.adding if broker not in seen.isr) or ongoing.adding
