@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,14 +10,29 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.kinds import Closed, Moves, of_kind
+from kraft_runbook.reassignment.goals import DrainBrokers
+from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.operation import as_planned
+from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook_airflow.base import report
 from kraft_runbook_airflow.base.journal import record, records_of
 from kraft_runbook_airflow.reassignment import ending
 from kraft_runbook_airflow.reassignment.ending import ReassignmentReport, leave_with_nothing_to_do
+from kraft_runbook_airflow.reassignment.files import files_of
 from tests.unit.observations import SPEC, observation
+
+A = TopicPartition("a", 0)
+PLACEMENT = Placement({1: None, 2: None, 3: None}, {A: (1, 2)})
+PLAN = make_plan(DrainBrokers((1,)), PLACEMENT)
+
+
+def looks(present: Any) -> Look:
+    return Look("id", replace(PLACEMENT, present=dict(present)), {}, {}, 0.0)
 
 
 @pytest.fixture
@@ -24,9 +40,12 @@ def context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     monkeypatch.setattr(ending, "observe_settled", lambda *_, **__: observation(Phase.ZOOKEEPER))
     monkeypatch.setattr(ending, "airflow_secrets", lambda: None)
+    monkeypatch.setattr(ending, "settled_look", lambda *_, **__: looks(PLAN.target))
     ti = SimpleNamespace(dag_id="reassign_partitions__lab", run_id="one", task_id="closing_report", given_back=[])
     monkeypatch.setattr(report, "give_back", lambda *_: ti.given_back.append("claim"))
-    return {"ti": ti, "params": {}}
+    made = {"ti": ti, "params": {}}
+    files_of(made).store_plan(PLAN, PLACEMENT.present)
+    return made
 
 
 def close(context: dict[str, Any], **states: str) -> dict[str, Any]:
@@ -36,9 +55,46 @@ def close(context: dict[str, Any], **states: str) -> dict[str, Any]:
 
 
 def test_where_each_task_succeeded_the_run_did(context: dict[str, Any]) -> None:
+    record(context, "lab", Moves(what="planned", partitions=1))
     found = close(context, plan="success", move="success", verify="success", closing_report="running")
     assert "lie as planned" in found["report"] and found["run"]
     assert context["ti"].given_back == ["claim"]
+
+
+def all_marked_by_hand(context: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(AirflowFailException, match="the run stopped"):
+        close(context, plan="success", move="success", verify="success")
+    assert said in capsys.readouterr().out
+    assert [told.succeeded for _, told in of_kind(records_of(context), Closed)] == [False]
+
+
+def test_tasks_marked_successful_by_hand_make_no_success(
+    context: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ending, "settled_look", lambda *_, **__: looks(PLACEMENT.present))
+    record(context, "lab", Moves(what="planned", partitions=1))
+    all_marked_by_hand(context, "the plan is not carried out: 0 there, 0 moving, 1 left", capsys)
+
+
+def test_throttles_that_were_not_put_back_make_no_success(
+    context: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(context, "lab", Moves(what="planned", partitions=1))
+    files_of(context).will_throttle(RunThrottles.of(PLAN.moves, 5))
+    all_marked_by_hand(context, "throttles that this run has set are not put back", capsys)
+
+
+def test_a_list_that_nobody_cancelled_and_a_run_that_began_nothing_make_no_success(
+    context: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    all_marked_by_hand(context, "nothing was planned or listed", capsys)
+    record(context, "lab", Moves(what="cancelled", partitions=1))
+    record(context, "lab", Moves(what="to be cancelled", partitions=1))
+    with pytest.raises(AirflowFailException):
+        close(context, cancel="success")
+    assert "what was listed is not cancelled" in capsys.readouterr().out
+    record(context, "lab", Moves(what="cancelled", partitions=1))
+    assert close(context, cancel="success")["run"]
 
 
 @pytest.mark.parametrize(

@@ -11,30 +11,32 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import StepFailed
+from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.evidence.kinds import Closed, Moves, of_kind
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.goals import not_drained
 from kraft_runbook.reassignment.operation import REASSIGNMENT
-from kraft_runbook.reassignment.stages import read_plan
+from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.verifying import verify
-from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, states_of
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.signed import require_signed
 from kraft_runbook_airflow.reassignment.wanted import Asks
 
 
 class PreferLeaders(ClusterOperator):
-    """Make the first replica of each moved partition its leader."""
+    """Make the first replica of each moved partition its leader. It asks for the signature as every task that changes
+    the cluster does: a task before it may have been marked successful by hand.
+    """
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        take_claim(context, spec)
+        require_signed(context, spec, self.log.info)
         look, plan = settled_look(spec, settings=False), files_of(context).plan()
         refused = prefer_first_replicas(spec, look, list(plan.target), secrets=airflow_secrets())
         for partition, why in sorted(refused.items())[:20]:
@@ -91,7 +93,8 @@ class ReassignmentReport(ClusterOperator):
     """The end of a run: what became of it, and the way on or back. Succeeds only where the whole run did.
 
     It is a teardown, so that it also comes where a person marked the run as failed. Airflow then skips what has not
-    begun, without a reason: what was skipped counts as not done, unless the run itself found nothing to do.
+    begun, without a reason: what was skipped counts as not done, unless the run itself found nothing to do. A task may
+    also have been marked successful by hand, so the report looks for itself (``not_done``).
     """
 
     def __init__(self, *, ends: Ends, **kwargs: Any) -> None:
@@ -112,7 +115,8 @@ class ReassignmentReport(ClusterOperator):
         states = states_of(context)
         failed = sorted(task for task, state in states.items() if state == "failed")
         skipped = any(state == "skipped" for state in states.values()) and not nothing_to_do(context)
-        succeeded = not skipped and not any(state in BAD for state in states.values())
+        undone = not_done(context, spec)
+        succeeded = not skipped and not undone and not any(state in BAD for state in states.values())
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
         phase = detect_phase(seen).phase
         if succeeded:
@@ -122,6 +126,7 @@ class ReassignmentReport(ClusterOperator):
                 r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR
             }
             lines = ["The run stopped.", *(f"- {t}: {reasons.get(t) or 'its log says why'}" for t in failed)]
+            lines += [f"- {each}" for each in undone]
             lines += ["To go on: correct what is named above and clear the failed task. To go back:"]
             text = "\n".join([*lines, *REASSIGNMENT.way_back(seen, spec).steps])
         name = files_of(context).name
@@ -143,8 +148,8 @@ class ReassignmentReport(ClusterOperator):
         return {"report": text, "run": name}
 
 
-NOTHING_TO_DO = "nothing to do"
-BEGINNINGS = frozenset({"planned", "to be cancelled", NOTHING_TO_DO})
+PLANNED, TO_BE_CANCELLED, NOTHING_TO_DO = "planned", "to be cancelled", "nothing to do"
+BEGINNINGS = frozenset({PLANNED, TO_BE_CANCELLED, NOTHING_TO_DO})
 
 
 def leave_with_nothing_to_do(context: Any, cluster: str, why: str) -> NoReturn:
@@ -155,5 +160,31 @@ def leave_with_nothing_to_do(context: Any, cluster: str, why: str) -> NoReturn:
 
 def nothing_to_do(context: Any) -> bool:
     """Whether the run's last beginning ended there."""
-    began = [told.what for _, told in of_kind(records_of(context), Moves) if told.what in BEGINNINGS]
-    return bool(began) and began[-1] == NOTHING_TO_DO
+    return _since_it_began(context)[:1] == [NOTHING_TO_DO]
+
+
+def not_done(context: Any, spec: ClusterSpec) -> tuple[str, ...]:
+    """What the run's own records and the cluster show to be undone, whatever the states of its tasks say."""
+    did, files = _since_it_began(context), files_of(context)
+    if not did:
+        return ("nothing was planned or listed",)
+    found = []
+    try:
+        if files.throttles.rate is not None:
+            found.append("throttles that this run has set are not put back")
+        if did[0] == PLANNED:
+            reading = read_plan(files.plan(), settled_look(spec, settings=False, deletions=True).placement)
+            if reading.stage is not PlanStage.AS_PLANNED:
+                found.append(f"the plan is not carried out: {'; '.join(reading.because)}")
+    except RunbookError as error:
+        found.append(error.problem)
+    if did[0] == TO_BE_CANCELLED and "cancelled" not in did:
+        found.append("what was listed is not cancelled")
+    return tuple(found)
+
+
+def _since_it_began(context: Any) -> list[str]:
+    """What the run did, from its last beginning on."""
+    did = [told.what for _, told in of_kind(records_of(context), Moves)]
+    last = max((at for at, what in enumerate(did) if what in BEGINNINGS), default=len(did))
+    return did[last:]
