@@ -202,3 +202,30 @@ def test_files_that_cannot_be_read_count_as_no_run_and_are_named(
         and "was changed since it was saved" in said
     )
     assert [told.what for _, told in of_kind(records_of(scene.context), Moves)] == ["to be cancelled"]
+
+
+def test_what_began_since_the_signature_is_not_cancelled(scene: Scene) -> None:
+    """The listed move ended, and somebody else moves the partition on: nobody signed for the end of that."""
+    scene.list()
+    scene.sign()
+    for since in (Ongoing((4, 3, 2), (4,), (3,)), Ongoing((4, 2, 1), (4,), (1,))):
+        scene.ongoing[A] = since
+        with pytest.raises(Refused, match="1 partitions do not move as they did when they were listed: a-0") as refused:
+            scene.act()
+        assert "preflight.list" in refused.value.way_out
+        assert not scene.done
+
+
+def test_patterns_that_choose_no_topic_are_no_success(scene: Scene) -> None:
+    with pytest.raises(Refused, match="no topic of the cluster is chosen"):
+        scene.list(topics="ordres")
+
+
+def test_a_run_that_noted_a_rate_and_no_list_is_put_back_with_any_topic(scene: Scene) -> None:
+    scene.ongoing.clear()
+    files = scene.earlier(throttled=False)
+    files.will_throttle(RunThrottles((5_000_000,)))
+    assert scene.list(topics="b") == {"partitions": 0}
+    scene.sign()
+    scene.act()
+    assert files.throttles.rate is None

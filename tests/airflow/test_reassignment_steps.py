@@ -21,8 +21,9 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.gates.proof import Exhibit, make_proof
+from kraft_runbook.procedures.move_replicas import read_state
 from kraft_runbook.reassignment.batches import next_batch
-from kraft_runbook.reassignment.goals import DrainBrokers, Topics
+from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, Restore, Topics
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.placement import Placement
@@ -35,11 +36,11 @@ from kraft_runbook.reassignment.throttles import LEADER_RATE, Former, Leftover
 from kraft_runbook_airflow.base.approvals import begins
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.reassignment import checks, ending, moving, planning, signed, throttling, trigger
-from kraft_runbook_airflow.reassignment.ending import VerifyPlan
+from kraft_runbook_airflow.reassignment.ending import PreferLeaders, VerifyPlan
 from kraft_runbook_airflow.reassignment.files import files_of, saved_by
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas
 from kraft_runbook_airflow.reassignment.planning import MakePlan, shows_plan
-from kraft_runbook_airflow.reassignment.throttling import PutThrottlesBack
+from kraft_runbook_airflow.reassignment.throttling import PutThrottlesBack, SetThrottle
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 from kraft_runbook_airflow.reassignment.wanted import Wanted
 from kraft_runbook_airflow.reassignment.words import asks_for_goal
@@ -78,6 +79,7 @@ class Scene:
             "ti": SimpleNamespace(dag_id="reassign_partitions__lab", run_id="one", task_id="t"),
             "params": {},
         }
+        self.throttles = NOTHING
         self.wanted = Wanted(DrainBrokers((1,)), Topics(), (), None, 1, 20, None)
         self.left: tuple[Leftover, ...] = ()
         replacing = {
@@ -88,6 +90,7 @@ class Scene:
             "set_throttles": lambda spec, moves, rate, secrets: self.done.append(("throttle", rate)),
             "remove_throttles": self.put_back,
             "start_next_batch": self.start,
+            "read_throttles": lambda *_, **__: self.throttles,
             "require_signed": self.signed,
         }
         for module in (checks, ending, moving, planning, throttling):
@@ -122,7 +125,9 @@ class Scene:
 def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     made = Scene(monkeypatch)
-    files_of(made.context).store_plan(PLAN, PLACEMENT.present)
+    files = files_of(made.context)
+    files.store_plan(PLAN, PLACEMENT.present)
+    files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     return made
 
 
@@ -218,12 +223,68 @@ def test_a_throttle_that_is_left_fails_the_task_by_its_name_and_is_tried_again(s
     files = files_of(scene.context)
     files.will_throttle(RunThrottles.of(PLAN.moves, MB))
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
-    scene.left = (Leftover("broker 3", LEADER_RATE, "5"),)
-    with pytest.raises(StepFailed, match=f"1 throttles are left: broker 3: {LEADER_RATE}=5"):
+    scene.left = (Leftover("the brokers' default", LEADER_RATE, str(MB)),)
+    with pytest.raises(StepFailed, match=f"1 throttles are left: the brokers' default: {LEADER_RATE}={MB}"):
         back().act(scene.context, SPEC)
     scene.left = ()
     assert back().act(scene.context, SPEC) == {"left": []}
     assert scene.done == [("put back", (MB,))] * 2
+
+
+def test_a_throttle_that_somebody_else_set_meanwhile_is_named_and_fails_nothing(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = files_of(scene.context)
+    files.will_throttle(RunThrottles.of(PLAN.moves, MB))
+    scene.left = (Leftover("broker 3", LEADER_RATE, "5"),)
+    assert back().act(scene.context, SPEC) == {"left": []}
+    assert f"that this run did not set: broker 3: {LEADER_RATE}=5" in capsys.readouterr().out
+    assert files.throttles.rate is None
+
+
+def test_a_run_that_goes_on_later_gives_back_the_throttle_that_it_found_then(scene: Scene) -> None:
+    """Its own came back, somebody set another, and the run was cleared: that one must not be lost."""
+    scene.wanted = replace(scene.wanted, throttle=MB)
+    files = files_of(scene.context)
+    throttling.throttle(scene.context, SPEC, MB)
+    back().act(scene.context, SPEC)
+    scene.throttles = Former({LEADER_RATE: "9"}, {}, {})
+    throttling.throttle(scene.context, SPEC, MB)
+    assert read_state(files.saved) == SavedState("id", PLACEMENT.present, scene.throttles)
+    scene.throttles = Former({LEADER_RATE: str(MB)}, {}, {})
+    throttling.throttle(scene.context, SPEC, 2 * MB)
+    assert read_state(files.saved).throttles.rates == {LEADER_RATE: "9"}, "what is its own, it does not save"
+
+
+def test_a_rate_that_was_written_before_anything_moves_is_judged_too(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(throttling, "settled_look", lambda spec, **_: look(at=5.0, sizes={A: 20 * MB, B: 10 * MB}))
+    (files_of(scene.context).directory / "throttle_mb").write_text("3")
+    scene.wanted = replace(scene.wanted, throttle=9 * MB)
+    with pytest.raises(Refused, match="would never let it end"):
+        SetThrottle(task_id="throttle", cluster="lab", asks=scene.asks).act(scene.context, SPEC)
+    assert not scene.done
+
+
+def test_nobody_leads_anew_without_a_signature(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tasks before it were marked successful by hand."""
+
+    def refuse(*_: Any) -> Any:
+        raise Refused("nobody has signed it", way_out="")
+
+    monkeypatch.setattr(ending, "require_signed", refuse)
+    monkeypatch.setattr(ending, "prefer_first_replicas", lambda *_, **__: scene.done.append("elected") or {})
+    with pytest.raises(Refused, match="nobody has signed it"):
+        PreferLeaders(task_id="prefer_leaders", cluster="lab").act(scene.context, SPEC)
+    assert not scene.done
+
+
+def test_throttles_come_back_also_where_the_first_task_left_no_record(scene: Scene) -> None:
+    scene.context["dag"] = SimpleNamespace(tasks=[SimpleNamespace(task_id="claim", upstream_task_ids=set())])
+    for state, follows in (("failed", False), ("success", True)):
+        scene.context["ti"].get_task_states = lambda *_, now=state, **__: {"one": {"claim": now}}
+        assert back().follows_a_record(scene.context) is follows
 
 
 def test_a_plan_that_was_made_anew_while_throttled_leaves_no_list_of_the_former_one(
@@ -262,6 +323,34 @@ def test_the_plan_is_kept_with_its_preview_and_picture_for_the_gate(scene: Scene
     assert drawn.startswith("<svg") and f"/{PLAN.digest}.svg?narrow=true)]" in exhibit.rendered
     ((_, planned),) = of_kind(records_of(scene.context), Moves)
     assert planned.picture == drawn and "2 partitions change, 20.0 MB are copied" in planned.told
+
+
+def test_a_gate_never_shows_a_plan_in_the_words_of_another(scene: Scene) -> None:
+    """Killed between the plan and its preview, and the task marked successful by hand."""
+    plan(scene).act(scene.context, SPEC)
+    other = make_plan(DrainBrokers((2,)), PLACEMENT)
+    files_of(scene.context).store_plan(other, PLACEMENT.present)
+    with pytest.raises(Refused, match="the preview of this plan can't be read"):
+        shows_plan(scene.context)
+
+
+def test_what_was_saved_of_another_cluster_is_not_restored_here(scene: Scene) -> None:
+    scene.wanted = replace(scene.wanted, cluster_id="another")
+    with pytest.raises(Refused, match="saved of cluster another, and this is id"):
+        plan(scene).act(scene.context, SPEC)
+
+
+def test_a_restore_of_patterns_that_choose_nothing_is_no_success(scene: Scene) -> None:
+    scene.wanted = replace(scene.wanted, goal=Restore({A: (3, 2)}), topics=Topics(("ordres",)))
+    with pytest.raises(Refused, match="no partition of the cluster is chosen"):
+        plan(scene).act(scene.context, SPEC)
+
+
+def test_where_something_still_moves_the_cluster_is_not_as_wanted(scene: Scene) -> None:
+    scene.wanted = replace(scene.wanted, goal=Explicit({A: (1, 2, 3)}))
+    scene.now = look(present={A: (1, 2, 3), B: (1, 2)}, ongoing={A: Ongoing((1, 2, 3), (3,), ())})
+    with pytest.raises(Refused, match="1 partitions still move: a-0"):
+        plan(scene).act(scene.context, SPEC)
 
 
 def test_where_nothing_is_to_move_the_run_ends_there(scene: Scene) -> None:
@@ -399,6 +488,19 @@ def test_the_wait_ends_when_there_is_something_to_do(scene: Scene, monkeypatch: 
     assert "throttle is to change" in awakened(scene, monkeypatch, throttled=MB)
     (files_of(scene.context).directory / "throttle_mb").write_text("fast")
     assert "throttle is to change" in awakened(scene, monkeypatch, throttled=MB)
+
+
+def test_a_lost_broker_that_only_a_topic_that_goes_would_need_wakes_nobody(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task would look, find nothing lost, and wait again, without end."""
+    other = TopicPartition("b", 0)
+    both = ReassignmentPlan("two", {A: (1, 2), other: (1, 2)}, {A: (3, 2), other: (4, 2)}, copies=2, bound=2)
+    files_of(scene.context).store_plan(both, both.present)
+    moving = {other: Ongoing((4, 2, 1), (4,), (1,))}
+    scene.now = look(racks={1: "x", 2: "y", 4: "x"}, present=both.present, ongoing=moving)
+    assert "broker 3 is to take copies" in awakened(scene, monkeypatch)
+    assert awakened(scene, monkeypatch, being_deleted=["a"]) == "the claim is renewed"
 
 
 def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

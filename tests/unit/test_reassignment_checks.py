@@ -162,11 +162,22 @@ def test_what_kafka_refused_is_told_in_its_words_and_a_deleted_topic_is_no_error
 ) -> None:
     plan = make_plan(Explicit(of(a=[(3, 2)])), LOOK.placement)
     monkeypatch.setattr(move_replicas, "Reassignments", client := Client(Answer.INVALID_REPLICA_ASSIGNMENT))
+    monkeypatch.setattr(move_replicas, "look_at_replicas", lambda *_, **__: LOOK)
     with pytest.raises(StepFailed, match=r"did not start 1 of 1 .*a-0: invalid replica assignment \(Kafka's text\)"):
         start_next_batch(SPEC, plan, LOOK, Limits(5), secrets=lambda _: "")
     assert client.sent == [([tp("a")], False)]
     monkeypatch.setattr(move_replicas, "Reassignments", Client(Answer.UNKNOWN_TOPIC_OR_PARTITION))
     assert len(start_next_batch(SPEC, plan, LOOK, Limits(5), secrets=lambda _: "")) == 1
+
+
+def test_what_somebody_gave_another_target_since_the_look_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(Explicit(of(a=[(3, 2)])), LOOK.placement)
+    monkeypatch.setattr(move_replicas, "Reassignments", client := Client(Answer.ACCEPTED))
+    ongoing = {tp("a"): Ongoing((4, 2, 1), (4,), (1,))}
+    since = replace(LOOK, placement=replace(LOOK.placement, ongoing=ongoing))
+    monkeypatch.setattr(move_replicas, "look_at_replicas", lambda *_, **__: since)
+    assert start_next_batch(SPEC, plan, LOOK, Limits(5), secrets=lambda _: "") == ()
+    assert not any(sent for sent, _ in client.sent)
 
 
 def test_one_unsafe_cancel_stops_all_of_them_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,14 @@ from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKi
 from kraft_runbook.procedures import throttle_replication
 from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles, require_swept, set_throttles
 from kraft_runbook.reassignment.run_throttles import RunThrottles
-from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, Former
+from kraft_runbook.reassignment.throttles import (
+    FOLLOWER_LIST,
+    FOLLOWER_RATE,
+    LEADER_LIST,
+    LEADER_RATE,
+    Former,
+    leftovers,
+)
 from tests.unit.observations import SPEC
 from tests.unit.placements import tp
 
@@ -149,3 +156,22 @@ def test_a_topic_that_was_deleted_since_keeps_no_throttle_from_being_in_force(br
     brokers.deleted = {"a"}
     set_throttles(SPEC, [*MOVES, Move(tp("b", 0), (1, 2), (3, 2))], 5000, secrets=None)
     assert set(brokers.values) == {ALL_BROKERS, Entity(EntityKind.TOPIC, "b")}
+
+
+def test_of_what_is_left_only_what_the_run_set_is_its_own(brokers: Brokers) -> None:
+    """A broker that was dead when throttles were saved has a rate of its own; somebody throttled more meanwhile."""
+    set_throttles(SPEC, MOVES, 5000, secrets=None)
+    brokers.values[Entity(EntityKind.BROKER, "2")] = {LEADER_RATE: "7"}
+    brokers.values[ALL_BROKERS][FOLLOWER_RATE] = "9"
+    brokers.values[TOPIC][LEADER_LIST] += ",1:1"
+    left = remove_throttles(SPEC, OURS, NOTHING, secrets=None)
+    assert {each.where for each in left} == {"the brokers' default", "broker 2", "topic a"}
+    assert OURS.among(left, NOTHING) == ()
+    set_throttles(SPEC, MOVES, 5000, secrets=None)
+    now = leftovers(read_throttles(SPEC, ["a"], secrets=None))
+    assert {(each.where, each.key) for each in OURS.among(now, NOTHING)} == {
+        ("the brokers' default", LEADER_RATE),
+        ("the brokers' default", FOLLOWER_RATE),
+        ("topic a", LEADER_LIST),
+        ("topic a", FOLLOWER_LIST),
+    }

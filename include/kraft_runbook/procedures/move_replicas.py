@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from kraft_runbook.cluster.assignment import Answer, Assignment, Move, Ongoing, PartitionResult, TopicPartition
@@ -48,6 +49,15 @@ def save_state(path: Path, look: Look, throttles: Former) -> SavedState:
     return saved
 
 
+def save_throttles_anew(path: Path, throttles: Former) -> None:
+    """Where none of a run's throttles is in force, what is set now is what it will give back: somebody may have changed
+    it since the run put its own back. The assignment stays as it was saved. Raises Refused where none was.
+    """
+    saved = read_state(path)
+    if saved.throttles != throttles:
+        write_private(path, replace(saved, throttles=throttles).to_json())
+
+
 def read_state(path: Path) -> SavedState:
     """What was saved. Raises Refused where it can't be read."""
     try:
@@ -70,10 +80,15 @@ def read_assignment(path: Path) -> Assignment:
 def start_next_batch(
     spec: ClusterSpec, plan: ReassignmentPlan, look: Look, limits: Limits, *, secrets: Secrets
 ) -> tuple[Move, ...]:
-    """Send what may be started now; returns it. A topic that was deleted meanwhile is no error. Raises StepFailed with
-    Kafka's texts where anything else was refused; what was accepted moves.
+    """Send what may be started now; returns it. ``look``: for sizes and deletions; the replicas are looked at again,
+    since a target takes the place of one that somebody gave meanwhile. A topic that was deleted meanwhile is no error.
+    Raises StepFailed with Kafka's texts where anything else was refused; what was accepted moves.
     """
-    batch = next_batch(plan, look.placement, limits)
+    if not next_batch(plan, look.placement, limits):
+        return ()
+    now = look_at_replicas(spec, secrets=secrets, sizes_of=(), settings=False).placement
+    placement = replace(look.placement, racks=now.racks, present=now.present, ongoing=now.ongoing)
+    batch = next_batch(plan, placement, limits)
     answers = Reassignments(spec, secrets=secrets).alter(
         batch, allow_replication_factor_change=plan.changes_replication_factor
     )

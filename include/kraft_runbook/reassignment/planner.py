@@ -41,10 +41,10 @@ def make_plan(goal: Goal, placement: Placement, *, topics: Topics | None = None)
     scope = {p: replicas for p, replicas in placement.present.items() if chosen.matches(p.topic)}
     if isinstance(goal, Explicit):
         return _to_target(str(goal), goal.target, placement, scope=None)
-    if isinstance(goal, Restore):
-        return _to_target(str(goal), goal.saved, placement, scope=scope)
     if not scope:
         raise Refused("no partition of the cluster is chosen", way_out="correct the patterns of topics")
+    if isinstance(goal, Restore):
+        return _to_target(str(goal), goal.saved, placement, scope=scope)
     if isinstance(goal, EvenLeaders):
         return _leaders_alone(goal, placement, scope)
     if isinstance(goal, SetReplicationFactor):

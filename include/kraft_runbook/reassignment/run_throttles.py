@@ -13,7 +13,7 @@ from typing import Any
 
 from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.throttles import throttled_lists
+from kraft_runbook.reassignment.throttles import EVERYWHERE, Former, Leftover, entries_of, throttled_lists
 
 Lists = Mapping[str, Mapping[str, frozenset[str]]]
 """By topic and key, the entries ``partition:broker``."""
@@ -46,6 +46,19 @@ class RunThrottles:
             for key, added in entries.items():
                 mine[key] = mine.get(key, frozenset()) | added
         return RunThrottles((*(each for each in self.rates if each not in later.rates), *later.rates), lists)
+
+    def among(self, left: Iterable[Leftover], former: Former) -> tuple[Leftover, ...]:
+        """Those that this run may have set. A broker's own rate is none of them, nor is what somebody set meanwhile."""
+
+        def is_mine(each: Leftover) -> bool:
+            if each.where == EVERYWHERE:
+                return each.value in map(str, self.rates)
+            topic = each.where.removeprefix("topic ")
+            before = entries_of(former.lists.get(topic, {}).get(each.key))
+            mine = self.lists.get(topic, {}).get(each.key, frozenset()) - before
+            return bool(mine & entries_of(each.value))
+
+        return tuple(each for each in left if is_mine(each))
 
     def to_json(self) -> str:
         lists = {topic: {key: sorted(each) for key, each in keys.items()} for topic, keys in self.lists.items()}

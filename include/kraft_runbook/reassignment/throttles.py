@@ -17,6 +17,8 @@ LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.repl
 LEADER_LIST, FOLLOWER_LIST = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 RATES, LISTS = (LEADER_RATE, FOLLOWER_RATE), (LEADER_LIST, FOLLOWER_LIST)
 EVERY = "*"
+EVERYWHERE = "the brokers' default"
+"""Where a rate lies that a run sets."""
 LEAST_OF_RATE, MOST_OF_RATE = 0.6, 0.7
 """What a throttle lets through of its rate: 200 MB at 10 MB/s went at a mean of 6.9 (measured)."""
 GROWING = 3
@@ -109,7 +111,7 @@ class Leftover:
 def leftovers(now: Former, former: Former | None = None) -> tuple[Leftover, ...]:
     """The throttles that are set; with ``former``, those that were not set so before."""
     was = former or Former({}, {}, {})
-    found = [Leftover("the brokers' default", k, v) for k, v in now.rates.items() if was.rates.get(k) != v]
+    found = [Leftover(EVERYWHERE, k, v) for k, v in now.rates.items() if was.rates.get(k) != v]
     for broker, rates in sorted(now.of_brokers.items()):
         before = was.of_brokers.get(broker, {})
         found += [Leftover(f"broker {broker}", k, v) for k, v in rates.items() if before.get(k) != v]

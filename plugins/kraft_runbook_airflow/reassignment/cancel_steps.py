@@ -19,6 +19,7 @@ from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import Topics
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.plan import plain
+from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook_airflow.base.approvals import begins, require_confirmation
@@ -39,10 +40,11 @@ LISTED = "cancelled.json"
 @dataclass(frozen=True, slots=True)
 class Listed:
     """What a person signs: ``partitions``, each with its replicas as they will be, in the saved order where ``ordered``
-    names it; ``throttling``: the names of runs whose throttles are put back.
+    names it; ``targets``: where each was moving to; ``throttling``: the names of runs whose throttles are put back.
     """
 
     partitions: Mapping[TopicPartition, Replicas]
+    targets: Mapping[TopicPartition, Replicas]
     ordered: frozenset[TopicPartition]
     throttling: tuple[str, ...]
     text: str = ""
@@ -50,6 +52,7 @@ class Listed:
     def to_dict(self) -> dict[str, Any]:
         return {
             "partitions": plain(self.partitions),
+            "targets": plain(self.targets),
             "ordered": [[p.topic, p.partition] for p in sorted(self.ordered)],
             "throttling": list(self.throttling),
             "text": self.text,
@@ -59,6 +62,7 @@ class Listed:
     def from_dict(data: Mapping[str, Any]) -> Listed:
         return Listed(
             {TopicPartition(topic, number): tuple(replicas) for topic, number, replicas in data["partitions"]},
+            {TopicPartition(topic, number): tuple(replicas) for topic, number, replicas in data["targets"]},
             frozenset(TopicPartition(topic, number) for topic, number in data["ordered"]),
             tuple(data["throttling"]),
             data["text"],
@@ -67,6 +71,15 @@ class Listed:
     @property
     def digest(self) -> str:
         return sha256_of(self.to_dict())
+
+    def begun_since(self, ongoing: Mapping[TopicPartition, Ongoing]) -> tuple[TopicPartition, ...]:
+        """The listed partitions that now move elsewhere, or from elsewhere: nobody has signed for that cancel."""
+        return tuple(
+            p
+            for p, after in sorted(self.partitions.items())
+            if p in ongoing
+            and (set(ongoing[p].original) != set(after) or set(ongoing[p].target) != set(self.targets[p]))
+        )
 
 
 class ListReassignments(ClusterOperator):
@@ -80,8 +93,10 @@ class ListReassignments(ClusterOperator):
         look = settled_look(spec, settings=False)
         ongoing = {p: each for p, each in sorted(look.placement.ongoing.items()) if chosen.matches(p.topic)}
         left = still_throttling(look.cluster_id, self.log.warning)
-        throttling = [each for each in left if any(map(chosen.matches, each.throttles.lists))]
+        throttling = [each for each in left if _of_chosen(chosen, each.throttles)]
         if not ongoing and not throttling:
+            if not any(chosen.matches(p.topic) for p in look.seen):
+                raise Refused("no topic of the cluster is chosen", way_out="trigger the run anew with other patterns")
             leave_with_nothing_to_do(context, self.cluster, "nothing of these topics is being reassigned")
         if unsafe := unsafe_cancels(ongoing, look.seen, look.placement.live):
             raise Refused(
@@ -91,7 +106,8 @@ class ListReassignments(ClusterOperator):
         ordered = order_before(ongoing, earlier_runs(look.cluster_id, self.log.warning))
         names = tuple(sorted(each.files.name for each in throttling))
         after = {p: ordered.get(p, each.original) for p, each in ongoing.items()}
-        listed = Listed(after, frozenset(ordered), names, _table(ongoing, ordered, names))
+        targets = {p: each.target for p, each in ongoing.items()}
+        listed = Listed(after, targets, frozenset(ordered), names, _table(ongoing, ordered, names))
         write_private(files_of(context).directory / LISTED, json.dumps(listed.to_dict()))
         self.log.info("%s", listed.text)
         record(context, self.cluster, Moves(what="to be cancelled", partitions=len(ongoing), told=listed.text))
@@ -118,9 +134,15 @@ class CancelReassignments(ClusterOperator):
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
         listed = _listed(context)
         require_confirmation(context, spec, REASSIGNMENT, CANCEL, seen, exhibit=listed.digest)
+        wanted, look = list(listed.partitions), settled_look(spec, settings=False)
+        if others := listed.begun_since(look.placement.ongoing):
+            raise Refused(
+                f"{len(others)} partitions do not move as they did when they were listed:"
+                f" {', '.join(map(str, others[:20]))}",
+                way_out="clear the task 'preflight.list' with its downstream tasks: it is listed and signed for anew",
+            )
         begins(context, self.cluster, CANCEL)
-        wanted = list(listed.partitions)
-        cancelled = cancel_moves(spec, settled_look(spec, settings=False), wanted, secrets=airflow_secrets())
+        cancelled = cancel_moves(spec, look, wanted, secrets=airflow_secrets())
         record(context, self.cluster, Moves(what="cancelled", partitions=len(cancelled)))
         self.log.info("Cancelled %d of %d; the others had ended", len(cancelled), len(wanted))
         saved = {p: order for p, order in listed.partitions.items() if p in listed.ordered}
@@ -149,12 +171,17 @@ class CancelReassignments(ClusterOperator):
                 )
                 staying.append(run.files.name)
             else:
-                put_back(context, spec, run.files)
+                put_back(context, spec, run.files, self.log.warning)
                 self.log.info("The throttles that run %s found are set again", run.files.name)
         return tuple(staying)
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> None:
         self.log.info("Dry run: what is listed would be cancelled, and what was saved given back")
+
+
+def _of_chosen(chosen: Topics, throttles: RunThrottles) -> bool:
+    """A run that only reorders notes a rate and no list: that is nobody's topic, and is put back with any."""
+    return not throttles.lists or any(map(chosen.matches, throttles.lists))
 
 
 def _listed(context: Any) -> Listed:

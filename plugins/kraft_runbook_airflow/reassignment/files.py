@@ -40,6 +40,10 @@ class RunFiles:
         """
         return self.directory / f"preview-{digest[:16]}{'-narrow' if narrow else ''}.svg"
 
+    def preview(self, digest: str) -> Path:
+        """What the gate shows of the plan with this digest: a plan is never shown in the words of another."""
+        return self.directory / f"preview-{digest[:16]}.md"
+
     @property
     def planned(self) -> Path:
         """The plan as kafka-reassign-partitions and ``kraft-runbook reassign`` read it."""

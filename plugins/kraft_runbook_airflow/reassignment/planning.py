@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
@@ -32,9 +33,19 @@ class MakePlan(ClusterOperator):
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         wanted, look, files = self.asks(context), settled_look(spec), files_of(context)
+        if wanted.cluster_id not in (None, look.cluster_id):
+            raise Refused(
+                f"what is to be restored was saved of cluster {wanted.cluster_id}, and this is {look.cluster_id}",
+                way_out="trigger the run anew with the name of a run of this cluster",
+            )
         plan = make_plan(wanted.goal, look.placement, topics=wanted.topics)
         require_no_refusal(plan, look.placement, declared=spec.broker_ids, allowed=wanted.allowed)
         if plan.is_empty:
+            if moving := sorted(p for p in look.placement.ongoing if wanted.topics.matches(p.topic)):
+                raise Refused(
+                    f"nothing is planned, and {len(moving)} partitions still move: {', '.join(map(str, moving[:5]))}",
+                    way_out="wait until that has ended, or cancel it; then clear this task",
+                )
             why = f"{plan.goal}: nothing is to move, the cluster is as wanted"
             leave_with_nothing_to_do(context, self.cluster, why)
         if wanted.throttle is not None:
@@ -42,7 +53,7 @@ class MakePlan(ClusterOperator):
         preview = make_preview(plan, look.placement, throttle=wanted.throttle)
         shown = preview.render_markdown()
         files.store_plan(plan, look.placement.present)
-        write_private(files.directory / "preview.md", shown)
+        write_private(files.preview(plan.digest), shown)
         picture = draw(preview)
         write_private(files.picture(plan.digest), picture)
         write_private(files.picture(plan.digest, narrow=True), draw(preview, NARROW))
@@ -59,7 +70,14 @@ class MakePlan(ClusterOperator):
 def shows_plan(context: Any) -> Shown:
     """The plan of this run, for its gate. Raises Refused where there is none."""
     files = files_of(context)
-    plan, preview = files.plan(), (files.directory / "preview.md").read_text()
+    plan = files.plan()
+    try:
+        preview = files.preview(plan.digest).read_text()
+    except OSError as error:
+        raise Refused(
+            f"the preview of this plan can't be read: {error}",
+            way_out="clear the task 'plan' with its downstream tasks",
+        ) from None
     ti = context["ti"]
     url = picture_url(ti.dag_id, ti.run_id, plan.digest)
     picture = f"[![Each broker before and after]({url}?narrow=true)]({url})\n\n[The whole picture]({url})"

@@ -10,8 +10,13 @@ from typing import Any
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.evidence.kinds import Moves
-from kraft_runbook.procedures.move_replicas import read_state
-from kraft_runbook.procedures.throttle_replication import remove_throttles, require_swept, set_throttles
+from kraft_runbook.procedures.move_replicas import read_state, save_throttles_anew
+from kraft_runbook.procedures.throttle_replication import (
+    read_throttles,
+    remove_throttles,
+    require_swept,
+    set_throttles,
+)
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
@@ -22,6 +27,7 @@ from kraft_runbook_airflow.base.claims import take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.report import states_of
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.files import RunFiles, files_of
 from kraft_runbook_airflow.reassignment.signed import require_signed
@@ -57,11 +63,14 @@ class SetThrottle(ClusterOperator):
         self.asks = asks
 
     def act(self, context: Any, spec: ClusterSpec) -> None:
-        require_signed(context, spec, self.log.info)
-        rate = files_of(context).wanted_throttle(self.asks(context).throttle)
+        look, _, _ = require_signed(context, spec, self.log.info)
+        files, given = files_of(context), self.asks(context).throttle
+        rate = files.wanted_throttle(given)
         if rate is None:
             self.log.info("No throttle is asked for")
             return
+        if rate != given:  # a person wrote it since the plan was judged
+            require_an_end(spec, files.plan(), look, rate)
         begins(context, self.cluster, MOVE)
         throttle(context, spec, rate)
 
@@ -70,9 +79,14 @@ class SetThrottle(ClusterOperator):
 
 
 def throttle(context: Any, spec: ClusterSpec, rate: int) -> None:
-    """Set this rate for the moves of the run's plan; that it will be set is written down first."""
+    """Set this rate for the moves of the run's plan; that it will be set is written down first, and where none of the
+    run's is in force, what is set now is saved.
+    """
     files = files_of(context)
     moves = files.plan().moves
+    if files.throttles.rate is None:
+        topics = {p.topic for p in read_state(files.saved).assignment} | {move.partition.topic for move in moves}
+        save_throttles_anew(files.saved, read_throttles(spec, topics, secrets=airflow_secrets()))
     files.will_throttle(RunThrottles.of(moves, rate))
     set_throttles(spec, moves, rate, secrets=airflow_secrets())
     record(context, spec.name, Moves(what="throttled", partitions=None, told=f"{rate / 1e6:g} MB/s a broker"))
@@ -89,7 +103,7 @@ def change_throttle(context: Any, spec: ClusterSpec, look: Look, given: int | No
         rate = files.wanted_throttle(given)
         if rate is None or rate == in_force:
             return
-        if in_force is not None:
+        if in_force is not None or rate != given:
             require_an_end(spec, files.plan(), look, rate)
     except Refused as refused:
         files.keep_throttle(in_force)
@@ -102,6 +116,11 @@ def change_throttle(context: Any, spec: ClusterSpec, look: Look, given: int | No
 class PutThrottlesBack(ClusterOperator):
     """Runs whatever happened: throttles become what they were, and it is proven that none of ours is left."""
 
+    def follows_a_record(self, context: Any) -> bool:
+        """Not where the run's first task did not end well, perhaps before its first line."""
+        states = states_of(context)
+        return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
+
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         files = files_of(context)
         if files.throttles.rate is None:
@@ -109,7 +128,7 @@ class PutThrottlesBack(ClusterOperator):
             return {"left": []}
         take_claim(context, spec)
         topics = files.throttles.lists
-        put_back(context, spec, files)
+        put_back(context, spec, files, self.log.warning)
         with suppress(Unreachable):  # it was to be said only; the throttles are back
             ongoing = settled_look(spec, sizes_of=(), settings=False).placement.ongoing
             if moving := sorted(p for p in ongoing if p.topic in topics):
@@ -121,12 +140,15 @@ class PutThrottlesBack(ClusterOperator):
         self.log.info("Dry run: throttles would be put back")
 
 
-def put_back(context: Any, spec: ClusterSpec, files: RunFiles) -> None:
-    """Make throttles what they were before the run of these files set its own. Raises StepFailed, with the names, where
-    something is left.
+def put_back(context: Any, spec: ClusterSpec, files: RunFiles, warn: Tell) -> None:
+    """Make throttles what they were before the run of these files set its own. What somebody else set since is named
+    and stays. Raises StepFailed, with the names, where something of the run's is left.
     """
-    saved = read_state(files.saved)
-    left = remove_throttles(spec, files.throttles, saved.throttles, secrets=airflow_secrets())
+    saved, ours = read_state(files.saved), files.throttles
+    left = remove_throttles(spec, ours, saved.throttles, secrets=airflow_secrets())
     record(context, spec.name, Moves(what="put back", partitions=None, told="; ".join(map(str, left))))
-    require_swept(left)
+    mine = ours.among(left, saved.throttles)
+    require_swept(mine)
+    if others := [str(each) for each in left if each not in mine]:
+        warn(f"{len(others)} throttles are set that this run did not set: {'; '.join(others[:20])}")
     files.throttles_are_back()

@@ -95,11 +95,11 @@ class ReassignmentTrigger(BaseTrigger):
         files = RunFiles(self.run_name)
         plan, spec = files.plan(), cluster_spec(self.cluster)
         sizes_of = list(plan.target) if speaks or self.limits[2] is not None else []
-        look, reading = look_at_plan(spec, plan, secrets=airflow_secrets(), sizes_of=sizes_of)
+        look, _ = look_at_plan(spec, plan, secrets=airflow_secrets(), sizes_of=sizes_of)
         placement = replace(look.placement, being_deleted=frozenset(self.being_deleted))
-        stage = read_plan(plan, placement).stage
-        if stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
-            return f"the plan stands {stage}", look
+        reading = read_plan(plan, placement)
+        if reading.stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
+            return f"the plan stands {reading.stage}", look
         if reading.lost:
             return reading.because[-1], look
         partitions, moves, size = self.limits

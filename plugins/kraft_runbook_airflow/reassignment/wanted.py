@@ -14,7 +14,9 @@ from kraft_runbook.reassignment.refusals import Reason
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a run's form asks for. ``throttle``: bytes a second a broker; ``partitions`` None: as the mode allows."""
+    """What a run's form asks for. ``throttle``: bytes a second a broker; ``partitions`` None: as the mode allows.
+    ``cluster_id``: of the cluster that the goal was saved of; None where the goal is of none.
+    """
 
     goal: Goal
     topics: Topics
@@ -23,6 +25,7 @@ class Wanted:
     partitions: int | None
     moves: int
     bytes: int | None
+    cluster_id: str | None = None
 
     def limits(self, seen: ClusterObservation) -> Limits:
         """A controller in ZooKeeper mode takes less in one request."""

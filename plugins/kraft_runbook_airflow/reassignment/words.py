@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -111,7 +112,8 @@ def asks_for_goal(context: Any) -> Wanted:
 def asks_to_restore(context: Any) -> Wanted:
     """The same for restore_assignment. Raises Refused where the run saved nothing."""
     params = context["params"]
-    return _wanted(params, Restore(read_state(saved_by(str(params["run"] or ""), state_directory())).assignment))
+    saved = read_state(saved_by(str(params["run"] or ""), state_directory()))
+    return replace(_wanted(params, Restore(saved.assignment)), cluster_id=saved.cluster_id)
 
 
 def _wanted(params: Mapping[str, Any], goal: Goal) -> Wanted:
