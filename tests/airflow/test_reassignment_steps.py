@@ -204,6 +204,18 @@ def test_a_throttle_that_cannot_be_had_while_data_moves_leaves_the_one_in_force_
     assert files.wanted_throttle(None) == 5 * MB, "the wait does not end for it again"
 
 
+def test_where_none_is_in_force_a_throttle_that_cannot_be_had_leaves_the_runs_own(
+    scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Throttles were put back and the task was cleared: data must not move without the one that was asked for."""
+    scene.wanted = replace(scene.wanted, throttle=5 * MB)
+    (files_of(scene.context).directory / "throttle_mb").write_text("fast")
+    with pytest.raises(TaskDeferred):
+        move(scene).act(scene.context, SPEC)
+    assert "it stays 5 MB/s a broker" in capsys.readouterr().out
+    assert scene.done[0] == ("throttle", 5 * MB)
+
+
 def test_a_throttle_that_lets_it_end_is_taken_while_data_moves(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throttling, "settled_look", lambda spec, **_: look(at=5.0, sizes={A: 20 * MB, B: 10 * MB}))
     files = files_of(scene.context)

@@ -95,7 +95,7 @@ def throttle(context: Any, spec: ClusterSpec, rate: int) -> None:
 def change_throttle(context: Any, spec: ClusterSpec, look: Look, given: int | None, warn: Tell) -> None:
     """While replicas move: set the rate that a person wrote since, or the run's own where none is in force. A rate that
     makes no sense, or would never let it end, stops nothing that moves: the rate in force stays, and the file says it
-    again. ``given``: the run's own, in bytes a second a broker.
+    again; where none is, the run's own is set. ``given``: the run's own, in bytes a second a broker.
     """
     files = files_of(context)
     in_force = files.throttles.rate
@@ -107,9 +107,11 @@ def change_throttle(context: Any, spec: ClusterSpec, look: Look, given: int | No
             require_an_end(spec, files.plan(), look, rate)
     except Refused as refused:
         files.keep_throttle(in_force)
-        stays = "there is none" if in_force is None else f"it stays {in_force / 1e6:g} MB/s a broker"
+        rate = given if in_force is None else in_force
+        stays = "there is none" if rate is None else f"it stays {rate / 1e6:g} MB/s a broker"
         warn(f"The throttle is not changed, {stays}: {refused.problem}. What to do: {refused.way_out}")
-        return
+        if rate is None or rate == in_force:
+            return
     throttle(context, spec, rate)
 
 
