@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -229,3 +230,20 @@ def test_a_run_that_noted_a_rate_and_no_list_is_put_back_with_any_topic(scene: S
     scene.sign()
     scene.act()
     assert files.throttles.rate is None
+
+
+def test_what_an_earlier_run_set_stays_as_long_as_a_later_one_would_give_it_back(scene: Scene) -> None:
+    """Put back first, it would come again with the later one's, and nobody would know whose it is."""
+    scene.ongoing.clear()
+    first, later = scene.earlier("one"), scene.earlier("three", throttled=False)
+    later.will_throttle(RunThrottles((9,), {"c": {}}))
+    os.utime(first.directory / "throttles.json", (1, 1))
+    scene.list(topics="[ab]")
+    scene.sign()
+    assert scene.act()["throttled_on"] == ["one"]
+    assert not [what for what in scene.done if what[0] == "throttles"]
+    scene.context["ti"].run_id = "four"
+    scene.list(topics=".*")
+    scene.sign()
+    assert scene.act()["throttled_on"] == []
+    assert [what[1] for what in scene.done if what[0] == "throttles"] == [(9,), (5_000_000,)]

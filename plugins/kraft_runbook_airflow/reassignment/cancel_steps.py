@@ -155,11 +155,15 @@ class CancelReassignments(ClusterOperator):
         return {"cancelled": len(cancelled), "ordered": len(saved) - len(other), "throttled_on": list(left)}
 
     def put_throttles_back(self, context: Any, spec: ClusterSpec, names: Collection[str]) -> tuple[str, ...]:
-        """Returns the runs whose throttles stay, since something of theirs still moves."""
+        """Returns the runs whose throttles stay: something of theirs still moves, or those of a later run stay, which
+        found and will give back what the earlier one had set.
+        """
         look = settled_look(spec, sizes_of=(), settings=False)
-        staying = []
+        staying: list[str] = []
+        later: list[str] = []
         for run in still_throttling(look.cluster_id, self.log.warning):
             if run.files.name not in names:
+                later.append(run.files.name)
                 continue
             moving = sorted(run.plan.target.keys() & look.placement.ongoing.keys())
             if moving:
@@ -168,6 +172,14 @@ class CancelReassignments(ClusterOperator):
                     run.files.name,
                     len(moving),
                     ", ".join(map(str, moving[:20])),
+                )
+                staying.append(run.files.name)
+                later.append(run.files.name)
+            elif later:
+                self.log.warning(
+                    "The throttles of run %s stay until those of the later run %s are back: cancel that too",
+                    run.files.name,
+                    later[-1],
                 )
                 staying.append(run.files.name)
             else:
