@@ -1,0 +1,85 @@
+"""A controller that was just elected leads before it knows what is committed (its high watermark is -1): until then its
+log tells no level. The newest snapshot holds a former one, and a log without a snapshot none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from feature_looks import host_module, kafka4
+from metadata_encoding import NO_OP, batch
+from observations import SPEC
+from test_feature_records import level
+
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.features.change import plan_change
+from kraft_runbook.io.hosts.feature_state import on_disk_of
+from kraft_runbook.io.kafka import feature_calls
+from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
+from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
+from kraft_runbook.metadata.log.log_chunks import Chunk
+from kraft_runbook.procedures import change_level as changing
+
+host_module("kafka_host")
+scan = host_module("metadata_log_scan")
+
+
+def nobody(*_: object, **__: object) -> str:
+    raise AssertionError("no secret is asked for")
+
+
+@pytest.fixture
+def knows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The high watermarks that the leader shows, look by look, the last for ever. Its log holds level 25, then 26."""
+    shown = [-1]
+
+    def describe(*_: object, **__: object) -> QuorumDescription:
+        return QuorumDescription(102, 5, shown.pop(0) if len(shown) > 1 else shown[0], ())
+
+    def chunks(_: MetadataLogReader, *, end: int, start: Any = None, **__: object) -> Iterator[Chunk]:
+        if end >= 0:
+            yield Chunk(batch(0, level(25), level(26), NO_OP), up_to=end)
+
+    monkeypatch.setattr(feature_calls, "describe_quorum", describe)
+    monkeypatch.setattr(MetadataLogReader, "chunks", chunks)
+    return shown
+
+
+def test_no_level_is_read_before_it_knows_what_is_committed(knows: list[int]) -> None:
+    with pytest.raises(Unreachable, match=r"controller 102 leads the quorum and does not know yet what is committed"):
+        feature_calls.read_levels(SPEC, secrets=nobody)
+    knows[:] = [3]
+    assert feature_calls.read_levels(SPEC, secrets=nobody)[1].levels == {METADATA_VERSION: 26}
+
+
+def test_nor_what_a_node_will_be_sent(knows: list[int], tmp_path: Path) -> None:
+    """It would be nothing, and the node could be started on software that does not know what comes."""
+    log = tmp_path / "__cluster_metadata-0"
+    log.mkdir()
+    (log / f"{0:020d}.log").write_bytes(batch(0, level(25), epoch=1))
+    disk = on_disk_of(103, scan.read_at_start(str(log)))
+    with pytest.raises(Unreachable, match="does not know yet"):
+        feature_calls.levels_to_come(SPEC, [disk], secrets=nobody)
+
+
+def test_a_change_waits_for_it_and_is_neither_refused_nor_taken_for_done(
+    knows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, bool]] = []
+
+    def update(
+        _: object, leader: int, feature: str, wanted: int, *__: object, validate_only: bool, **___: object
+    ) -> Answer:
+        asked.append((leader, validate_only))
+        return Answer(0, "", {feature: (0, "")}, validate_only)
+
+    monkeypatch.setattr(changing, "APART", 0)
+    monkeypatch.setattr(changing, "update_feature", update)
+    knows[:] = [-1, -1, 3]
+    change = plan_change(kafka4(), METADATA_VERSION, 26, "25")
+    assert changing.change_level(SPEC, change, secrets=nobody, tell=print)
+    assert asked == [(102, True), (102, False)]
