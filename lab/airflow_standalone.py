@@ -84,8 +84,8 @@ class Airflow:
             # 5 by default: Airflow 3.3 waits this long for the end of a process whose last pipe was closed a moment
             # before it ended, and a gate is answered only behind that
             "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
-            # 3 by default: as long as ever, then, until a task is ended since the API can't be asked
-            "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "15",
+            # 3 by default: about as long as ever, then, until a task is ended since the API can't be asked
+            "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "4",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
