@@ -29,7 +29,7 @@ import yaml
 
 from kraft_runbook.cluster.properties_text import escaped
 from kraft_runbook.errors import RunbookError, StepFailed
-from kraft_runbook.io.hosts.kept_modules import kept_modules
+from kraft_runbook.io.hosts.kept_modules import forget_if_changed, kept_modules
 
 Tell = Callable[[str], None]
 """Receives one short line for a person."""
@@ -132,7 +132,8 @@ def _run(playbook: Path, private: Path, *, check: bool, timeout: float, fold: _F
         events.put(event)
         return False  # nothing is kept on disk
 
-    settings = _ansible_settings(playbook, private)
+    kept = kept_modules(playbook.parent)
+    settings = _ansible_settings(playbook, private, kept)
     runner = ansible_runner.interface.init_runner(
         private_data_dir=str(private),
         playbook=str(playbook),
@@ -168,6 +169,7 @@ def _run(playbook: Path, private: Path, *, check: bool, timeout: float, fold: _F
     finally:
         canceled.set()
         thread.join()
+        forget_if_changed(kept, playbook.parent)
     if broken:
         raise RunbookError(
             f"ansible-runner broke off: {broken[0]}",
@@ -176,8 +178,7 @@ def _run(playbook: Path, private: Path, *, check: bool, timeout: float, fold: _F
     return str(runner.status)
 
 
-def _ansible_settings(playbook: Path, private: Path) -> dict[str, str]:
-    kept = kept_modules(playbook.parent)
+def _ansible_settings(playbook: Path, private: Path, kept: Path | None) -> dict[str, str]:
     return {
         **({"KRAFT_RUNBOOK_KEPT_MODULES": str(kept)} if kept else {}),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
@@ -14,6 +15,9 @@ from pathlib import Path
 HOME = Path(sys.prefix, "share", "kraft-runbook", "packed-modules")
 """Of this installation. Three megabytes at most."""
 PARTS = ("library", "module_utils")
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+ROOM = 16 * 1024 * 1024
+"""Bytes that must be free: a module that can't be written is an error of its task."""
 OLD_SECONDS = 86400.0
 """After so long without a run, what other versions of the modules left is removed."""
 
@@ -21,29 +25,46 @@ OLD_SECONDS = 86400.0
 def kept_modules(playbooks: Path, home: Path = HOME) -> Path | None:
     """The directory for the modules beside these playbooks as they are now, made where it is missing.
 
-    None where this user has no directory there that is his alone: what lies in it is unpickled by Ansible. Runs pack
-    their modules anew then, as Ansible does by itself.
+    None where this user has no directory there that is his alone (what lies in it is unpickled by Ansible), or the disk
+    has no room. Runs pack their modules anew then, as Ansible does by itself.
     """
-    kept = home / _key(playbooks)
     try:
+        kept = home / _key(playbooks)
         if not kept.is_dir():
-            kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            kept.mkdir(mode=0o700, exist_ok=True)
             _remove_old(home)
         found = kept.lstat()
         if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077:
             return None
         os.utime(kept)
+        return kept if shutil.disk_usage(kept).free >= ROOM else None
     except OSError:
         return None
-    return kept
+
+
+def forget_if_changed(kept: Path | None, playbooks: Path) -> None:
+    """To be called when the run has ended: where the modules changed while it went on, what it packed may be the new
+    ones, kept in the old ones' place. An installation that comes back to the old ones would run them. The directory
+    and its locks stay: another run may be using them.
+    """
+    with contextlib.suppress(OSError):
+        if kept is not None and kept.name != _key(playbooks):
+            for packed in kept.iterdir():
+                if packed.suffix != ".lock":
+                    packed.unlink(missing_ok=True)
 
 
 def _key(playbooks: Path) -> str:
-    """Of all that is packed: ansible-core's version stands for its own modules and what they import."""
-    found = hashlib.sha256(f"{importlib.metadata.version('ansible-core')} {sys.version}".encode())
+    """Of all that is packed: ansible-core's version stands for its own modules and what they import. The boot stands
+    for the disk: what was written before the machine lost its power may be torn (Ansible does not sync it).
+    """
+    boot = BOOT.read_text() if BOOT.exists() else ""
+    found = hashlib.sha256(f"{importlib.metadata.version('ansible-core')} {sys.version} {boot}".encode())
     for part in PARTS:
-        for file in sorted((playbooks / part).glob("*.py")):
-            found.update(f"\0{part}/{file.name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}".encode())
+        for file in sorted((playbooks / part).rglob("*.py")):
+            name = file.relative_to(playbooks)
+            found.update(f"\0{name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}".encode())
     return found.hexdigest()[:16]
 
 
