@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from kraft_runbook.errors import RunbookError
+from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook_airflow.base.journal import disk_in_words
 from kraft_runbook_airflow.base.task_waits import TaskWait
 
@@ -22,7 +22,8 @@ class ClusterConditionTrigger(BaseTrigger):
     ``rehearse``: in a dry run, and in a step that the run leaves out, say what would be waited for and end.
     ``deadline``: seconds since the task began to wait; a triggerer that is restarted goes on with what is left.
     ``node_id``, ``first``, ``gone`` and ``operation``: as of ``TaskWait``; a wait that an earlier version began names
-    no operation.
+    no operation. Where the scheduler of an earlier version began it, ``rehearse`` and ``gone`` are still templates, and
+    Airflow renders them no more: the sensor no longer starts from its trigger. Such a wait ends the task in error.
     """
 
     def __init__(
@@ -68,6 +69,8 @@ class ClusterConditionTrigger(BaseTrigger):
             return
         try:
             with disk_in_words():
+                if "{{" in f"{self.rehearse}{self.gone}":
+                    await asyncio.to_thread(wait.give_up, _begun_before())
                 spec = await asyncio.to_thread(wait.begin)
                 while not await asyncio.to_thread(wait.look):
                     await asyncio.sleep(spec.deadlines.poll)
@@ -76,3 +79,10 @@ class ClusterConditionTrigger(BaseTrigger):
             yield TaskFailedEvent()
             return
         yield TaskSuccessEvent()
+
+
+def _begun_before() -> Refused:
+    return Refused(
+        "an earlier version of kraft-runbook began this wait, and this version can't go on with it",
+        way_out="clear this task: it changes nothing, and waits anew",
+    )
