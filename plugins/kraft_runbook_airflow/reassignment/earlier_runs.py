@@ -13,7 +13,7 @@ from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook_airflow.base.environment import state_directory
-from kraft_runbook_airflow.reassignment.files import SAVED, THROTTLES, RunFiles
+from kraft_runbook_airflow.reassignment.files import SAVED, THROTTLED_TO, THROTTLES, RunFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,16 @@ class EarlierRun:
     throttles: RunThrottles
 
 
-def earlier_runs(cluster_id: str, tell: Callable[[str], object], *, having: str = SAVED) -> Iterator[EarlierRun]:
+def earlier_runs(
+    cluster_id: str, tell: Callable[[str], object], *, having: Iterable[str] = (SAVED,)
+) -> Iterator[EarlierRun]:
     """Those of this cluster, the newest first, each read when it is asked for: what a run saved may be large.
-    ``having``: the file that they must have. ``tell`` hears of a run whose files can't be read; it counts as none.
+    ``having``: the files of which they must have one. ``tell`` hears of a run whose files can't be read; it counts as
+    none.
     """
-    places = (state_directory() / "reassignments").glob(f"*/{having}")
-    for place in sorted(places, key=lambda path: path.stat().st_mtime, reverse=True):
+    directory = state_directory() / "reassignments"
+    places = {place.parent: place for name in having for place in directory.glob(f"*/{name}")}
+    for place in sorted(places.values(), key=lambda path: path.stat().st_mtime, reverse=True):
         files = RunFiles(place.parent.name)
         try:
             run = EarlierRun(files, files.plan(), read_state(files.saved), files.throttles)
@@ -61,4 +65,5 @@ def order_before(
 
 def still_throttling(cluster_id: str, tell: Callable[[str], object]) -> tuple[EarlierRun, ...]:
     """Those whose throttles were not put back. Whoever holds the claim knows that none of them goes on."""
-    return tuple(run for run in earlier_runs(cluster_id, tell, having=THROTTLES) if run.throttles.rate is not None)
+    found = earlier_runs(cluster_id, tell, having=(THROTTLED_TO, THROTTLES))
+    return tuple(run for run in found if run.throttles.rate is not None)
