@@ -53,6 +53,18 @@ def test_a_topic_with_segments_that_kafka_4_does_not_take_is_kept_until_it_is_ch
     assert margins(*A, small, record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A)).small_segments == Found()
 
 
+def test_a_topic_that_is_created_again_has_nothing_of_what_was_set_for_the_former_one() -> None:
+    """No record takes the former settings away: the topic's end does (``ConfigurationsDelta``)."""
+    former = (
+        *A,
+        config(SEGMENT, "14", "a"),
+        config(MIN_ISR, "3", "a"),
+        record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A),
+    )
+    found = margins(*former, topic("a", TOPIC_B), partition(0, TOPIC_B))
+    assert found == margins(topic("a", TOPIC_B), partition(0, TOPIC_B))
+
+
 def test_what_was_aborted_or_stands_before_a_snapshot_does_not_count() -> None:
     assert margins(BEGIN, topic("a"), partition(0), ABORT).groups == ()
     state = MarginRecords()

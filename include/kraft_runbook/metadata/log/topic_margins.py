@@ -66,7 +66,9 @@ class MarginRecords:
             self.names[values["topic_id"]] = values["name"]
         elif kind == RecordType.REMOVE_TOPIC:
             gone = values["topic_id"]
-            self.names.pop(gone, None)
+            name = self.names.pop(gone, "")  # its configuration goes with it, without records (ConfigurationsDelta)
+            self.of_topics.pop(name, None)
+            self.small_segments.discard(name)
             self.moving -= {(gone, number) for number in self.replicas.pop(gone, {})}
         elif kind == RecordType.CONFIG:
             self._config(values)
