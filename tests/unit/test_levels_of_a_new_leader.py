@@ -18,11 +18,12 @@ from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.features.change import plan_change
 from kraft_runbook.io.hosts.feature_state import on_disk_of
-from kraft_runbook.io.kafka import feature_calls
+from kraft_runbook.io.kafka import feature_calls, metadata_quorum
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.procedures import change_level as changing
+from kraft_runbook.procedures.topic_margins import topic_margins
 
 host_module("kafka_host")
 scan = host_module("metadata_log_scan")
@@ -44,7 +45,7 @@ def knows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         if end >= 0:
             yield Chunk(batch(0, level(25), level(26), NO_OP), up_to=end)
 
-    monkeypatch.setattr(feature_calls, "describe_quorum", describe)
+    monkeypatch.setattr(metadata_quorum, "describe_quorum", describe)
     monkeypatch.setattr(MetadataLogReader, "chunks", chunks)
     return shown
 
@@ -64,6 +65,14 @@ def test_nor_what_a_node_will_be_sent(knows: list[int], tmp_path: Path) -> None:
     disk = on_disk_of(103, scan.read_at_start(str(log)))
     with pytest.raises(Unreachable, match="does not know yet"):
         feature_calls.levels_to_come(SPEC, [disk], secrets=nobody)
+
+
+def test_nor_how_many_replicas_may_be_down(knows: list[int]) -> None:
+    """It would be a cluster without a topic, in which nothing moves: a roll would be let go on."""
+    with pytest.raises(Unreachable, match="does not know yet"):
+        topic_margins(SPEC, secrets=nobody)
+    knows[:] = [3]
+    assert topic_margins(SPEC, secrets=nobody).moving.count == 0
 
 
 def test_a_change_waits_for_it_and_is_neither_refused_nor_taken_for_done(

@@ -17,10 +17,9 @@ from kraft_runbook.cluster.feature_levels import Answer, LevelsInLog, NodeFeatur
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader, Position
-from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_quorum
+from kraft_runbook.io.kafka.metadata_quorum import describe_committed
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.log.feature_records import FeatureRecords, levels_in
 
@@ -89,7 +88,7 @@ def update_feature(
 
 def read_levels(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) -> tuple[int, LevelsInLog]:
     """The leader's id, and what the committed metadata log says of features. Raises Unreachable."""
-    quorum = _describe_knowing(spec, secrets, timeout)
+    quorum = describe_committed(spec, secrets=secrets, timeout=min(timeout, 5.0))
     state = FeatureRecords()
     end = quorum.high_watermark - 1
     with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets, timeout=timeout) as reader:
@@ -104,27 +103,13 @@ def levels_to_come(
     """By node, the feature records that the quorum's leader sends it after what its own disk holds. Raises Unreachable,
     LogTruncated.
     """
-    quorum = _describe_knowing(spec, secrets, timeout)
+    quorum = describe_committed(spec, secrets=secrets, timeout=min(timeout, 5.0))
     found: dict[int, tuple[WrittenLevel, ...]] = {}
     with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets, timeout=timeout) as reader:
         for disk in disks:
             chunks = reader.sent_to(Position(disk.end, disk.epoch), end=quorum.high_watermark - 1)
             found[disk.node_id] = tuple(level for chunk in chunks for level in levels_in(chunk))
     return found
-
-
-def _describe_knowing(spec: ClusterSpec, secrets: Secrets, timeout: float) -> QuorumDescription:
-    """The quorum, by a leader that knows what is committed. One that was just elected does not, until a majority has
-    fetched from it (``LeaderState`` of Kafka's raft: -1 is its high watermark): no level of its log counts before.
-    Raises Unreachable.
-    """
-    quorum = describe_quorum(spec, secrets=secrets, timeout=min(timeout, 5.0))
-    if quorum.high_watermark < 0:
-        raise Unreachable(
-            f"controller {quorum.leader_id} leads the quorum and does not know yet what is committed",
-            way_out="look again: it knows once a majority of the controllers has fetched from it",
-        )
-    return quorum
 
 
 def _connection(spec: ClusterSpec, node: Broker | Controller, secrets: Secrets, timeout: float) -> KafkaConnection:

@@ -90,6 +90,21 @@ def describe_quorum(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 5.0
     )
 
 
+def describe_committed(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 5.0) -> QuorumDescription:
+    """The quorum, by a leader that knows what is committed. One that was just elected does not, until a majority has
+    fetched from it (``LeaderState`` of Kafka's raft: -1 is its high watermark): its log tells nothing before.
+
+    Raises Unreachable.
+    """
+    quorum = describe_quorum(spec, secrets=secrets, timeout=timeout)
+    if quorum.high_watermark < 0:
+        raise Unreachable(
+            f"controller {quorum.leader_id} leads the quorum and does not know yet what is committed",
+            way_out="look again: it knows once a majority of the controllers has fetched from it",
+        )
+    return quorum
+
+
 class QuorumConnection:
     """One open connection to the controller that leads, for looks that must be quick. A context manager."""
 
