@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from feature_looks import host_module, kafka4
+from feature_looks import host_module, kafka3, kafka4
 from metadata_encoding import NO_OP, batch
 from observations import SPEC
 from test_feature_records import level
@@ -22,7 +22,9 @@ from kraft_runbook.io.kafka import feature_calls, metadata_quorum
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.metadata.log.log_chunks import Chunk
+from kraft_runbook.parity.assignment_stores import topics_in_log
 from kraft_runbook.procedures import change_level as changing
+from kraft_runbook.procedures import preview_levels
 from kraft_runbook.procedures.topic_margins import topic_margins
 
 host_module("kafka_host")
@@ -73,6 +75,16 @@ def test_nor_how_many_replicas_may_be_down(knows: list[int]) -> None:
         topic_margins(SPEC, secrets=nobody)
     knows[:] = [3]
     assert topic_margins(SPEC, secrets=nobody).moving.count == 0
+
+
+def test_nor_what_a_lower_level_would_delete_nor_an_assignment_to_compare(knows: list[int]) -> None:
+    """Nothing would be lost, and no topic would be there."""
+    lower = plan_change(kafka3(), METADATA_VERSION, 21, "16")
+    assert lower.starred
+    with pytest.raises(Unreachable, match="does not know yet"):
+        preview_levels._losses(SPEC, lower, secrets=nobody)
+    with pytest.raises(Unreachable, match="does not know yet"):
+        topics_in_log(SPEC, secrets=nobody, salt=b"1")
 
 
 def test_a_change_waits_for_it_and_is_neither_refused_nor_taken_for_done(

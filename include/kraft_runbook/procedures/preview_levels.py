@@ -16,7 +16,7 @@ from kraft_runbook.features.obstacles import Obstacle, obstacles, running_softwa
 from kraft_runbook.features.preview import Preview, shuts_out
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
-from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.kafka.metadata_quorum import describe_committed
 from kraft_runbook.io.secrets import Secrets
 
 
@@ -77,7 +77,7 @@ def _losses(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets) -> tupl
     """
     if change.feature != METADATA_VERSION or change.direction is not Direction.DOWN or not change.starred:
         return ()
-    quorum = describe_quorum(spec, secrets=secrets)
+    quorum = describe_committed(spec, secrets=secrets)
     held = Held()
     with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets) as reader:
         for chunk in reader.chunks(end=quorum.high_watermark - 1):
