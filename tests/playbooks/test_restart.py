@@ -22,6 +22,7 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts import ansible_runs
+from kraft_runbook.io.hosts.kept_modules import kept_modules
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
 from tests.playbooks.conftest import SECRET, Node
@@ -328,8 +329,8 @@ def test_the_playbooks_are_found_beside_the_package() -> None:
 def test_the_modules_are_packed_once_for_all_runs_and_for_each_where_they_can_not_be_kept(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = tmp_path / "kept"
-    kept.mkdir(mode=0o700)
+    kept = kept_modules(playbook_directory(), tmp_path / "kept")
+    assert kept is not None
     monkeypatch.setattr(ansible_runs, "kept_modules", lambda _: kept)
     to(node)
     packed = {path.name: path.stat().st_mtime_ns for path in kept.iterdir()}
