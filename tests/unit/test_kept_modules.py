@@ -122,3 +122,19 @@ def test_the_place_of_all_is_this_users_alone(playbooks: Path, tmp_path: Path) -
     finally:
         os.umask(before)
     assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
+
+
+def test_while_ansible_itself_is_replaced_nothing_is_kept_and_it_is_no_error(
+    playbooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = kept_modules(playbooks, tmp_path / "home")
+    assert found is not None
+    (found / "a").write_text("packed")
+
+    def missing(name: str) -> str:
+        raise kept.importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(kept.importlib.metadata, "version", missing)
+    assert kept_modules(playbooks, tmp_path / "home") is None
+    forget_if_changed(found, playbooks)
+    assert list(found.iterdir()) == []

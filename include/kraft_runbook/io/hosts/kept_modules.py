@@ -20,6 +20,8 @@ ROOM = 16 * 1024 * 1024
 """Bytes that must be free: a module that can't be written is an error of its task."""
 OLD_SECONDS = 86400.0
 """After so long without a run, what other versions of the modules left is removed."""
+NOT_TOLD = (OSError, importlib.metadata.PackageNotFoundError)
+"""A file or ansible-core itself may be missing for a moment, while an installation is replaced."""
 
 
 def kept_modules(playbooks: Path, home: Path = HOME) -> Path | None:
@@ -39,7 +41,7 @@ def kept_modules(playbooks: Path, home: Path = HOME) -> Path | None:
             return None
         os.utime(kept)
         return kept if shutil.disk_usage(kept).free >= ROOM else None
-    except OSError:
+    except NOT_TOLD:
         return None
 
 
@@ -48,11 +50,16 @@ def forget_if_changed(kept: Path | None, playbooks: Path) -> None:
     ones, kept in the old ones' place. An installation that comes back to the old ones would run them. The directory
     and its locks stay: another run may be using them.
     """
+    if kept is None:
+        return
+    try:
+        same = kept.name == _key(playbooks)
+    except NOT_TOLD:
+        same = False
     with contextlib.suppress(OSError):
-        if kept is not None and kept.name != _key(playbooks):
-            for packed in kept.iterdir():
-                if packed.suffix != ".lock":
-                    packed.unlink(missing_ok=True)
+        for packed in () if same else kept.iterdir():
+            if packed.suffix != ".lock":
+                packed.unlink(missing_ok=True)
 
 
 def _key(playbooks: Path) -> str:
