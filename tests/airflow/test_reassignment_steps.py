@@ -37,9 +37,9 @@ from kraft_runbook_airflow.base.approvals import begins
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.reassignment import checks, ending, moving, planning, signed, throttling, trigger
 from kraft_runbook_airflow.reassignment.earlier_runs import still_throttling
-from kraft_runbook_airflow.reassignment.ending import PreferLeaders, VerifyPlan
+from kraft_runbook_airflow.reassignment.ending import VerifyPlan
 from kraft_runbook_airflow.reassignment.files import files_of, saved_by
-from kraft_runbook_airflow.reassignment.moving import MoveReplicas
+from kraft_runbook_airflow.reassignment.moving import MoveReplicas, SaveState
 from kraft_runbook_airflow.reassignment.planning import MakePlan, shows_plan
 from kraft_runbook_airflow.reassignment.throttling import PutThrottlesBack, SetThrottle
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
@@ -244,6 +244,24 @@ def test_a_throttle_that_is_left_fails_the_task_by_its_name_and_is_tried_again(s
     assert scene.done == [("put back", (MB,))] * 2
 
 
+def test_a_plan_that_was_made_anew_while_throttled_leaves_no_list_of_the_former_one(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """'plan' was cleared while data moved, so that nothing was put back in between."""
+    seen: list[RunThrottles] = []
+    monkeypatch.setattr(
+        throttling, "remove_throttles", lambda spec, ours, former, secrets: seen.append(ours) or scene.left
+    )
+    files = files_of(scene.context)
+    files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
+    throttling.throttle(scene.context, SPEC, MB)
+    other = replace(PLACEMENT, present={TopicPartition("b", 0): (1, 2)})
+    files.store_plan(make_plan(DrainBrokers((1,)), other), other.present)
+    throttling.throttle(scene.context, SPEC, MB)
+    back().act(scene.context, SPEC)
+    assert set(seen[0].lists) == {"a", "b"}
+
+
 def test_a_throttle_that_somebody_else_set_meanwhile_is_named_and_fails_nothing(
     scene: Scene, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -280,16 +298,19 @@ def test_a_rate_that_was_written_before_anything_moves_is_judged_too(
     assert not scene.done
 
 
-def test_nobody_leads_anew_without_a_signature(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("task", [SaveState, SetThrottle, MoveReplicas, ending.PreferLeaders])
+def test_no_task_acts_without_the_signature(scene: Scene, monkeypatch: pytest.MonkeyPatch, task: Any) -> None:
     """The tasks before it were marked successful by hand."""
 
     def refuse(*_: Any) -> Any:
         raise Refused("nobody has signed it", way_out="")
 
-    monkeypatch.setattr(ending, "require_signed", refuse)
+    for module in (moving, throttling, ending):
+        monkeypatch.setattr(module, "require_signed", refuse, raising=False)
     monkeypatch.setattr(ending, "prefer_first_replicas", lambda *_, **__: scene.done.append("elected") or {})
+    given = {"asks": scene.asks} if task in (SetThrottle, MoveReplicas) else {}
     with pytest.raises(Refused, match="nobody has signed it"):
-        PreferLeaders(task_id="prefer_leaders", cluster="lab").act(scene.context, SPEC)
+        task(task_id="any", cluster="lab", **given).act(scene.context, SPEC)
     assert not scene.done
 
 
@@ -317,24 +338,6 @@ def test_what_a_run_throttled_before_an_update_is_put_back_after_it(
     assert seen == [RunThrottles.of(PLAN.moves, 5 * MB)]
     assert files.throttles == RunThrottles(), "nothing is left to put back"
     assert still_throttling("id", print) == ()
-
-
-def test_a_plan_that_was_made_anew_while_throttled_leaves_no_list_of_the_former_one(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """'plan' was cleared while data moved, so that nothing was put back in between."""
-    seen: list[RunThrottles] = []
-    monkeypatch.setattr(
-        throttling, "remove_throttles", lambda spec, ours, former, secrets: seen.append(ours) or scene.left
-    )
-    files = files_of(scene.context)
-    files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
-    throttling.throttle(scene.context, SPEC, MB)
-    other = replace(PLACEMENT, present={TopicPartition("b", 0): (1, 2)})
-    files.store_plan(make_plan(DrainBrokers((1,)), other), other.present)
-    throttling.throttle(scene.context, SPEC, MB)
-    back().act(scene.context, SPEC)
-    assert set(seen[0].lists) == {"a", "b"}
 
 
 def test_what_goes_on_without_a_throttle_is_said(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
