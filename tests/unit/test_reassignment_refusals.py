@@ -59,6 +59,12 @@ def test_fewer_replicas_than_min_insync_replicas_are_refused_also_where_the_fact
     assert [str(each) for each in found] == ["fewer replicas than min.insync.replicas: a-0 1 of 2"]
 
 
+def test_a_topic_that_has_fewer_replicas_than_min_insync_replicas_already_can_be_moved_off_a_broker() -> None:
+    """As where the brokers' default is 2 and a topic has one replica: a move makes it no worse."""
+    placement = replace(PLACEMENT, present=of(a=[(1,), (3,)]))
+    assert not refusals(make_plan(Explicit(of(a=[(2,)])), placement), placement, declared=DECLARED)
+
+
 def test_only_the_factor_and_the_racks_may_be_allowed_by_name() -> None:
     for target, reason in ((of(a=[(1, 2, 3)]), Reason.REPLICATION_FACTOR), (of(a=[(1, 3)]), Reason.RACKS)):
         plan = make_plan(Explicit(target), PLACEMENT)

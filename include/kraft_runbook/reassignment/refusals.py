@@ -103,7 +103,7 @@ def _of_partitions(
                 yield Reason.DEAD_BROKER if broker in known else Reason.UNKNOWN_BROKER, f"{broker} for {name}"
         if len(target) != len(present):
             yield Reason.REPLICATION_FACTOR, f"{name} from {len(present)} to {len(target)}"
-        if len(target) < (least := placement.min_isr.get(partition.topic, 1)):
+        if len(target) < min(len(present), least := placement.min_isr.get(partition.topic, 1)):
             yield Reason.BELOW_MIN_ISR, f"{name} {len(target)} of {least}"
         if (
             set(present) != set(target) <= placement.live  # of a dead broker no rack is known
