@@ -47,7 +47,7 @@ def test_what_make_leaves_is_used_by_a_lab_wherever_it_lies(tmp_path: Path) -> N
 
 def test_without_an_archive_the_jars_are_read(tmp_path: Path) -> None:
     source = source_of_kafka(installed(tmp_path, class_archive=tmp_path / "none.jsa"), tmp_path / "loaded")
-    assert source == f"{(JARS / 'kafka_2.13-3.9.2.jar').as_uri()}".replace("file://", "file:")
+    assert source == (JARS / "kafka_2.13-3.9.2.jar").resolve().as_uri().replace("file://", "file:")
 
 
 def test_an_archive_of_other_jars_is_left_alone_and_java_says_so_on_standard_error(tmp_path: Path) -> None:
