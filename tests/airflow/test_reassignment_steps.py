@@ -244,14 +244,20 @@ def test_a_throttle_that_is_left_fails_the_task_by_its_name_and_is_tried_again(s
     assert scene.done == [("put back", (MB,))] * 2
 
 
-def test_a_plan_that_was_made_anew_while_throttled_leaves_no_list_of_the_former_one(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """'plan' was cleared while data moved, so that nothing was put back in between."""
+@pytest.fixture
+def put_back(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> list[RunThrottles]:
+    """What was put back, whole."""
     seen: list[RunThrottles] = []
     monkeypatch.setattr(
         throttling, "remove_throttles", lambda spec, ours, former, secrets: seen.append(ours) or scene.left
     )
+    return seen
+
+
+def test_a_plan_that_was_made_anew_while_throttled_leaves_no_list_of_the_former_one(
+    scene: Scene, put_back: list[RunThrottles]
+) -> None:
+    """'plan' was cleared while data moved, so that nothing was put back in between."""
     files = files_of(scene.context)
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     throttling.throttle(scene.context, SPEC, MB)
@@ -259,7 +265,7 @@ def test_a_plan_that_was_made_anew_while_throttled_leaves_no_list_of_the_former_
     files.store_plan(make_plan(DrainBrokers((1,)), other), other.present)
     throttling.throttle(scene.context, SPEC, MB)
     back().act(scene.context, SPEC)
-    assert set(seen[0].lists) == {"a", "b"}
+    assert set(put_back[0].lists) == {"a", "b"}
 
 
 def test_a_throttle_that_somebody_else_set_meanwhile_is_named_and_fails_nothing(
@@ -321,21 +327,15 @@ def test_throttles_come_back_also_where_the_first_task_left_no_record(scene: Sce
         assert back().follows_a_record(scene.context) is follows
 
 
-def test_what_a_run_throttled_before_an_update_is_put_back_after_it(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_run_throttled_before_an_update_is_put_back_after_it(scene: Scene, put_back: list[RunThrottles]) -> None:
     """The version before wrote the rate alone, in a file of another name."""
-    seen: list[RunThrottles] = []
-    monkeypatch.setattr(
-        throttling, "remove_throttles", lambda spec, ours, former, secrets: seen.append(ours) or scene.left
-    )
     files = files_of(scene.context)
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     (files.directory / "throttled_to").write_text(str(5 * MB))
     assert files.throttles.rate == 5 * MB, "it is in force"
     assert [run.files.name for run in still_throttling("id", print)] == [files.name]
     back().act(scene.context, SPEC)
-    assert seen == [RunThrottles.of(PLAN.moves, 5 * MB)]
+    assert put_back == [RunThrottles.of(PLAN.moves, 5 * MB)]
     assert files.throttles == RunThrottles(), "nothing is left to put back"
     assert still_throttling("id", print) == ()
 

@@ -21,7 +21,6 @@ from kraft_runbook.evidence.kinds import Answered, Approved, Asked, Confirmed, P
 from kraft_runbook.gates.page import render_in_full, render_page
 from kraft_runbook.gates.proof import Exhibit, ParitySummary, Proof, make_proof
 from kraft_runbook.gates.signatures import APPROVE_TASKS, standing, too_old
-from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.way_back import RollbackPlan
@@ -37,9 +36,8 @@ from kraft_runbook_airflow.base.approvals import (
 from kraft_runbook_airflow.base.environment import cluster_spec
 from kraft_runbook_airflow.base.gone import said_to_be_gone
 from kraft_runbook_airflow.base.journal import record, records_of, told_to_a_person
-from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.operators import ClusterOperator, look_by_checks
 from kraft_runbook_airflow.base.people import assigned_users, require_enough_people
-from kraft_runbook_airflow.base.second_look import look_and_judge
 
 READ_BACK_SECONDS = 120.0
 """How long the triggerer may take to read the answers back; it takes one request each."""
@@ -68,20 +66,7 @@ def examines_by_checks(operation: Operation) -> Examines:
     """
 
     def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
-        def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
-            stage = operation.read(seen, spec).stage
-            return operation.checks.run(seen, spec, stage, gate=gate, earlier=earlier).results
-
-        seen, checks = look_and_judge(
-            spec,
-            judge,
-            operation.checks,
-            tell=tell,
-            apart=spec.deadlines.poll,
-            gone=gone,
-            scope=Scope.FULL,
-            with_hosts=True,
-        )
+        seen, checks = look_by_checks(spec, operation, tell, gate=gate, gone=gone)
         return Examined(seen, checks, operation.way_back(seen, spec, gone=gone))
 
     return examine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from airflow.sdk import BaseOperator
@@ -63,24 +63,37 @@ class PreflightOperator(ClusterOperator):
         return self.act(context, spec)
 
 
-def require_preflight(
-    context: Any, spec: ClusterSpec, operation: Operation, tell: Callable[[str], object]
-) -> dict[str, Any]:
-    """Run the checks and put them on record. Raises Refused, with each reason not to start and its way out."""
+def look_by_checks(
+    spec: ClusterSpec,
+    operation: Operation,
+    tell: Callable[[str], object],
+    *,
+    gate: str | None = None,
+    gone: Collection[int] = (),
+) -> tuple[ClusterObservation, tuple[CheckResult, ...]]:
+    """A deep look with every host, and what the operation's checks say of it: the preflight's, or a gate's."""
 
     def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
-        return operation.checks.run(seen, spec, operation.read(seen, spec).stage, earlier=earlier).results
+        stage = operation.read(seen, spec).stage
+        return operation.checks.run(seen, spec, stage, gate=gate, earlier=earlier).results
 
-    seen, checks = look_and_judge(
+    return look_and_judge(
         spec,
         judge,
         operation.checks,
         tell=tell,
         apart=spec.deadlines.poll,
-        gone=said_to_be_gone(context, spec),
+        gone=gone,
         scope=Scope.FULL,
         with_hosts=True,
     )
+
+
+def require_preflight(
+    context: Any, spec: ClusterSpec, operation: Operation, tell: Callable[[str], object]
+) -> dict[str, Any]:
+    """Run the checks and put them on record. Raises Refused, with each reason not to start and its way out."""
+    seen, checks = look_by_checks(spec, operation, tell, gone=said_to_be_gone(context, spec))
     reading = detect_phase(seen)
     tell(f"Phase {reading.phase}: {'; '.join(reading.reasons)}")
     report = ChecksReport(checks)

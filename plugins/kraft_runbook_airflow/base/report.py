@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -102,16 +102,19 @@ class ClosingReport(ClusterOperator):
         return {proven.gate: proven.digest for _, proven in of_kind(records_of(context), Proven)}
 
     def _stopped(self, context: Any, plan: RollbackPlan, stands: str, failed: list[str]) -> str:
-        reasons = {
-            r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR
-        }
         lines = [f"The run stopped. Cluster {self.cluster} is in {stands}."]
-        lines += [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
+        lines += why_they_failed(context, failed)
         lines.append("To go on: correct what is named above and clear the failed task.")
         back = f" (trigger {self.operation.back}__{self.cluster})" if self.operation.back else ""
         lines.append(f"To go back{back}: {plan.why}.")
         lines += [f"{n}. {step}" for n, step in enumerate(plan.steps, 1)]
         return "\n".join(lines)
+
+
+def why_they_failed(context: Any, failed: Iterable[str]) -> list[str]:
+    """A line for each of these tasks, with the error that it left on record."""
+    reasons = {r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR}
+    return [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
 
 
 def states_of(context: Any) -> dict[str, str]:

@@ -13,7 +13,6 @@ from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.evidence.kinds import Closed, Moves, of_kind
-from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.goals import not_drained
@@ -23,7 +22,7 @@ from kraft_runbook.reassignment.verifying import verify
 from kraft_runbook_airflow.base.environment import airflow_secrets
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, states_of
+from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, states_of, why_they_failed
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.files import files_of
 from kraft_runbook_airflow.reassignment.signed import require_signed
@@ -122,11 +121,7 @@ class ReassignmentReport(ClusterOperator):
         if succeeded:
             text = self.ends(spec)
         else:
-            reasons = {
-                r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR
-            }
-            lines = ["The run stopped.", *(f"- {t}: {reasons.get(t) or 'its log says why'}" for t in failed)]
-            lines += [f"- {each}" for each in undone]
+            lines = ["The run stopped.", *why_they_failed(context, failed), *(f"- {each}" for each in undone)]
             lines += ["To go on: correct what is named above and clear the failed task. To go back:"]
             text = "\n".join([*lines, *REASSIGNMENT.way_back(seen, spec).steps])
         name = files_of(context).name
