@@ -214,17 +214,24 @@ class Airflow:
             log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL))
             return next(iter(deque(said_errors(line.decode(errors="replace") for line in log), maxlen=1)), "")[:400]
 
-    def saw_it_parked(self, instance: str, try_number: int) -> bool:
-        """Whether the scheduler has taken note that the process of this try of a task instance ended, and that the task
-        is parked.
+    def saw_it_parked(self, task: Mapping[str, Any]) -> bool:
+        """Whether the scheduler has taken note that the process of this task instance (as the API shows it) ended, and
+        that the task is parked.
 
         Airflow 3.3 logs that line once it has read the task's state from its database: an answer after it can't be
-        mistaken for that end.
+        mistaken for that end. A gate that turned an answer away parks again in the same try: the moment at which it was
+        queued tells which parking a line is of.
         """
         with (self.home / "standalone.log").open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL))
             text = log.read().decode(errors="replace")
-        words = ("TaskInstance Finished:", f"ti_id={instance},", "state=awaiting_input,", f"try_number={try_number},")
+        words = (
+            "TaskInstance Finished:",
+            f"ti_id={task['id']},",
+            "state=awaiting_input,",
+            f"try_number={task['try_number']},",
+            f"queued_dttm={moment(task['queued_when'])},",
+        )
         return any(all(word in line for word in words) for line in text.splitlines())
 
     def gone(self) -> str | None:
@@ -237,6 +244,11 @@ class Airflow:
     def client(self, user: str = USER, **patience: Any) -> AirflowClient:
         """A client of the REST API, logged in as this user."""
         return AirflowClient(self, user, **patience)
+
+
+def moment(shown: str) -> datetime:
+    """A moment as the API shows it."""
+    return datetime.fromisoformat(shown.replace("Z", "+00:00"))
 
 
 class AirflowClient:
@@ -344,10 +356,11 @@ class AirflowClient:
         end of the parking process for the end of the resumed task. So this waits until the scheduler's log shows that
         it has dealt with that end.
         """
-        asked_at = datetime.fromisoformat(self.gate(dag_id, run_id, task_id)["created_at"].replace("Z", "+00:00"))
-        parked = self._instance(dag_id, run_id, task_id)
-        while not self._airflow.saw_it_parked(parked["id"], parked["try_number"]):
-            if (datetime.now(UTC) - asked_at).total_seconds() > SEEN_BY_THEN:
+        while True:
+            task = self._instance(dag_id, run_id, task_id)
+            if task["state"] != "awaiting_input" or self._airflow.saw_it_parked(task):
+                return
+            if (datetime.now(UTC) - moment(task["queued_when"])).total_seconds() > SEEN_BY_THEN:
                 return
             time.sleep(0.2)
 

@@ -79,7 +79,7 @@ class Scene:
     """What the last fault that was meant for services broke, in words: ``controller 103``."""
     _marked: bool = False
     _stops: tuple[str, ...] = ()
-    _parked: dict[str, float] = field(default_factory=dict)
+    _parked: dict[tuple[str, str], float] = field(default_factory=dict)
 
     @property
     def dag(self) -> str:
@@ -237,9 +237,9 @@ class Scene:
         """
         for task in [task for task, state in states.items() if state == "awaiting_input"]:
             ti = self.stage.task(self.dag, self.run_id, task)
-            waited = time.monotonic() - self._parked.setdefault(ti["id"], time.monotonic())
+            waited = time.monotonic() - self._parked.setdefault((ti["id"], ti["queued_when"]), time.monotonic())
             if task_process(ti["id"]) is not None or (
-                waited < SEEN_BY_THEN and not self.stage.airflow.saw_it_parked(ti["id"], ti["try_number"])
+                waited < SEEN_BY_THEN and not self.stage.airflow.saw_it_parked(ti)
             ):
                 continue
             try:

@@ -26,21 +26,29 @@ EVENT = (
 INSTANCE = "01a20854-04bf-763e-90a7-05ff8b13a231"
 
 
+QUEUED = "2026-11-23T12:14:44.271573Z"
+AGAIN = "2026-11-23T12:15:02.000000Z"
+
+
 @pytest.mark.parametrize(
-    ("log", "instance", "number", "seen"),
+    ("log", "instance", "number", "queued", "seen"),
     [
-        ([EVENT, PARKED], INSTANCE, 1, True),
-        ([EVENT], INSTANCE, 1, False),
-        ([PARKED], "01a20854-04bf-763e-90a7-05ff8b13a232", 1, False),
-        ([PARKED], INSTANCE, 2, False),
-        ([PARKED.replace("state=awaiting_input", "state=success")], INSTANCE, 1, False),
+        ([EVENT, PARKED], INSTANCE, 1, QUEUED, True),
+        ([EVENT], INSTANCE, 1, QUEUED, False),
+        ([PARKED], "01a20854-04bf-763e-90a7-05ff8b13a232", 1, QUEUED, False),
+        ([PARKED], INSTANCE, 2, QUEUED, False),
+        ([PARKED.replace("state=awaiting_input", "state=success")], INSTANCE, 1, QUEUED, False),
+        # an answer was turned away, and the gate parks again in the same try
+        ([PARKED], INSTANCE, 1, AGAIN, False),
+        ([PARKED, PARKED.replace("12:14:44.271573+", "12:15:02+")], INSTANCE, 1, AGAIN, True),
     ],
 )
 def test_a_gate_is_parked_once_the_scheduler_has_read_so(
-    tmp_path: Path, log: list[str], instance: str, number: int, seen: bool
+    tmp_path: Path, log: list[str], instance: str, number: int, queued: str, seen: bool
 ) -> None:
     (tmp_path / "standalone.log").write_text("\n".join(["standalone | starting", *log, ""]))
-    assert Airflow(tmp_path, "127.0.0.1", 8080).saw_it_parked(instance, number) is seen
+    task = {"id": instance, "try_number": number, "queued_when": queued}
+    assert Airflow(tmp_path, "127.0.0.1", 8080).saw_it_parked(task) is seen
 
 
 @pytest.mark.parametrize(
