@@ -16,6 +16,7 @@ import pytest
 from stage import PATIENT_SCHEDULER
 
 from kraft_runbook.evidence.store import read_records
+from kraft_runbook.io.zookeeper.servers import server_mode
 from kraft_runbook_airflow.base.journal import run_file_name
 from lab.airflow_standalone import Airflow, AirflowClient
 from lab.installation import fetch_jars, java
@@ -126,7 +127,7 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             stderr=log,
         )
     try:
-        _await_open(host, int(port), server, directory / "log")
+        _await_serving(address, server, directory / "log")
         yield address
     finally:
         server.kill()
@@ -136,15 +137,12 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 QUORUM_PEER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
-def _await_open(host: str, port: int, server: subprocess.Popen[bytes], log: Path) -> None:
-    ends = time.monotonic() + 30
-    while True:
-        try:
-            socket.create_connection((host, port), timeout=1).close()
-            return
-        except OSError:
-            assert server.poll() is None and time.monotonic() < ends, log.read_text()[-2000:]
-            time.sleep(0.1)
+def _await_serving(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    """Its port opens a moment before it serves: a session that is asked for in between gets no answer for 10 s."""
+    ends = time.monotonic() + 60
+    while server_mode(address) is None:
+        assert server.poll() is None and time.monotonic() < ends, log.read_text()[-2000:]
+        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,9 @@ class Watch:
 
     def _look(self) -> None:
         while not self._over.wait(0.03):
-            for path in [*self._directory.rglob("*"), *Path("/proc").glob("[0-9]*/cmdline")]:
+            # a directory may go while it is listed: rglob would end the thread there
+            files = (Path(where, name) for where, _, names in os.walk(self._directory) for name in names)
+            for path in [*files, *Path("/proc").glob("[0-9]*/cmdline")]:
                 try:
                     content = path.read_bytes()
                 except OSError:

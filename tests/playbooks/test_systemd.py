@@ -24,9 +24,10 @@ here = pathlib.Path({directory!r})
 verb, unit, pid_file = sys.argv[1], sys.argv[-1], here / "unit.pid"
 def pid():
     found = int(pid_file.read_text()) if pid_file.exists() else 0
-    stat = pathlib.Path(f"/proc/{{found}}/stat")
-    alive = found and stat.exists() and ") Z" not in stat.read_text()
-    return found if alive else 0
+    try:
+        return found if ") Z" not in pathlib.Path(f"/proc/{{found}}/stat").read_text() else 0
+    except OSError:
+        return 0
 if verb != "show":
     with open(here / "systemctl.log", "a") as log:
         log.write(f"{{verb}} {{unit}}\\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ def software_in(jars: Path) -> SoftwareLevels:
     reader = host_module("feature_levels")
     home = jars.with_name(f"{jars.name}-as-a-home")
     home.mkdir(exist_ok=True)
-    if not (home / "libs").is_symlink():
+    with contextlib.suppress(FileExistsError):  # several processes of one session make it
         (home / "libs").symlink_to(jars)
     return software_of(reader.levels_of(str(home)))
 
