@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 venv: $(VENV)
 
-$(VENV): requirements-dev.lock pyproject.toml | $(UV)
+$(VENV): requirements-dev.lock pyproject.toml setup.py | $(UV)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .

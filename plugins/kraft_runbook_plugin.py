@@ -1,20 +1,5 @@
-"""The one file that Airflow executes from plugins/: registration. Everything else is in kraft_runbook_airflow."""
+"""The one file that Airflow executes from plugins/. Another Airflow's plugins folder gets a file of the same line."""
 
-from __future__ import annotations
+from kraft_runbook_airflow.registration import KraftRunbookPlugin
 
-from airflow.plugins_manager import AirflowPlugin
-
-# Airflow loads plugins before it forks the processes that run tasks and parse DAGs: what is imported here, none of them
-# imports again.
-import kraft_runbook_airflow.migration.words
-import kraft_runbook_airflow.rolling_restart.words  # noqa: F401
-from kraft_runbook_airflow.reassignment.pictures import PREFIX, pictures
-
-
-class KraftRunbookPlugin(AirflowPlugin):
-    """Names the project in Airflow's list of plugins, and gives its API server the pictures of plans; operators and
-    triggers are imported by path.
-    """
-
-    name = "kraft_runbook"
-    fastapi_apps = [{"app": pictures, "url_prefix": PREFIX, "name": "kraft-runbook"}]  # noqa: RUF012 - as in Airflow
+__all__ = ["KraftRunbookPlugin"]

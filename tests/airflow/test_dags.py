@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
+from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
@@ -39,6 +41,18 @@ def dags_of(file: str, clusters: Path, monkeypatch) -> dict[str, DAG]:
 @pytest.fixture
 def migration(monkeypatch) -> DAG:
     return dags_of("zk_to_kraft_migration.py", ROOT / "include" / "clusters", monkeypatch)["zk_to_kraft_migration__lab"]
+
+
+def test_another_airflow_gets_every_dag_by_a_file_of_one_import(tmp_path, monkeypatch):
+    monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(ROOT / "include" / "clusters"))
+    (tmp_path / "kafka.py").write_text("from kraft_runbook_airflow import every_dag  # noqa: F401 - all DAGs\n")
+    found = {}
+    for folder in (tmp_path, ROOT / "dags"):
+        sys.modules.pop("kraft_runbook_airflow.every_dag", None)
+        bag = DagBag(dag_folder=folder, collect_dags=True)
+        assert bag.import_errors == {}
+        found[folder] = set(bag.dags)
+    assert found[tmp_path] == found[ROOT / "dags"] != set()
 
 
 def upstream(dag: DAG, task_id: str) -> set[str]:

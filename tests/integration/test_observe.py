@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
+import subprocess
 import time
+from pathlib import Path
 
 import by_hand
 import pytest
 from fault_threads import end_thread_of
+from installed import install
 from kazoo.client import KazooClient
 from labs import Lab
 
@@ -18,6 +23,7 @@ from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.procedures.observe import Scope, observe
+from lab import ROOT
 from lab.layout import layout
 from lab.supervision import processes
 
@@ -55,6 +61,31 @@ def test_preflight_of_a_fresh_lab_passes_with_hosts(own_lab: Lab) -> None:
     seen = look(own_lab, Scope.FULL, with_hosts=True)
     report = CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER)
     assert report.verdict is Verdict.PASS, report.render_text()
+
+
+def test_what_pip_installs_examines_a_cluster_and_plays_a_playbook_without_the_checkout(
+    own_lab: Lab, tmp_path: Path
+) -> None:
+    """``preflight`` plays ``gather_host_facts.yml`` on every host."""
+    programs, clusters = install(tmp_path), tmp_path / "clusters"
+    clusters.mkdir()
+    shutil.copy(ROOT / "include" / "clusters" / "lab.yaml", clusters)
+    environment = {
+        name: value
+        for name, value in own_lab.environment.items()
+        if name not in ("PYTHONPATH", "VIRTUAL_ENV", "KRAFT_RUNBOOK_PLAYBOOKS")
+    } | {"PATH": f"{programs}:/usr/bin:/bin"}
+    done = subprocess.run(
+        [str(programs / "kraft-runbook"), "preflight", "--cluster", "lab", "--clusters-dir", str(clusters), "--json"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    answers = {each["code"]: each["verdict"] for each in json.loads(done.stdout)["results"]}
+    assert answers["KRB-PRE-041"] == "PASS", "asked of the hosts"
 
 
 def test_a_missing_state_znode_and_a_client_of_zookeeper_are_found(own_lab: Lab) -> None:

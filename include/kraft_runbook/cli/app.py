@@ -21,6 +21,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kraft_runbook import __version__
 from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cli.features_command import exit_code, show_features
@@ -75,6 +76,21 @@ OperationName = Annotated[
     str, typer.Option("--operation", help=f"Of which operation: {', '.join(OPERATIONS)}. Default: migration.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; its schema lies in docs/schemas.")]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"kraft-runbook {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """What holds for every command."""
 
 
 @app.command("observe")

@@ -22,6 +22,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+import kraft_runbook
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import TaskFailed
@@ -30,7 +31,8 @@ from kraft_runbook.parity.spark.settings import SETTINGS
 from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec, clusters_directory
 from kraft_runbook_airflow.base.journal import NOT_WRITABLE, record
 
-INCLUDE = Path(__file__).resolve().parents[3] / "include"
+INCLUDE = Path(kraft_runbook.__file__).resolve().parents[1]
+"""Where the core lies: ``include`` of a checkout, or the site-packages that it was installed into."""
 
 SPARK_CONNECTION = "spark_default"
 
@@ -44,7 +46,7 @@ _prctl = ctypes.CDLL(None).prctl  # looked up here: between fork and exec nothin
 
 
 def how_to_submit(cluster: str, job: str, what: str) -> dict[str, Any]:
-    """What SparkSubmitOperator is made with. ``job``: the job's file below ``include/kraft_runbook``. ``what``: its
+    """What SparkSubmitOperator is made with. ``job``: the job's file below ``kraft_runbook``. ``what``: its
     name for a person, such as "parity".
     """
     return {

@@ -206,8 +206,14 @@ def _read_there(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
 
 
 def playbook_directory() -> Path:
-    """The playbooks' directory: ``KRAFT_RUNBOOK_PLAYBOOKS``, or ``playbooks`` beside ``include``."""
-    return Path(os.environ.get("KRAFT_RUNBOOK_PLAYBOOKS") or Path(__file__).resolve().parents[4] / "playbooks")
+    """The playbooks' directory: ``KRAFT_RUNBOOK_PLAYBOOKS``, or that of the installed package, or ``playbooks`` beside
+    ``include`` in a checkout.
+    """
+    if configured := os.environ.get("KRAFT_RUNBOOK_PLAYBOOKS"):
+        return Path(configured)
+    here = Path(__file__).resolve()
+    installed = here.parents[2] / "playbooks"
+    return installed if installed.is_dir() else here.parents[4] / "playbooks"
 
 
 # -- what came of it ---------------------------------------------------------------------------------------------------

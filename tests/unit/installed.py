@@ -1,0 +1,40 @@
+"""The project as somebody installs it: a wheel, and a virtual environment that has nothing else."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+UV = ROOT / "build" / "uv" / "bin" / "uv"
+
+
+def make_wheel(directory: Path) -> Path:
+    """A wheel in ``directory``, made of a copy: a build leaves files beside what it builds."""
+    copy = directory / "project"
+    copy.mkdir()
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "NOTICE"):
+        shutil.copy(ROOT / name, copy)
+    for name in ("include", "plugins", "dags", "playbooks"):
+        shutil.copytree(
+            ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", ".ruff_cache", "*.egg-info")
+        )
+    _uv("build", "--quiet", "--wheel", "--out-dir", str(directory), str(copy))
+    return next(directory.glob("*.whl"))
+
+
+def install(directory: Path) -> Path:
+    """The ``bin`` of a new virtual environment below ``directory``, with the core and what it asks for."""
+    wheel = make_wheel(directory)
+    _uv("venv", "--quiet", "--python", sys.executable, str(directory / "venv"))
+    python = directory / "venv" / "bin" / "python"
+    locked = ROOT / "requirements.lock"
+    _uv("pip", "install", "--quiet", "--python", str(python), "--constraint", str(locked), str(wheel))
+    return python.parent
+
+
+def _uv(*words: str) -> None:
+    done = subprocess.run([str(UV), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

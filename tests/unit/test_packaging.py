@@ -1,0 +1,63 @@
+"""The package: what a wheel holds and asks for, and that its command says which version it is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from installed import make_wheel
+from packaging.requirements import Requirement
+
+import kraft_runbook
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MADE = {"__pycache__", ".ruff_cache"}
+"""Directories that tools leave between the files."""
+PINNED = {
+    name: version
+    for name, version in re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def test_a_wheel_holds_every_file_that_a_run_needs(wheel: Path) -> None:
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    places = {
+        "include/kraft_runbook": "kraft_runbook/",
+        "plugins/kraft_runbook_airflow": "kraft_runbook_airflow/",
+        "playbooks": "kraft_runbook/playbooks/",
+        "dags": "kraft_runbook_airflow/dags/",
+    }
+    needed = {
+        place + path.relative_to(ROOT / folder).as_posix()
+        for folder, place in places.items()
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and not MADE & set(path.parts)
+    }
+    assert held == needed
+
+
+def test_what_the_package_asks_for_is_what_is_pinned() -> None:
+    """Each bound begins at the pinned version: no other is tested."""
+    asked = [*PROJECT["dependencies"], *(each for extra in PROJECT["optional-dependencies"].values() for each in extra)]
+    for requirement in map(Requirement, asked):
+        assert {each.version for each in requirement.specifier if each.operator == ">="} == {PINNED[requirement.name]}
+        assert requirement.specifier.contains(PINNED[requirement.name])
+
+
+@pytest.mark.parametrize("command", [["-m", "kraft_runbook"], [str(Path(sys.executable).parent / "kraft-runbook")]])
+def test_the_command_says_its_version(command: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, *command, "--version"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == (f"kraft-runbook {kraft_runbook.__version__}\n", 0), done.stderr
