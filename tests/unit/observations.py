@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.copy_groups import CopyGroups
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import (
@@ -66,6 +67,9 @@ TREE = ZookeeperTree(
     acl_count=2,
     config_entity_types=frozenset({"topics", "users"}),
     encoded_broker_configs=("1:listener.name.sasl.ssl.keystore.password",),
+    bad_replica_lists=Found(),
+    bad_topic_names=Found(),
+    copied=CopyGroups(records=60, size=6_000, largest=2_000, classes=((60, 100.0),)),
     znode_acl_restricted=False,
 )
 

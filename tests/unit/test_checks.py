@@ -34,6 +34,8 @@ from observations import (
 from secured import secured
 
 from kraft_runbook.cluster.approvals import GateName
+from kraft_runbook.cluster.controller_settings import MIN_BATCH_SIZE
+from kraft_runbook.cluster.copy_groups import CopyGroups
 from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_properties
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER as NONE_IN_THE_FILE
 from kraft_runbook.cluster.observation import (
@@ -453,6 +455,14 @@ FAILS: dict[str, list[Case]] = {
             "topics that share an id, of which KRaft would keep only one: 1: b has the id of a",
         ),
     ],
+    "KRB-PRE-058": [
+        (phase, gate, tree(bad_replica_lists=Found(21, ("t-0 []", "u-1 [1,1,2]"))), "21: t-0 [], u-1 [1,1,2], …")
+        for phase, gate in ((Z, None), (P, "start"), (H, "dual_write"), (D, "finalize"))
+    ],
+    "KRB-PRE-059": [
+        (phase, gate, tree(bad_topic_names=Found(1, ("'a b'",))), "1: 'a b'")
+        for phase, gate in ((Z, None), (P, "start"), (H, "dual_write"), (D, "finalize"))
+    ],
     "KRB-PRE-061": [
         (phase, None, spoil, evidence)
         for phase in (Z, H, D)
@@ -677,6 +687,10 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
         spec_with(controller_jute_maxbuffer=100),
         "the list of 9 topics has 200 bytes; the controllers accept 100",
     ),
+    "KRB-PRE-089": (
+        spec_with(controller_properties={**SPEC.controller_properties, MIN_BATCH_SIZE: "abc"}),
+        "controller 101, 102, 103: zookeeper.metadata.migration.min.batch.size is no whole number above 0",
+    ),
     "KRB-PRE-049": (WITHOUT_AUTHORIZER, "ZooKeeper holds 2 ACLs; the cluster file says 'authorizer: false'"),
     "KRB-PRE-080": (WITHOUT_ZOOKEEPER, "the cluster file names no ZooKeeper"),
     "KRB-PRE-081": (KAFKA_4, "kafka.version is 4.1.1; the migration runs on 3.9"),
@@ -707,7 +721,10 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-022": (Z, None, NO_ZOOKEEPER, ""),
     "KRB-PRE-023": (Z, None, NO_ZOOKEEPER, ""),
     "KRB-PRE-024": (Z, None, NO_ZOOKEEPER, ""),
-    **{f"KRB-PRE-0{n}": (Z, None, NO_TREE, "") for n in (25, 26, 27, 28, 31, 32, 33, 35, 60, 61, 63, 65, 66)},
+    **{
+        f"KRB-PRE-0{n}": (Z, None, NO_TREE, "")
+        for n in (25, 26, 27, 28, 31, 32, 33, 35, 58, 59, 60, 61, 63, 65, 66, 89)
+    },
     "KRB-PRE-062": (
         Z,
         None,
@@ -1004,6 +1021,60 @@ def test_a_copy_larger_than_any_measured_is_unknown_however_long_its_deadline() 
     result = answer("KRB-PRE-054", tree(partitions=50_000_000)(observation(Z)), Z, None, patient)
     assert result.verdict is Verdict.UNKNOWN and not result.blocks
     assert "measure a copy of that size" in result.fix
+
+
+HEAVY_TREE = tree(partitions=2_100, copied=CopyGroups(3_500, 11_430_000, 16_500, ((2_800, 4_050.0), (700, 120.0))))
+
+
+@pytest.mark.parametrize(
+    ("value", "phase", "told"),
+    [
+        (None, Z, "with zookeeper.metadata.migration.min.batch.size=1000 a batch may have up to 4,062,511 bytes"),
+        ("200", Z, "=200 a batch may have up to 822,511 bytes"),
+        ("5000", Z, "=5000 a batch may have up to 11,430,061 bytes; Kafka accepts 8,388,608"),
+        ("5000", P, "=5000 a batch may have up to 11,430,061 bytes; Kafka accepts 8,388,608"),
+    ],
+)
+def test_a_batch_of_the_copy_is_as_large_as_its_setting_allows(value: str | None, phase: Phase, told: str) -> None:
+    """In PRE_MIGRATION the controllers' own files count; before, what is going to be rendered."""
+    own = {} if value is None else {MIN_BATCH_SIZE: value}
+    spec = spec_with(controller_properties={**SPEC.controller_properties, **own})
+    seen = HEAVY_TREE(observation(phase, spec))
+    if phase is P:
+        spec = SPEC  # the files are by another hand
+    result = answer("KRB-PRE-089", seen, phase, None, spec)
+    assert (result.passed, told in result.evidence) == (value != "5000", True), result.evidence
+    if value == "5000":
+        assert "min.batch.size: '2000' in controller_properties" in result.fix
+    if phase is P:
+        unread = answer("KRB-PRE-089", on_host(102, config=WHY)(HEAVY_TREE(observation(phase))), phase, None)
+        assert (unread.verdict, unread.blocks) == (Verdict.UNKNOWN, True)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda s: s, "(Metadata names none of them: the broker has not heard what the others know"),
+        (tree(under_replicated=("a-0", "b-1"), under_replicated_count=7), "(by ZooKeeper 7: a-0, b-1, …)"),
+        (
+            topics(under_replicated=("m-1",), under_replicated_count=1),
+            "under-replicated: 1: m-1; broker 2 leads 7 under",
+        ),
+    ],
+)
+def test_where_only_a_gauge_counts_them_the_partitions_are_named(spoil: Spoil, told: str) -> None:
+    seen = spoil(broker(2, metrics=BrokerMetrics(7))(observation(Z)))
+    assert told in answer("KRB-PRE-029", seen, Z, None).evidence
+    named = broker(2, metrics=BrokerMetrics(2, under_replicated=("g-0", "g-1")))(observation(Z))
+    assert answer("KRB-PRE-029", named, Z, None).evidence == (
+        "broker 2 leads 2 under-replicated partitions (2: g-0, g-1)"
+    )
+
+
+def test_where_no_batch_is_small_enough_the_configs_are_too_long() -> None:
+    heavy = tree(copied=CopyGroups(3, 10_000_000, 10_000_000, ((3, 3_333_334.0),)))
+    result = answer("KRB-PRE-089", heavy(observation(Z)), Z, None)
+    assert result.blocks and result.fix.startswith("no batch size is small enough: shorten")
 
 
 def test_a_controllers_file_with_the_copys_tuning_is_as_rendered_and_with_half_of_it_is_not() -> None:

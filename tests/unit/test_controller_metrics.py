@@ -12,7 +12,13 @@ import pytest
 from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.metrics import MetricsClient, broker_metrics, controller_metrics, parse_prometheus
+from kraft_runbook.io.metrics import (
+    MetricsClient,
+    broker_metrics,
+    controller_metrics,
+    parse_prometheus,
+    partitions_of_jolokia,
+)
 from kraft_runbook.io.secrets import environment_secrets
 
 PAGES = {
@@ -130,7 +136,10 @@ def test_the_exporter_is_read_with_its_password(server: Server) -> None:
     assert authorization is not None and authorization.startswith("Basic ")
 
 
-def test_jolokia_gives_the_same_gauges_in_one_request(server: Server) -> None:
+@pytest.mark.parametrize(("counted", "requests"), [(0, 1), (4, 2)])
+def test_jolokia_gives_the_same_gauges_in_one_request_and_names_the_partitions_in_another(
+    server: Server, counted: int, requests: int
+) -> None:
     parts = [
         {
             "status": 200,
@@ -142,7 +151,7 @@ def test_jolokia_gives_the_same_gauges_in_one_request(server: Server) -> None:
         {
             "status": 200,
             "value": {
-                "kafka.server:name=UnderReplicatedPartitions,type=ReplicaManager": {"Value": 4},
+                "kafka.server:name=UnderReplicatedPartitions,type=ReplicaManager": {"Value": counted},
                 "kafka.server:name=IsrShrinksPerSec,type=ReplicaManager": {"Count": 0},
             },
         },
@@ -152,9 +161,9 @@ def test_jolokia_gives_the_same_gauges_in_one_request(server: Server) -> None:
     server.answer = (200, json.dumps(parts))
     found = read(server, MetricsSource(kind="jolokia"))
     assert controller_metrics(found).zk_migration_state is ZkMigrationState.MIGRATION  # type: ignore[arg-type]
-    assert broker_metrics(found).under_replicated_partitions == 4  # type: ignore[arg-type]
+    assert broker_metrics(found).under_replicated_partitions == counted  # type: ignore[arg-type]
     assert found.software_version == "3.9.2"  # type: ignore[attr-defined]
-    assert [path for path, _, _ in server.requests] == ["/jolokia/"]
+    assert [path for path, _, _ in server.requests] == ["/jolokia/"] * requests
 
 
 @pytest.mark.parametrize(
@@ -181,3 +190,30 @@ def test_an_endpoint_that_is_not_there_is_named() -> None:
         pytest.raises(Unreachable, match=r"http://127\.14\.214\.1:1/metrics could not be read: ConnectError"),
     ):
         metrics.read("127.14.214.1", 1)
+
+
+NAMED = {
+    "as Kafka spells it": (
+        'kafka_cluster_Partition_UnderReplicated{partition="3",topic="a.b"} 1.0\n'
+        'kafka_cluster_Partition_UnderReplicated{partition="4",topic="a.b"} 0.0\n'
+    ),
+    "value behind": 'kafka_cluster_partition_underreplicated_value{partition="3",topic="a.b"} 1.0\n',
+    "name as a label": (
+        'kafka_cluster_Partition_Value{name="UnderReplicated",topic="a.b",partition="3",} 1.0\n'
+        'kafka_cluster_Partition_Value{name="UnderMinIsr",topic="a.b",partition="5",} 1.0\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("rules", NAMED)
+def test_partitions_are_named_where_the_exporter_shows_their_gauges(rules: str) -> None:
+    page = parse_prometheus(f"kafka_server_replicamanager_underreplicatedpartitions 1\n{NAMED[rules]}")
+    assert broker_metrics(page).under_replicated == ("a.b-3",)
+
+
+def test_jolokia_names_the_partitions_of_a_broker_that_counts_any() -> None:
+    mbeans = {
+        f"kafka.cluster:name=UnderReplicated,partition={number},topic=a.b,type=Partition": {"Value": value}
+        for number, value in ((3, 1), (4, 0))
+    }
+    assert partitions_of_jolokia([{"status": 200, "value": mbeans}, {"status": 404}]) == ("a.b-3",)

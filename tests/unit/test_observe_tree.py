@@ -16,6 +16,7 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.session import Znode
 from kraft_runbook.metadata.canonical_rows import Fingerprints
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns
+from kraft_runbook.metadata.znodes.znode_columns import is_plain_name
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets, ZnodeFindings
 from kraft_runbook.metadata.znodes.znode_rows import Decoding
 
@@ -56,6 +57,8 @@ def test_both_ways_see_the_same(seed: int) -> None:
         }
         for number in range(draw.randint(0, 12)):
             replicas = draw.sample(range(1, 9), draw.randint(1, 4))
+            if draw.random() < 0.1:
+                replicas = [*replicas, replicas[0]]
             each = {
                 "replicas": replicas,
                 "adding": draw.choice([[], [], [], [7]]),
@@ -96,7 +99,15 @@ def test_both_ways_see_the_same(seed: int) -> None:
     tiered = [name for name, config in zip(names, configs, strict=True) if "remote.storage.enable" in config]
     assert in_bulk.findings.tiered.samples == one_by_one.findings.tiered.samples == tiered
     assert in_bulk.findings.unreadable.count == one_by_one.findings.unreadable.count == 0
-    for tally in ("without_id", "without_state", "under_replicated", "offline", "reassigning", "shared_ids"):
+    for tally in (
+        "without_id",
+        "without_state",
+        "under_replicated",
+        "offline",
+        "reassigning",
+        "shared_ids",
+        "bad_replicas",
+    ):
         mine, theirs = getattr(in_bulk, tally), getattr(one_by_one, tally)
         assert (mine.count, mine.samples) == (theirs.count, theirs.samples), tally
 
@@ -124,3 +135,36 @@ def test_a_topic_that_is_being_made_or_deleted_lacks_no_state(
     seen = _Topics(ZnodeFindings(Decoding(Fingerprints(b"salt")), PasswordSecrets()))
     _see_what_lasts(seen, cast(ZookeeperReader, Znodes(znodes)), ["new"])
     assert tuple(seen.without_state.samples) == missing
+
+
+def test_a_replica_list_that_is_empty_or_names_a_broker_twice_is_found() -> None:
+    znodes = {
+        "/brokers/topics/t": json.dumps(
+            {"topic_id": "B" * 21 + "A", "partitions": {"0": [], "1": [1, 1, 2], "2": [1, 2]}}
+        ).encode()
+    }
+    seen = _Topics(ZnodeFindings(Decoding(Fingerprints(b"salt")), PasswordSecrets()))
+    _see_one_by_one(seen, cast(ZookeeperReader, Znodes(znodes)), ["t"])
+    assert seen.bad_replicas.samples == ["t-0 []", "t-1 [1,1,2]"]
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("a", True),
+        ("A.b_c-9", True),
+        ("a" * 249, True),
+        ("a" * 250, False),
+        ("a b", False),
+        (" ", False),
+        (".", False),
+        ("..", False),
+        ("...", True),
+        ("ä", False),
+        ("a/b", False),
+        ("a\n", False),
+        ("", False),
+    ],
+)
+def test_a_topic_name_is_taken_as_kafka_takes_it(name: str, plain: bool) -> None:
+    assert is_plain_name(name) is plain

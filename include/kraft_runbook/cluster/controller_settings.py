@@ -235,6 +235,8 @@ MIN_BATCH_SIZE = "zookeeper.metadata.migration.min.batch.size"
 """Records that the copy collects before it appends them (default 200). The copy waits for each append, which takes
 about half of its time with the default.
 """
+DEFAULT_BATCH_SIZE = 200
+"""Kafka's default of it."""
 MAX_IN_FLIGHT = "zookeeper.max.in.flight.requests"
 """Requests that the controller's ZooKeeper client sends before it waits for answers (default 10)."""
 OF_THE_COPY = frozenset({MIN_BATCH_SIZE, MAX_IN_FLIGHT})

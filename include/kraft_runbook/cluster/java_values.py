@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any, NoReturn, TypeGuard
+from unicodedata import digit
 
 INT_RANGE, LONG_RANGE = range(-(2**31), 2**31), range(-(2**63), 2**63)
 
@@ -18,6 +19,8 @@ _BLANKS = "".join(map(chr, range(0x21)))
 """What ``String.trim`` takes away."""
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}|\+[0-9A-Fa-f]|-0)")
 """``URLDecoder`` has ``Integer.parseInt`` read the two digits, which takes a sign."""
+_MANY = 100
+"""More digits than any number has that Java reads."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 _UUID = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 
@@ -41,6 +44,10 @@ def _integer(text: str, within: range) -> int | None:
     """Any script's digits count (``Character.digit``), but for those that take two of Java's characters."""
     if not _INTEGER.fullmatch(text) or max(text) > "\uffff":
         return None
+    if len(text) > _MANY:  # Python reads 4,300 digits at most; Java any number of zeros before those that count
+        if any(map(digit, text[text[0] in "+-" : -_MANY])):
+            return None
+        text = text[: text[0] in "+-"] + text[-_MANY:]
     return number if (number := int(text)) in within else None
 
 
@@ -114,6 +121,13 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse)
+def _number(text: str) -> int:
+    """Jackson takes no number of more than 1,000 digits (``StreamReadConstraints``), and Python none of 4,300."""
+    if len(text) - (text[0] == "-") > 1_000:
+        raise ValueError("too long a number")
+    return int(text)
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse, parse_int=_number)
 _NOT_UTF_8 = re.compile("[\udc80-\udcff]")
 """What ``surrogateescape`` puts in the place of such bytes."""

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Any
 
+from kraft_runbook.cluster.copy_groups import CopyGroups
 from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.unread import Unread as Unread
 from kraft_runbook.cluster.unread import was_read as was_read
@@ -184,6 +185,10 @@ class ZookeeperTree:
     offline_count: int
     reassigning: tuple[str, ...]
     assigned_broker_ids: frozenset[int]
+    bad_replica_lists: Found | Unread = Unread("the replica lists were not judged")
+    """Partitions whose list of replicas is empty or names a broker twice, with the list."""
+    bad_topic_names: Found | Unread = Unread("the topics' names were not judged")
+    """Names that Kafka takes for no topic's (``Topic.validate``), in quotes."""
     topic_list_bytes: int = 0
     """The length of ZooKeeper's reply that lists all topics."""
     unreadable: tuple[str, ...] = ()
@@ -211,6 +216,7 @@ class ZookeeperTree:
     """``<entity>:<property>`` of dynamic broker configs that are encoded with ``password.encoder.secret``."""
     live_zookeeper_consumers: tuple[str, ...] = ()
     """Consumer groups with live ids below /consumers (they coordinate through ZooKeeper)."""
+    copied: CopyGroups | Unread = Unread("the bytes that the copy will append were not counted")
     znode_acl_restricted: bool | Unread = Unread("the znodes' ACLs were not read")
     """Whether Kafka's znodes have ACLs other than world:anyone (``zookeeper.set.acl`` was in force)."""
 
@@ -333,6 +339,8 @@ class BrokerMetrics:
 
     under_replicated_partitions: int | None
     offline_log_dirs: int | None = None
+    under_replicated: tuple[str, ...] = ()
+    """The first 20 of these partitions, where the broker's gauges name them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 import re
 import ssl
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -22,6 +22,13 @@ from kraft_runbook.io.secrets import Secrets
 KINDS = ("KafkaController", "ReplicaManager", "LogManager")
 """The MBean types whose gauges are read (of domains kafka.controller, kafka.server and kafka.log)."""
 
+UNDER_REPLICATED = "ReplicaManager.UnderReplicatedPartitions"
+OF_PARTITIONS = "kafka.cluster:type=Partition,name=UnderReplicated,*"
+"""One gauge for each partition that a broker leads. Jolokia is asked for them where the broker counts any; the exporter
+shows them if its rules pass them.
+"""
+SAMPLES = 20
+
 
 @dataclass(frozen=True, slots=True)
 class NodeMetrics:
@@ -29,6 +36,8 @@ class NodeMetrics:
 
     gauges: Mapping[str, float]
     software_version: str | None
+    under_replicated: tuple[str, ...] = ()
+    """Partitions whose own gauge says so (``kafka.cluster:type=Partition,name=UnderReplicated``), where it is read."""
 
 
 class MetricSource(Protocol):
@@ -86,15 +95,24 @@ def parse_prometheus(text: str) -> NodeMetrics:
     """The gauges of an exporter's page. Raises ValueError where it is no such page."""
     gauges: dict[str, float] = {}
     version = None
+    under_replicated: list[str] = []
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             labels = {k.lower(): v for k, v in sample.labels.items()}
             if "version" in labels and re.search(r"app_?(info|version)", sample.name, re.IGNORECASE):
                 version = labels["version"]
+            if sample.value > 0 and {"topic", "partition"} <= labels.keys() and _is_of_a_partition(sample.name, labels):
+                under_replicated.append(f"{labels['topic']}-{labels['partition']}")
             name = _gauge_name(sample.name, labels.get("name"))
             if name and not math.isnan(sample.value):
                 gauges[name] = sample.value
-    return NodeMetrics(gauges, version)
+    return NodeMetrics(gauges, version, tuple(under_replicated))
+
+
+def _is_of_a_partition(sample: str, labels: Mapping[str, str]) -> bool:
+    """Whether this is ``UnderReplicated`` of one partition."""
+    plain = re.sub(r"[^a-z0-9]", "", sample.lower() + labels.get("name", "").lower()).replace("value", "")
+    return plain.endswith("partitionunderreplicated")
 
 
 def _gauge_name(sample: str, label: str | None) -> str | None:
@@ -124,11 +142,27 @@ class Jolokia:
             "kafka.server:type=app-info,id=*",
         ]
         url = f"{self._settings.scheme}://{address(host, port)}{path}/"
-        answer = _send(url, lambda: self._http.post(url, json=[{"type": "read", "mbean": m} for m in mbeans]))
         try:
-            return parse_jolokia(answer.json())
+            found = parse_jolokia(self._ask(url, mbeans))
+            if not found.gauges.get(UNDER_REPLICATED.lower()):
+                return found
+            return replace(found, under_replicated=partitions_of_jolokia(self._ask(url, [OF_PARTITIONS])))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise _not_metrics(url, error) from None
+
+    def _ask(self, url: str, mbeans: Iterable[str]) -> Any:
+        return _send(url, lambda: self._http.post(url, json=[{"type": "read", "mbean": m} for m in mbeans])).json()
+
+
+def partitions_of_jolokia(answer: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The partitions whose gauge ``UnderReplicated`` is not 0, by a bulk answer."""
+    found = []
+    for part in answer:
+        for mbean, attributes in part["value"].items() if part["status"] == 200 else ():
+            keys = dict(pair.split("=", 1) for pair in mbean.partition(":")[2].split(","))
+            if {"topic", "partition"} <= keys.keys() and attributes.get("Value"):
+                found.append(f"{keys['topic']}-{keys['partition']}")
+    return tuple(found)
 
 
 def parse_jolokia(answer: Iterable[Mapping[str, Any]]) -> NodeMetrics:
@@ -222,7 +256,7 @@ def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
         value = found.gauges.get(name.lower())
         return None if value is None else int(value)
 
-    under_replicated = gauge("ReplicaManager.UnderReplicatedPartitions")
+    under_replicated = gauge(UNDER_REPLICATED)
     if under_replicated is None:
         raise Unreachable(
             "the metrics hold no gauge ReplicaManager.UnderReplicatedPartitions",
@@ -231,4 +265,5 @@ def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
     return BrokerMetrics(
         under_replicated,
         gauge("LogManager.OfflineLogDirectoryCount"),
+        tuple(sorted(found.under_replicated)[:SAMPLES]),
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kraft_runbook.cluster.copy_groups import CopyGroups
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.controller_files import settled_size
-from kraft_runbook.migration.copy_tuning import CopyTuning, tune
+from kraft_runbook.migration.copy_tuning import CopyTuning, size_of, tune
 
 COPY_AHEAD = frozenset({Phase.ZOOKEEPER, Phase.PRE_MIGRATION})
 """The phases in which the metadata is still to be copied."""
@@ -20,7 +21,12 @@ def copy_tuning(seen: ClusterObservation, spec: ClusterSpec) -> CopyTuning | Unr
     if not was_read(partitions):
         return partitions
     settled = settled_size(spec, files_of(seen.hosts)) if was_read(seen.hosts) else None
-    return tune(spec, partitions, topics=_topics(seen), size=settled)
+    return tune(spec, partitions, topics=_topics(seen), size=settled or size_of(partitions, copied_of(seen)))
+
+
+def copied_of(seen: ClusterObservation) -> CopyGroups | Unread:
+    """What the copy has to append, by the deep read of ZooKeeper."""
+    return seen.tree.copied if was_read(seen.tree) else seen.tree
 
 
 def _partitions(seen: ClusterObservation) -> int | Unread:

@@ -13,8 +13,10 @@ from enum import StrEnum
 from itertools import pairwise
 from math import ceil
 
-from kraft_runbook.cluster.controller_settings import MAX_IN_FLIGHT, MIN_BATCH_SIZE
+from kraft_runbook.cluster.controller_settings import DEFAULT_BATCH_SIZE, MAX_IN_FLIGHT, MIN_BATCH_SIZE
+from kraft_runbook.cluster.copy_groups import BATCH_BYTES, CopyGroups
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.unread import Unread, was_read
 
 COPY_LOGGERS = ("org.apache.kafka.controller", "org.apache.kafka.image")
 """At INFO they write one line for each record copied, on every controller (117 MB at 200,000 partitions). The copy's
@@ -152,6 +154,11 @@ class Size:
     loggers: Mapping[str, str]
     settings: Settings
 
+    @property
+    def min_batch_size(self) -> int:
+        """Records that the copy collects before it appends them."""
+        return int(self.properties.get(MIN_BATCH_SIZE, DEFAULT_BATCH_SIZE))
+
 
 SMALL = Size("small", 0, {}, {}, Settings.DEFAULTS)
 """Kafka's defaults copy it in about two seconds."""
@@ -159,15 +166,35 @@ LARGE = Size(
     "large", 2_000, {MIN_BATCH_SIZE: "5000", MAX_IN_FLIGHT: "200"}, dict.fromkeys(COPY_LOGGERS, "WARN"), Settings.TUNED
 )
 """The settings of the tuned row at 200,000 partitions. Larger batches were not measured."""
-SIZES: tuple[Size, ...] = (SMALL, LARGE)
-"""Every size, by where it begins."""
+HEAVY = Size(
+    "heavy",
+    LARGE.from_partitions,
+    {MIN_BATCH_SIZE: "1000", MAX_IN_FLIGHT: "200"},
+    LARGE.loggers,
+    Settings.DEFAULTS,
+)
+"""A large one whose configs are so long that batches of 5,000 records may be too large. Its copy takes no longer than
+with Kafka's defaults.
+"""
+HEAVIEST = Size("very heavy", LARGE.from_partitions, {MAX_IN_FLIGHT: "200"}, LARGE.loggers, Settings.DEFAULTS)
+"""A large one that keeps Kafka's own batches, since batches of 1,000 records may be too large."""
+SIZES: tuple[Size, ...] = (SMALL, LARGE, HEAVY, HEAVIEST)
+"""Every size; of one beginning, the one with the largest batches first."""
+ROOM = BATCH_BYTES // 2
+"""The bytes of a batch up to which a size is chosen: half of what Kafka accepts, since configs may still grow."""
 TUNED_PROPERTIES = frozenset(key for size in SIZES for key in size.properties)
 """Every controller property that any size sets. None of them is left after finalization."""
 
 
-def size_of(partitions: int) -> Size:
-    """The size that a number of partitions falls into."""
-    return max((size for size in SIZES if size.from_partitions <= partitions), key=lambda size: size.from_partitions)
+def size_of(partitions: int, copied: CopyGroups | Unread = Unread("not counted")) -> Size:
+    """The size that a number of partitions falls into, with the largest batches that fit what is to be copied. If none
+    fits, the one with the smallest (KRB-PRE-089 then blocks). Where the bytes were not counted, the first.
+    """
+    begins = max(size.from_partitions for size in SIZES if size.from_partitions <= partitions)
+    sizes = [size for size in SIZES if size.from_partitions == begins]
+    if not was_read(copied):
+        return sizes[0]
+    return next((size for size in sizes if copied.most_bytes(size.min_batch_size) <= ROOM), sizes[-1])
 
 
 def quieted(log4j: Mapping[str, str], size: Size) -> dict[str, str]:

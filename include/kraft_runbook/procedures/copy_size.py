@@ -49,7 +49,7 @@ def provisioning_size(
             f"the partitions could not be counted in ZooKeeper: {tree.reason}",
             way_out="make ZooKeeper readable and clear this task",
         )
-    size = size_of(tree.partitions)
+    size = size_of(tree.partitions, tree.copied)
     tell(
         f"{tree.partitions:,} partitions in ZooKeeper: the copy's settings are those of a {size.name} cluster"
         f" ({_settings(size)})"

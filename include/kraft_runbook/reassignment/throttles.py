@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kraft_runbook.cluster.assignment import Move, TopicPartition
+from kraft_runbook.cluster.java_values import java_int
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LEADER_LIST, FOLLOWER_LIST = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
@@ -90,7 +91,8 @@ def entries_of(value: str | None) -> frozenset[str]:
 
 def _joined(entries: Iterable[str]) -> str:
     def numbers(entry: str) -> tuple[int, ...]:
-        return tuple(int(each) for each in entry.split(":") if each.isdigit())
+        found = map(java_int, entry.split(":"))
+        return tuple(each for each in found if each is not None)
 
     return ",".join(sorted(entries, key=lambda entry: (numbers(entry), entry)))
 

@@ -123,13 +123,29 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
         unread.append(seen.topics.reason)
     gauges, unread_gauges = split_read("broker {}", {b.id: b.metrics for b in seen.brokers.values()})
     unread += unread_gauges
+    named = bool(was_read(seen.topics) and seen.topics.under_replicated_count)
     for broker_id, metrics in gauges.items():
-        if metrics.under_replicated_partitions:
-            wrong.append(f"broker {broker_id} leads {metrics.under_replicated_partitions} under-replicated partitions")
+        if count := metrics.under_replicated_partitions:
+            wrong.append(f"broker {broker_id} leads {count} under-replicated partitions")
+            if not named:
+                wrong[-1] += f" ({_names_beside_gauges(seen, metrics.under_replicated, count)})"
         if metrics.offline_log_dirs:
             wrong.append(f"broker {broker_id} has {metrics.offline_log_dirs} offline log directories")
     fine = f"{seen.topics.partition_count} partitions are in sync" if was_read(seen.topics) else ""
     return settle(wrong, unread, fine)
+
+
+def _names_beside_gauges(seen: ClusterObservation, named: tuple[str, ...], count: int) -> str:
+    """The partitions where a broker counts some that Metadata does not name: it has not heard what the others know."""
+    if named:
+        return sample(named, count)
+    tree = seen.tree
+    if was_read(tree) and tree.under_replicated_count:
+        return f"by ZooKeeper {sample(tree.under_replicated, tree.under_replicated_count)}"
+    return (
+        "Metadata names none of them: the broker has not heard what the others know, or they just changed. Its"
+        " gauges kafka.cluster:type=Partition,name=UnderReplicated name them; its log says why"
+    )
 
 
 def zookeeper_behind(seen: ClusterObservation) -> Finding:

@@ -7,13 +7,14 @@ for a starting broker reads them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.java_values import java_long
 from kraft_runbook.cluster.observation import Consequence, ZnodeFault
 from kraft_runbook.io.zookeeper.read_rows import TOKENS, acl_paths
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata.znodes.copied_records import CopiedRecords
 from kraft_runbook.metadata.znodes.min_isr_groups import min_isr_in
 from kraft_runbook.metadata.znodes.tally import SAMPLES
 from kraft_runbook.metadata.znodes.znode_findings import ZnodeFindings
@@ -28,6 +29,8 @@ NOTIFICATIONS = {
 """The znodes of change notifications, and the beginning of the names there. After it
 ``ZkNodeChangeNotificationListener`` expects a number, or stops its round.
 """
+_Judge = Callable[[str, bytes], bool]
+"""Whether the znode can be read."""
 SINGLE = ("/latest_producer_id_block", "/feature")
 
 
@@ -42,8 +45,17 @@ class Entities:
     live_consumers: tuple[str, ...]
 
 
-def read_entities(reader: ZookeeperReader, findings: ZnodeFindings, *, topics: Collection[str]) -> Entities:
-    """Read and judge them all. ``topics``: those that exist, whose configs are judged with them. Raises Unreachable."""
+def read_entities(
+    reader: ZookeeperReader, findings: ZnodeFindings, *, topics: Collection[str], copied: CopiedRecords
+) -> Entities:
+    """Read, judge and weigh (``copied``) them all. ``topics``: those that exist, whose configs are judged with them.
+    Raises Unreachable.
+    """
+
+    def see(path: str, data: bytes) -> bool:
+        copied.see_znode(path, data)
+        return findings.see(path, data)
+
     types = [name for name in reader.children("/config") or () if name != "changes"]
     entities = dict(zip(types, reader.children_many([f"/config/{each}" for each in types]), strict=True))
     existing = frozenset(topics)
@@ -56,7 +68,7 @@ def read_entities(reader: ZookeeperReader, findings: ZnodeFindings, *, topics: C
         *children_of(reader, [f"{user}/clients" for user in users]),
     ]
     for path, znode in _read(reader, [*others, *children_of(reader, [TOKENS]), *SINGLE]):
-        findings.see(path, znode)
+        see(path, znode)
     for root, beginning in NOTIFICATIONS.items():
         for name in reader.children(root) or ():
             if java_long(name[len(beginning) :]) is None:
@@ -69,10 +81,10 @@ def read_entities(reader: ZookeeperReader, findings: ZnodeFindings, *, topics: C
                 )
     brokers = {
         path.rpartition("/")[2]: config
-        for path, config in _configs(reader, findings, [f"/config/brokers/{b}" for b in entities.get("brokers") or ()])
+        for path, config in _configs(reader, see, [f"/config/brokers/{b}" for b in entities.get("brokers") or ()])
     }
     return Entities(
-        acl_count=_acl_count(reader, findings),
+        acl_count=_acl_count(reader, see),
         config_entity_types=frozenset(each for each, names in entities.items() if names),
         encoded_broker_configs=tuple(
             f"{broker}:{key}"
@@ -101,23 +113,19 @@ def _read(reader: ZookeeperReader, paths: Sequence[str]) -> list[tuple[str, byte
     return [(path, znode.data) for path, znode in zip(paths, reader.get_many(paths), strict=True) if znode is not None]
 
 
-def _configs(
-    reader: ZookeeperReader, findings: ZnodeFindings, paths: Sequence[str]
-) -> list[tuple[str, dict[str, str]]]:
+def _configs(reader: ZookeeperReader, see: _Judge, paths: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
     """The configs of entities that can be read."""
     return [
-        (path, parse_object(data).get("config", {}))
-        for path, data in _read(reader, paths)
-        if findings.see(path, data) and data
+        (path, parse_object(data).get("config", {})) for path, data in _read(reader, paths) if see(path, data) and data
     ]
 
 
-def _acl_count(reader: ZookeeperReader, findings: ZnodeFindings) -> int:
+def _acl_count(reader: ZookeeperReader, see: _Judge) -> int:
     """How many ACL entries there are that can be read."""
     return sum(
         len(parse_object(data).get("acls", []))
         for path, data in _read(reader, list(acl_paths(reader)))
-        if findings.see(path, data) and data
+        if see(path, data) and data
     )
 
 

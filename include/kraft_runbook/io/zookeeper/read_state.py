@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kraft_runbook.cluster.addresses import split_address
+from kraft_runbook.cluster.java_values import java_int
 from kraft_runbook.cluster.observation import (
     BrokerZnode,
     ControllerZnode,
@@ -128,9 +129,10 @@ def _migration(znode: Znode) -> MigrationZnode:
 def _broker(znode: Znode) -> BrokerZnode:
     value, name = _json(znode), znode.path.rpartition("/")[2]
     endpoints = value.get("endpoints", [])
-    if not name.isdecimal() or not isinstance(endpoints, list):
+    broker_id = java_int(name)
+    if broker_id is None or not isinstance(endpoints, list):
         raise _garbled(znode)
-    return BrokerZnode(int(name), tuple(map(str, endpoints)), value.get("rack"))
+    return BrokerZnode(broker_id, tuple(map(str, endpoints)), value.get("rack"))
 
 
 def _connections(zookeeper: ZooKeeper) -> int | Unread:

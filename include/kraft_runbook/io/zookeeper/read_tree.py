@@ -10,14 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kraft_runbook.cluster.observation import ZookeeperTree
 from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
 from kraft_runbook.io.zookeeper.read_entities import read_entities
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.topic_columns import TopicColumns
+from kraft_runbook.metadata.znodes.copied_records import CopiedRecords
 from kraft_runbook.metadata.znodes.min_isr_groups import MinIsrGroups
-from kraft_runbook.metadata.znodes.tally import Tally
+from kraft_runbook.metadata.znodes.state_columns import repeats
+from kraft_runbook.metadata.znodes.tally import Tally, found_in
+from kraft_runbook.metadata.znodes.znode_columns import is_plain_name
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets, ZnodeFindings
 from kraft_runbook.metadata.znodes.znode_rows import Decoding, parse_object
 
@@ -42,7 +46,9 @@ class _Topics:
     under_replicated: Tally = field(default_factory=Tally)
     offline: Tally = field(default_factory=Tally)
     reassigning: Tally = field(default_factory=Tally)
+    bad_replicas: Tally = field(default_factory=Tally)
     min_isr: MinIsrGroups = field(default_factory=MinIsrGroups)
+    copied: CopiedRecords = field(default_factory=CopiedRecords)
     first_with: dict[str, str] = field(default_factory=dict)
     """The first topic with each id."""
     shared_ids: Tally = field(default_factory=Tally)
@@ -51,6 +57,11 @@ class _Topics:
         first = self.first_with.setdefault(topic_id, name)
         if first != name:
             self.shared_ids.add(f"{name} has the id of {first}")
+
+    def see_replicas(self, name: str, partition: object, replicas: Sequence[int] | NDArray[np.int32]) -> None:
+        """A replica list that no controller makes: an empty one, or one that names a broker twice."""
+        if not len(replicas) or len(set(replicas)) < len(replicas):
+            self.bad_replicas.add(f"{name}-{partition} [{','.join(map(str, replicas))}]")
 
 
 def read_tree(reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecrets) -> ZookeeperTree:
@@ -64,7 +75,7 @@ def read_tree(reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecr
         _see_columns(seen, columns)
         unusual += odd
     _see_what_lasts(seen, reader, unusual)
-    entities = read_entities(reader, findings, topics=names)
+    entities = read_entities(reader, findings, topics=names, copied=seen.copied)
     return ZookeeperTree(
         topics=len(names),
         partitions=seen.partitions,
@@ -77,6 +88,8 @@ def read_tree(reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecr
         offline_count=seen.offline.count,
         reassigning=tuple(seen.reassigning.samples),
         assigned_broker_ids=frozenset(seen.assigned),
+        bad_replica_lists=seen.bad_replicas.found,
+        bad_topic_names=found_in(repr(name) for name in names if not is_plain_name(name)),
         topic_list_bytes=REPLY_HEADER + sum(4 + len(name.encode()) for name in names),
         unreadable=tuple(findings.unreadable.samples),
         unreadable_count=findings.unreadable.count,
@@ -90,6 +103,7 @@ def read_tree(reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecr
         config_entity_types=entities.config_entity_types,
         encoded_broker_configs=entities.encoded_broker_configs,
         live_zookeeper_consumers=entities.live_consumers,
+        copied=seen.copied.groups,
         znode_acl_restricted=any(reader.is_restricted(path) for path in KAFKA_ZNODES),
     )
 
@@ -110,9 +124,12 @@ def _see_columns(seen: _Topics, columns: TopicColumns) -> None:
     ):
         for at in places.tolist():
             tally.add(f"{columns.names[held.topic[at]]}-{held.partition[at]}")
+    for at in np.flatnonzero(repeats(held.replicas)).tolist():
+        seen.see_replicas(columns.names[held.topic[at]], held.partition[at], held.replicas.take(np.array([at])).values)
     for name, topic_id in zip(columns.names, columns.ids, strict=True):
         seen.see_id(name, topic_id)
     seen.min_isr.see_columns(columns)
+    seen.copied.see_columns(columns)
     seen.findings.see_topic_configs(columns)
 
 
@@ -147,7 +164,9 @@ def _see_one_by_one(seen: _Topics, reader: ZookeeperReader, names: Sequence[str]
             (name, number, tuple(replicas))
             for number, replicas in sorted(partitions.items(), key=lambda item: int(item[0]))
         ]
-        seen.min_isr.see(name, (config or {}).get("config", {}), map(len, partitions.values()))
+        own: dict[str, str] = (config or {}).get("config", {})
+        seen.min_isr.see(name, own, map(len, partitions.values()))
+        seen.copied.see_topic(name, map(len, partitions.values()), own)
     seen.partitions += len(expected)
     states = _objects(
         seen,
@@ -157,6 +176,7 @@ def _see_one_by_one(seen: _Topics, reader: ZookeeperReader, names: Sequence[str]
     )
     for (name, number, replicas), state in zip(expected, states, strict=True):
         seen.assigned.update(replicas)
+        seen.see_replicas(name, number, replicas)
         if state is None:
             continue
         if set(replicas) - set(state["isr"]):

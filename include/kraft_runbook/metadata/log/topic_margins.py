@@ -11,6 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
+from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.observation import Found, MinIsrGroup, TopicMargins
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.metadata.log.record_index import index_records
@@ -77,16 +78,18 @@ class MarginRecords:
 
     def _config(self, values: Mapping[str, Any]) -> None:
         if values["resource_type"] == TOPIC and values["name"] == SEGMENT:
-            small = values["value"] is not None and int(values["value"]) < SMALLEST_SEGMENT
+            size = java_int(trim(values["value"] or ""))
+            small = size is not None and size < SMALLEST_SEGMENT
             (self.small_segments.add if small else self.small_segments.discard)(values["resource_name"])
         held = {TOPIC: self.of_topics, BROKER: self.of_brokers}.get(values["resource_type"])
         if held is None or values["name"] != MIN_ISR:
             return
         whose = values["resource_name"] or EVERY_BROKER
-        if values["value"] is None:
+        least = java_int(trim(values["value"] or ""))
+        if least is None:
             held.pop(whose, None)
         else:
-            held[whose] = int(values["value"])
+            held[whose] = least
 
     def _partition(self, values: Mapping[str, Any]) -> None:
         key = (values["topic_id"], values["partition_id"])

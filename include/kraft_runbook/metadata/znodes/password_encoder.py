@@ -13,6 +13,12 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CBC, CTR, GCM
 from cryptography.hazmat.primitives.padding import PKCS7
 
+_ITERATIONS = range(1, 10_000_000)
+"""Kafka's default is 4,096, and it takes no fewer than 1,024 (``password.encoder.iterations``). More than these would
+keep this tool busy for minutes.
+"""
+_KEY_BYTES = range(1, 129)
+
 
 class Undecodable(Exception):
     """The password can't be decoded; the message says why and what to do, and holds nothing secret."""
@@ -29,6 +35,8 @@ def decode_password(encoded: str, secret: str) -> str:
         vector = base64.b64decode(fields["initializationVector"])
     except (KeyError, ValueError, binascii.Error):
         raise Undecodable("it is not encoded as Kafka encodes passwords; set it again with kafka-configs.sh") from None
+    if iterations not in _ITERATIONS or key_bytes not in _KEY_BYTES:
+        raise Undecodable("its key's length or iterations are none that Kafka uses; set it again with kafka-configs.sh")
     key = hashlib.pbkdf2_hmac(_digest(factory), secret.encode(), salt, iterations, key_bytes)
     plain = _decrypt(algorithm, key, vector, text)
     if len(plain.encode("utf-16-le")) // 2 != length:  # Java counts UTF-16 units

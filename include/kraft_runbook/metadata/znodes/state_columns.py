@@ -63,7 +63,7 @@ def states_of(texts: Sequence[bytes | None], versions: Sequence[int] = ()) -> St
             found = list(map(_usual, texts))
         isr = Lists.of([each.isr for each in found])
         return States(
-            np.array([each is not _NOTHING for each in found], np.bool_) & ~_repeats(isr),
+            np.array([each is not _NOTHING for each in found], np.bool_) & ~repeats(isr),
             ints([each.leader for each in found]),
             ints([each.leader_epoch for each in found]),
             isr,
@@ -83,7 +83,7 @@ def _usual(text: bytes | None) -> _State:
         return _NOTHING
 
 
-def _repeats(lists: Lists) -> NDArray[np.bool_]:
+def repeats(lists: Lists) -> NDArray[np.bool_]:
     """Which of these lists name one broker twice."""
     lengths = lists.lengths
     repeats = np.zeros(len(lists), np.bool_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kraft_runbook.cluster.observation import Found
 
 SAMPLES = 20
@@ -20,3 +22,11 @@ class Tally:
     @property
     def found(self) -> Found:
         return Found(self.count, tuple(self.samples))
+
+
+def found_in(items: Iterable[str]) -> Found:
+    """All of these, counted."""
+    tally = Tally()
+    for item in items:
+        tally.add(item)
+    return tally.found

@@ -14,6 +14,7 @@ from functools import partial
 
 from kraft_runbook.cluster.java_values import INT_RANGE, LONG_RANGE, is_java_double, java_int, java_long, trim
 from kraft_runbook.metadata.metadata_version import LEVELS
+from kraft_runbook.metadata.znodes.znode_values import double
 
 Refusal = Callable[[str], str | None]
 """Why a value is refused, which never quotes it; None: it is taken."""
@@ -62,11 +63,7 @@ def _ratio(value: str) -> str | None:
     text = trim(value)
     if not is_java_double(text):
         return "is not a number"
-    number = (
-        float.fromhex(text.rstrip("fFdD"))
-        if "x" in text.lower()
-        else float(text.rstrip("fFdD") if text[-1] in "fFdD" else text)
-    )
+    number = double(text)
     return "is not between 0 and 1" if number < 0 or number > 1 else None  # NaN is neither
 
 

@@ -35,6 +35,62 @@ _COMES_OF_IT = {
 }
 
 
+@check(
+    "KRB-PRE-058",
+    severity=BLOCKING,
+    fix=(
+        "write the right list into the partition's entry under 'partitions' of /brokers/topics/TOPIC (zookeeper-shell:"
+        " get, then set with everything else as it is): the brokers that hold the replica, each once, as ISR and leader"
+        " in the partition's state znode say. Before the migration a controller elected afterwards reads it: delete"
+        " /controller. Do so before any broker stops"
+    ),
+    stages=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def every_partition_has_replicas_each_once(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every partition in ZooKeeper has a list of replicas, and no list names a broker twice.
+
+    With an empty list no ZooKeeper controller can be elected any more: each one that tries ends its election
+    (NoSuchElementException: head of empty list, measured on 3.9.2), so no partition gets a new leader. That also holds
+    after a rollback. A list with a broker twice counts one copy as two, and Kafka's own tools refuse to move it. Both
+    come from a plan that was written to /admin/reassign_partitions, where nothing is validated.
+    """
+    tree = seen.tree
+    if not was_read(tree):
+        return unknown(tree)
+    bad = tree.bad_replica_lists
+    if not was_read(bad):
+        return unknown(bad)
+    return failed(sample(bad.samples, bad.count)) if bad.count else passed("every list is")
+
+
+@check(
+    "KRB-PRE-059",
+    severity=BLOCKING,
+    fix=(
+        "save what the topic holds, then delete it (kafka-topics --delete --topic, the name in quotes). If that is"
+        " refused, delete /brokers/topics/TOPIC and /config/topics/TOPIC with zookeeper-shell (deleteall), and its"
+        " directories in the log directories of each broker while that broker is stopped"
+    ),
+    stages=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def every_topic_has_a_name_that_kafka_accepts(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every topic in ZooKeeper has a name that Kafka accepts.
+
+    A name has 1 to 249 letters, digits, '.', '_' and '-' of ASCII, and is neither '.' nor '..' (``Topic.validate``).
+    Tools that wrote to ZooKeeper themselves made others, with a blank for example. A broker that restarts on such a
+    topic ends at its start.
+    """
+    tree = seen.tree
+    if not was_read(tree):
+        return unknown(tree)
+    bad = tree.bad_topic_names
+    if not was_read(bad):
+        return unknown(bad)
+    return failed(sample(bad.samples, bad.count)) if bad.count else passed(f"all of {tree.topics:,} have")
+
+
 @check("KRB-PRE-060", severity=BLOCKING, fix=SET_RIGHT, stages=BEFORE_THE_COPY, needs=Needs.TREE)
 def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Kafka's metadata copy can read every znode as it is.
