@@ -206,7 +206,9 @@ def test_what_is_left_in_zookeeper_is_not_deleted_without_a_signature(
     monkeypatch.setattr(leave_kraft, "observe_settled", lambda spec, **_: observation(Phase.ZOOKEEPER))
     monkeypatch.setattr(claims, "claim_cluster", lambda *_: None)
     monkeypatch.setattr(
-        leave_kraft, "settle_in_zookeeper", lambda spec, **_: settled.append(spec.name) or SimpleNamespace(controller=1)
+        leave_kraft,
+        "settle_in_zookeeper",
+        lambda spec, **_: settled.append(spec.name) or SimpleNamespace(controller=1, epoch_set=None),
     )
     run = Run(Gate.ROLLBACK, *([] if signed else ["approve"])).write()
     leave = leave_kraft.LeaveKraft(task_id="leave", cluster="lab", parity_task="parity")

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import by_hand
 import pytest
@@ -27,11 +29,12 @@ from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan
 from kraft_runbook.migration.never_copied import why_not_proven
 from kraft_runbook.parity.final_proof import FinalProof
 from kraft_runbook.procedures import leave_kraft as departure
-from kraft_runbook.procedures.leave_kraft import leave_kraft
+from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
 from kraft_runbook.procedures.observe import accepts, observe
 from kraft_runbook.procedures.quorum_fence import QuorumFence
 from kraft_runbook.procedures.quorum_logs import read_logs
-from lab.layout import starts, zookeeper_servers
+from lab import supervision
+from lab.layout import layout, starts, zookeeper_servers
 
 BURST = [f"burst-{n}" for n in range(300)]
 BEHIND = (("orders", 1), ("orders", 2))
@@ -40,6 +43,10 @@ their epochs.
 """
 AHEAD = ("orders", 3)
 """One whose version lies ahead, as it does after an election among controllers of brokers in KRaft mode."""
+EPOCH = 60
+"""A controller epoch in the states that no /controller_epoch comes near by itself: more than one above it, and a
+ZooKeeper controller elects no leader there.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +140,7 @@ def test_where_the_right_is_taken_away_meanwhile_every_controller_is_started_aga
     before = starts(dual_write.spec)
     acls, _ = zookeeper.get_acls("/")
     try:
-        with pytest.raises(StepFailed, match="could not be deleted \\(NoAuth\\), so nothing was") as failed:
+        with pytest.raises(StepFailed, match="could not be changed \\(NoAuth\\), so nothing was") as failed:
             leave(
                 dual_write,
                 zookeeper,
@@ -300,6 +307,8 @@ def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(
     state = "/brokers/topics/{}/partitions/{}/state".format(*AHEAD)
     for _ in range(5):
         zookeeper.set(state, zookeeper.get(state)[0])
+    claimed = int(zookeeper.get("/controller_epoch")[0])
+    write_epoch(zookeeper, "orders", EPOCH)
     now = fence_plan(observe(dual_write.spec, secrets=dual_write.secrets))
     stale = now.led_by(now.fenced[0])  # as if another had been elected since the plan was made
     told: list[str] = []
@@ -320,6 +329,9 @@ def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(
     assert [path for path in states if not zookeeper.exists(path)] == []
     assert json.loads(zookeeper.get("/controller")[0])["kraftControllerEpoch"] == -1
     assert not zookeeper.exists("/migration")
+    assert (left.controller_epoch, left.epoch_set) == (claimed, EPOCH)
+    assert int(zookeeper.get("/controller_epoch")[0]) == EPOCH + 1
+    by_hand.change_leader(dual_write.spec, *AHEAD, replicas_of(zookeeper, *AHEAD)[::-1])
 
 
 def test_the_logs_of_the_stopped_controllers_hold_the_end_of_the_copy(dual_write: Lab) -> None:
@@ -359,6 +371,47 @@ def test_a_partition_whose_state_znode_was_made_anew_takes_records_after_a_follo
     by_hand.wait_until(f"broker {follower.id} is in sync", in_every_isr_again, within=60)
     partitions = (*BEHIND, AHEAD)
     assert {each: by_hand.produced(spec, *each) for each in partitions} == dict.fromkeys(partitions, "")
+
+
+def test_a_cluster_that_left_by_hand_is_settled_and_a_killed_broker_loses_its_leaders_and_its_place_in_the_isr(
+    dual_write: Lab, zookeeper: KazooClient
+) -> None:
+    """As Kafka's documented order leaves it: a ZooKeeper controller leads, and the states hold greater epochs than
+    its own.
+    """
+    spec = dual_write.spec
+    write_epoch(zookeeper, "orders", 2 * EPOCH)
+    told: list[str] = []
+    settled = settle_in_zookeeper(spec, secrets=dual_write.secrets, tell=told.append, known_within=60)
+    assert (settled.epoch_set, settled.deleted) == (2 * EPOCH, ("/controller",)), told
+    assert int(zookeeper.get("/controller_epoch")[0]) == 2 * EPOCH + 1
+    again = settle_in_zookeeper(spec, secrets=dual_write.secrets, tell=told.append, known_within=60)
+    assert (again.epoch_set, again.deleted) == (None, ())
+    assert int(zookeeper.get("/controller_epoch")[0]) == 2 * EPOCH + 1  # nobody was elected for it
+    dead = next(state["leader"] for state in states_of(zookeeper, "orders") if state["leader"] != again.controller)
+    os.kill(supervision.processes(layout(spec))[spec.broker(dead).service].pid, signal.SIGKILL)
+    zookeeper.delete(f"/brokers/ids/{dead}")  # as ZooKeeper does once its session has ended, 18 s later
+    by_hand.wait_until(
+        f"the leaders of broker {dead} have moved",
+        lambda: all(
+            state["leader"] not in (-1, dead) and dead not in state["isr"] for state in states_of(zookeeper, "orders")
+        ),
+        within=60,
+    )
+
+
+def states_of(zookeeper: KazooClient, topic: str) -> list[dict[str, Any]]:
+    above = f"/brokers/topics/{topic}/partitions"
+    return [json.loads(zookeeper.get(f"{above}/{each}/state")[0]) for each in zookeeper.get_children(above)]
+
+
+def write_epoch(zookeeper: KazooClient, topic: str, epoch: int) -> None:
+    """Give every state of a topic this controller epoch."""
+    above = f"/brokers/topics/{topic}/partitions"
+    for each in zookeeper.get_children(above):
+        data, stat = zookeeper.get(f"{above}/{each}/state")
+        state = json.dumps(json.loads(data) | {"controller_epoch": epoch}, separators=(",", ":"))
+        zookeeper.set(f"{above}/{each}/state", state.encode(), stat.version)
 
 
 def replicas_of(zookeeper: KazooClient, topic: str, partition: int) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from observations import SPEC
 
+from kraft_runbook.cluster.observation import ControllerEpochs
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.leaving import FencePlan
@@ -47,6 +48,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setattr(departure, name, Part)
     monkeypatch.setattr(departure, "read_controller_znodes", lambda _: Part())
     monkeypatch.setattr(departure, "require_deletable", lambda _: None)
+    monkeypatch.setattr(departure, "read_controller_epochs", lambda _: ControllerEpochs(4, 4, states=3))
     monkeypatch.setattr(departure, "_await_brokers", lambda *_: order.append("await_brokers"))
     return order
 

@@ -4,6 +4,7 @@ fence and proof are fakes that keep the order; on a real cluster: tests/integrat
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 from observations import SPEC
 
-from kraft_runbook.cluster.observation import MigrationZnode, ZkMigrationState
+from kraft_runbook.cluster.observation import ControllerEpochs, ZkMigrationState
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.io.zookeeper.handover import NothingDeleted
+from kraft_runbook.io.zookeeper.handover import ControllerZnodes, NothingDeleted
+from kraft_runbook.io.zookeeper.session import Znode
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.never_copied import LogAccount
 from kraft_runbook.procedures import leave_kraft as departure
@@ -24,10 +26,27 @@ HIGH = 1000
 NEVER_COPIED = tuple(LogAccount(i, frozenset({2}), end=9, open_since=4) for i in (101, 102, 103))
 
 
-def znodes(offset: int | None, *, kraft: bool = True) -> Any:
-    """What ZooKeeper holds: /migration at this offset (None: no copy), /controller of KRaft or of a broker."""
-    written = None if offset is None else MigrationZnode(offset, 101, 4, 4)
-    return SimpleNamespace(written_to=written, held_by_kraft=kraft)
+def znodes(offset: int | None, *, kraft: bool = True, claimed: int = 4, held: bool = True) -> ControllerZnodes:
+    """What ZooKeeper holds: /migration at this offset (None: no copy), /controller of KRaft (raft epoch 4) or of a
+    broker, /controller_epoch.
+    """
+    told = {"brokerid": 101, "kraftControllerEpoch": 4} if kraft else {"brokerid": 1}
+    written = {
+        "kraft_metadata_offset": offset,
+        "kraft_controller_id": 101,
+        "kraft_metadata_epoch": 4,
+        "kraft_controller_epoch": 4,
+    }
+    return ControllerZnodes(
+        znode("/controller", json.dumps(told)) if held else None,
+        None if offset is None else znode("/migration", json.dumps(written)),
+        None,
+        znode("/controller_epoch", str(claimed)),
+    )
+
+
+def znode(path: str, data: str) -> Znode:
+    return Znode(path, data.encode(), version=1, czxid=1, mzxid=1, pzxid=1, ephemeral_owner=0)
 
 
 class Scene:
@@ -47,6 +66,10 @@ class Scene:
         self.recorded = ZkMigrationState.PRE_MIGRATION
         self.leader = 101
         self.settled: list[bool] = []
+        self.claimed, self.of_states, self.of_quorum = 4, 4, 4
+        self.epochs: list[int | None] = []
+        self.held = True
+        self.elections = 0
         scene = self
 
         class Opened:
@@ -75,6 +98,8 @@ class Scene:
                 scene.did.append("finished")
 
         class Quorum(Opened):
+            leader_epoch = property(lambda _: scene.of_quorum)
+
             def high_watermark(self) -> int:
                 found = scene.high_watermarks.pop(0) if len(scene.high_watermarks) > 1 else scene.high_watermarks[0]
                 if isinstance(found, Exception):
@@ -102,11 +127,17 @@ class Scene:
             if scene.not_deletable:
                 raise scene.not_deletable
 
-        def delete(*_: Any) -> tuple[str, ...]:
+        def delete(*_: Any, epoch: int | None = None) -> tuple[str, ...]:
             scene.did.append("deleted")
+            scene.epochs.append(epoch)
             if scene.deletion:
                 raise scene.deletion
             return ("/controller", "/migration")
+
+        def elect(*_: Any, **__: Any) -> int:
+            scene.did.append("elected")
+            scene.held = True
+            return 1
 
         def follow(*given: Any, **_: Any) -> Departure:
             scene.did.append("followed")
@@ -118,7 +149,11 @@ class Scene:
             "QuorumConnection": Quorum,
             "FinalProof": Proof,
             "require_deletable": require,
-            "read_controller_znodes": lambda _: znodes(self._offset(), kraft=self.kraft),
+            "read_controller_znodes": lambda _: znodes(
+                self._offset(), kraft=self.kraft, claimed=self.claimed, held=self.held
+            ),
+            "read_controller_epochs": lambda _: ControllerEpochs(self.claimed, self.of_states, states=3),
+            "await_election": elect,
             "delete_controller_znodes": delete,
             "see_brokers_follow": follow,
             "await_taken_in": lambda *_, **__: (),
@@ -276,11 +311,62 @@ def test_where_a_broker_holds_the_office_only_what_was_left_is_deleted_and_a_kra
     scene: Scene,
 ) -> None:
     scene.kraft = False
-    settle = lambda: settle_in_zookeeper(  # noqa: E731
-        SPEC, secrets=environment_secrets({}), tell=lambda _: None, known_within=1
-    )
     settle()
     assert scene.did == ["deleted", "followed"]
     scene.did, scene.kraft = [], True
     settle()
     assert scene.did == ["followed"]
+
+
+# -- the two counters of controller epochs -----------------------------------------------------------------------------
+
+
+def settle() -> Departure:
+    return settle_in_zookeeper(SPEC, secrets=environment_secrets({}), tell=lambda _: None, known_within=1)
+
+
+@pytest.mark.parametrize(
+    ("of_states", "in_controller", "of_quorum", "claimed", "wanted"),
+    [(4, 4, 4, 4, None), (9, 4, 4, 4, 9), (3, 4, 4, 3, 4), (3, 4, 7, 5, 7), (9, 4, 12, 20, None)],
+    ids=["enough", "a state", "the controller", "the quorum", "far enough"],
+)
+def test_controller_epoch_is_set_to_the_greatest_that_a_state_may_hold(
+    scene: Scene, of_states: int, in_controller: int, of_quorum: int, claimed: int, wanted: int | None
+) -> None:
+    scene.of_states, scene.of_quorum, scene.claimed = of_states, of_quorum, claimed
+    left = scene.leave()
+    assert scene.epochs == [wanted]
+    assert (left.controller_epoch, left.epoch_set) == (claimed, wanted)
+
+
+def test_a_quorum_that_never_had_the_controller_role_has_written_no_state(scene: Scene) -> None:
+    scene.offsets, scene.kraft, scene.of_quorum = [None], False, 30
+    scene.leave(since=None)
+    assert scene.epochs == [None]
+
+
+def test_a_cluster_that_left_by_hand_gets_a_controller_whose_epoch_is_above_every_state_s(scene: Scene) -> None:
+    scene.kraft, scene.offsets, scene.of_states = False, [None], 9
+    assert settle().epoch_set == 9
+    assert scene.epochs == [9] and scene.did == ["deleted", "followed"]
+
+
+def test_between_two_controllers_nothing_is_set_before_one_is_elected(scene: Scene) -> None:
+    """Every broker that read the former number would fail in its election, and none would try again."""
+    scene.kraft, scene.offsets, scene.of_states, scene.held = False, [None], 9, False
+    settle()
+    assert scene.did == ["elected", "deleted", "followed"]
+
+
+def test_where_a_broker_is_elected_meanwhile_settling_looks_again(scene: Scene) -> None:
+    scene.kraft, scene.offsets, scene.of_states = False, [None], 9
+    scene.deletion = NothingDeleted("/controller_epoch changed", way_out="")
+    with pytest.raises(NothingDeleted):
+        settle()
+    assert scene.epochs == [9, 9, 9]
+
+
+def test_settling_is_refused_where_this_tool_may_not_write_the_epoch(scene: Scene) -> None:
+    scene.kraft, scene.offsets, scene.of_states = False, [None], 9
+    scene.not_deletable = Refused("this tool may not write /controller_epoch", way_out="grant it")
+    stops(scene, "may not write /controller_epoch", settle)

@@ -36,13 +36,16 @@ class Reader:
     def __init__(self, answer: Any) -> None:
         self.answer = answer
 
-    def delete_all(self, znodes: list[Znode]) -> Any:
+    def delete_all(self, znodes: list[Znode], **_: Any) -> Any:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
     def may_delete_beside(self, path: str) -> bool:
         return False
+
+    def may_write(self, path: str) -> bool:
+        return True
 
     def acl(self, path: str) -> str:
         return "nobody"
@@ -65,8 +68,8 @@ def test_where_the_connection_breaks_it_is_not_known_what_was_deleted(error: Exc
 @pytest.mark.parametrize(
     ("answers", "why"),
     [
-        ([NoAuthError(), RolledBackError()], r"could not be deleted.*NoAuth"),
-        ([RolledBackError(), BadVersionError()], "one of them changed after the quorum was fenced"),
+        ([NoAuthError(), RolledBackError()], r"could not be changed.*NoAuth"),
+        ([RolledBackError(), BadVersionError()], "changed after it was read"),
     ],
     ids=["NoAuth", "BadVersion"],
 )
@@ -88,13 +91,44 @@ def test_a_broker_that_was_elected_keeps_the_office_and_its_reassignment(control
     asked: list[str] = []
 
     class Deletes(Reader):
-        def delete_all(self, znodes: list[Znode]) -> Any:
+        def delete_all(self, znodes: list[Znode], **_: Any) -> Any:
             asked.extend(each.path for each in znodes)
             return [True] * len(znodes)
 
     left = znode("/admin/reassign_partitions", b"{}")
     znodes = ControllerZnodes(znode("/controller", controller), znode("/migration", b"{}"), left)
     assert set(delete_controller_znodes(Deletes(None), znodes)) == deleted == set(asked)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("held_by", [101, 2])
+@pytest.mark.parametrize("wanted", [None, 9])
+def test_what_is_set_and_what_must_be_unchanged_goes_into_the_same_transaction(
+    held_by: int, wanted: int | None
+) -> None:
+    """Whoever claims the role meanwhile changes /controller_epoch; it is never set without an election after it."""
+    asked: list[tuple[set[str], Any]] = []
+
+    class Deletes(Reader):
+        def delete_all(self, znodes: list[Znode], **more: Any) -> Any:
+            asked.append(({each.path for each in znodes}, more))
+            return [True] * (len(znodes) + len(more))
+
+    epoch, raft = znode("/controller_epoch", b"5"), 4 if held_by == 101 else -1
+    controller = znode("/controller", b'{"brokerid":%d,"kraftControllerEpoch":%d}' % (held_by, raft))
+    znodes = ControllerZnodes(controller, znode("/migration", b"{}"), None, epoch)
+    delete_controller_znodes(Deletes(None), znodes, epoch=wanted)  # type: ignore[arg-type]
+    ((deleted, more),) = asked
+    assert deleted == ({"/migration"} if held_by == 2 and wanted is None else {"/controller", "/migration"})
+    if wanted is not None:
+        assert more == {"first": (epoch, b"9")}
+    else:
+        assert more == ({"unchanged": epoch} if held_by == 101 else {})
+
+
+@pytest.mark.parametrize(("greatest", "wanted"), [(4, None), (5, None), (6, 6)])
+def test_an_epoch_is_set_only_where_it_is_too_low(greatest: int, wanted: int | None) -> None:
+    znodes = ControllerZnodes(None, None, None, znode("/controller_epoch", b"5"))
+    assert znodes.epoch_wanted(greatest) == wanted
 
 
 def test_only_a_broker_of_this_cluster_is_taken_for_elected() -> None:

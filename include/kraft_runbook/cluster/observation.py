@@ -171,6 +171,21 @@ class TopicMargins:
 
 
 @dataclass(frozen=True, slots=True)
+class ControllerEpochs:
+    """Both counters of controller epochs (``metadata.znodes.state_epochs``). ``claimed``: /controller_epoch, read after
+    the states; None: there is no such znode.
+
+    ``greatest``: the greatest controller_epoch in the state of a partition, -1 without any; ``states``: how many were
+    read; ``above``: the partitions whose state has a greater one than ``claimed``.
+    """
+
+    claimed: int | None
+    greatest: int
+    states: int
+    above: Found = Found()
+
+
+@dataclass(frozen=True, slots=True)
 class ZookeeperTree:
     """Facts of the deep read, which needs every topic's znodes. Samples hold at most 20; counts are exact."""
 
@@ -219,6 +234,7 @@ class ZookeeperTree:
     copied: CopyGroups | Unread = Unread("the bytes that the copy will append were not counted")
     znode_acl_restricted: bool | Unread = Unread("the znodes' ACLs were not read")
     """Whether Kafka's znodes have ACLs other than world:anyone (``zookeeper.set.acl`` was in force)."""
+    controller_epochs: ControllerEpochs | Unread = Unread("the controller epochs of partition states were not read")
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,7 @@ class ControllerlessWindow:
     """The time without metadata changes, as leave_kraft measured it.
 
     ``raised``: the partitions whose state znode was written again before, since its version was lower than their epoch.
+    ``epoch_set``: what /controller_epoch was set to, where ``controller_epoch`` was too low; None: nothing.
     """
 
     at: datetime
@@ -111,6 +112,8 @@ class ControllerlessWindow:
     touched_keys: int | None
     moments: tuple[Moment, ...]
     raised: tuple[str, ...] = ()
+    controller_epoch: int | None = None
+    epoch_set: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +276,8 @@ def _window(record: EvidenceRecord, left: kinds.LeftKraft) -> ControllerlessWind
         touched_keys=whole(body, "touched_keys"),
         moments=moments,
         raised=texts(body, "raised"),
+        controller_epoch=whole(body, "controller_epoch"),
+        epoch_set=whole(body, "epoch_set"),
     )
 
 

@@ -54,7 +54,10 @@ class FencePlan:
                 f"stop controller {self.active}",
             ]
         steps += [
-            "delete /controller and /migration in one transaction",
+            (
+                "delete /controller and /migration in one transaction, which also sets /controller_epoch if the state"
+                " of a partition may hold a greater epoch"
+            ),
             "see every broker follow ZooKeeper's controller",
         ]
         if self.gone:
@@ -169,7 +172,9 @@ class Departure:
     ``touched_keys``: how many keys the final proof compared. ``gone``: controllers that counted as stopped on the
     operator's word. ``logs_read``: what each controller's own log shows, where the logs had to prove that the copy was
     never committed. ``raised``: the partitions whose state znode was written again, since its version was lower than
-    their epoch (``parity.partition_epochs``), in words.
+    their epoch (``parity.partition_epochs``), in words. ``controller_epoch``: /controller_epoch before; ``epoch_set``:
+    what it was set to, since a partition's state might hold so much (``metadata.znodes.state_epochs``); None: it was
+    enough.
     """
 
     began_at: datetime
@@ -190,6 +195,8 @@ class Departure:
     gone: tuple[int, ...] = ()
     logs_read: tuple[str, ...] = ()
     raised: tuple[str, ...] = ()
+    controller_epoch: int | None = None
+    epoch_set: int | None = None
 
     @property
     def window_seconds(self) -> float | None:

@@ -3,6 +3,13 @@ wait until every broker follows the ZooKeeper controller.
 
 It can be interrupted anywhere and begun again. Before the znodes are deleted, started controllers resume dual write.
 After that only the waits are left.
+
+The deletion also sets /controller_epoch so that the ZooKeeper controller's epoch is above every partition state's
+(``metadata.znodes.state_epochs``). The states are read before the fence, so that they take none of the time without a
+controller. KRaft writes further states until the drain is over, but none with more than the raft epoch of the
+controller in /controller, which is read inside the fence, or than the quorum's. Nobody can exceed that unseen: a
+controller that claimed the role later would change the version of /controller_epoch, which the transaction checks, and
+from the stop of the last controller on none is started.
 """
 
 from __future__ import annotations
@@ -22,12 +29,14 @@ from kraft_runbook.io.kafka.broker_backlog import await_taken_in
 from kraft_runbook.io.kafka.metadata_quorum import QuorumConnection, describe_quorum, read_cluster_records
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.handover import (
+    ControllerZnodes,
     NothingDeleted,
     await_election,
     delete_controller_znodes,
     read_controller_znodes,
     require_deletable,
 )
+from kraft_runbook.io.zookeeper.read_epochs import number_in, read_controller_epochs
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.never_copied import why_not_proven
@@ -50,6 +59,8 @@ PROMPT_SECONDS = 1.0
 POLL = 0.01
 LOOK = 0.05
 """Seconds between two looks at the active controller during the proof."""
+ELECTED_WITHIN = 30.0
+"""Seconds that ZooKeeper's election may take."""
 ELECTIONS = 3
 """How often leaving begins again around another controller."""
 LIFTED = (
@@ -126,6 +137,8 @@ def _leave(
     with contextlib.ExitStack() as stack:
         zookeeper = stack.enter_context(ZookeeperReader(spec.ensemble, secrets=secrets))
         require_deletable(zookeeper)
+        greatest = _greatest_state_epoch(spec, secrets=secrets)
+        quorum_epoch = -1
         proof = None
         if plan.active is not None and proven_since is not None:
             proof = stack.enter_context(FinalProof(spec, since=proven_since, secrets=secrets, raised=raised))
@@ -154,6 +167,7 @@ def _leave(
                 moments = _see_no_copy(spec, fence, quorum, zookeeper, moments, secrets, tell)
             else:
                 moments = _drain_and_prove(quorum, proof, zookeeper, moments)
+            quorum_epoch = quorum.leader_epoch
         znodes = read_controller_znodes(zookeeper)
         if znodes.written_to is not None and znodes.written_to.kraft_metadata_offset != moments.migration_offset:
             raise StepFailed("/migration moved while the quorum was fenced: another controller writes", way_out=LIFTED)
@@ -162,7 +176,9 @@ def _leave(
         tell("the quorum is stopped; deleting /controller and /migration")
         fence.nobody_may_return()
         try:
-            moments = replace(moments, deleted=delete_controller_znodes(zookeeper, znodes), deleted_at=_now())
+            moments = _give_back(
+                zookeeper, znodes, max(greatest, quorum_epoch if znodes.held_by_kraft else -1), moments, tell
+            )
         except NothingDeleted:
             fence.nobody_may_return(settled=False)
             raise
@@ -173,18 +189,53 @@ def _leave(
 def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, known_within: float) -> Departure:
     """If a ZooKeeper controller already has the controller role and no KRaft controller runs: delete any /migration,
     and wait until every broker follows.
+
+    Where a partition's state has a greater controller epoch than /controller_epoch, as a cluster that left by Kafka's
+    documented order may have it: set that, and let a broker be elected with the number after it. Raises Refused where
+    this tool may not write there.
     """
+    moments = Departure(began_at=_now())
     with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
-        znodes = read_controller_znodes(zookeeper)
-        deleted = () if znodes.held_by_kraft else delete_controller_znodes(zookeeper, znodes)
-        return see_brokers_follow(
-            spec,
-            zookeeper,
-            Departure(began_at=_now(), deleted=deleted),
-            secrets=secrets,
-            tell=tell,
-            known_within=known_within,
+        greatest = _greatest_state_epoch(spec, secrets=secrets)
+        for last in (*[False] * (ELECTIONS - 1), True):
+            znodes = read_controller_znodes(zookeeper)
+            if znodes.controller is None and znodes.epoch_wanted(greatest) is not None:
+                await_election(zookeeper, spec, within=ELECTED_WITHIN)  # see io.zookeeper.handover
+                znodes = read_controller_znodes(zookeeper)
+            if znodes.held_by_kraft:
+                break
+            if znodes.epoch_wanted(greatest) is not None:
+                require_deletable(zookeeper)
+            try:
+                moments = _give_back(zookeeper, znodes, greatest, moments, tell)
+                break
+            except NothingDeleted:  # a broker was elected meanwhile
+                if last:
+                    raise
+        return see_brokers_follow(spec, zookeeper, moments, secrets=secrets, tell=tell, known_within=known_within)
+
+
+def _greatest_state_epoch(spec: ClusterSpec, *, secrets: Secrets) -> int:
+    """The greatest controller epoch in a partition's state; -1 without any."""
+    with ZookeeperReader(spec.ensemble, secrets=secrets, rate=spec.ensemble.read_rate) as zookeeper:
+        return read_controller_epochs(zookeeper).greatest
+
+
+def _give_back(
+    zookeeper: ZookeeperReader, znodes: ControllerZnodes, greatest: int, moments: Departure, tell: Tell
+) -> Departure:
+    """Delete the znodes, with /controller_epoch set to what is needed. ``greatest``: of what was read of the states,
+    and the quorum's epoch. Raises what ``delete_controller_znodes`` raises.
+    """
+    epoch = znodes.epoch_wanted(max(greatest, znodes.kraft_epoch))
+    before = None if znodes.epoch is None else number_in(znodes.epoch)
+    if epoch is not None:
+        tell(
+            f"/controller_epoch is {before}, and partition states may hold up to {epoch}: the same transaction sets it"
+            f" to {epoch}, or the ZooKeeper controller could elect no leader for these partitions"
         )
+    deleted = delete_controller_znodes(zookeeper, znodes, epoch=epoch)
+    return replace(moments, deleted=deleted, deleted_at=_now(), controller_epoch=before, epoch_set=epoch)
 
 
 def see_brokers_follow(
@@ -197,7 +248,7 @@ def see_brokers_follow(
     known_within: float,
 ) -> Departure:
     """Wait for ZooKeeper's election and for every broker that runs to know who won."""
-    elected = await_election(zookeeper, spec, within=30.0)
+    elected = await_election(zookeeper, spec, within=ELECTED_WITHIN)
     moments = replace(moments, elected_at=_now(), controller=elected)
     tell(f"broker {elected} was elected controller")
     ended = await_known(spec, elected, secrets=secrets, within=known_within)

@@ -76,12 +76,14 @@ class LeaveKraft(ClusterOperator):
         return observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
 
     def _settle(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> dict[str, Any]:
-        """ZooKeeper has the controller already. A /migration that is left is deleted, and every broker is seen to
-        follow.
+        """ZooKeeper has the controller already. A /migration that is left is deleted, a /controller_epoch that is too
+        low is set, and every broker is seen to follow.
         """
         require_confirmation(context, spec, MIGRATION, Gate.ROLLBACK, seen)
         departure = settle_in_zookeeper(spec, secrets=airflow_secrets(), tell=self.log.info, known_within=KNOWN_WITHIN)
         self.log.info("already done: broker %s is the controller, and every broker knows it", departure.controller)
+        if departure.epoch_set is not None:
+            record(context, self.cluster, LeftKraft(values=departure.to_dict(), phase=Phase.ZOOKEEPER.value))
         return {"already_done": "a ZooKeeper broker is the controller"}
 
     def _leave(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> dict[str, Any]:

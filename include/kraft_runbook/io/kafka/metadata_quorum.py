@@ -110,6 +110,8 @@ class QuorumConnection:
 
     def __init__(self, spec: ClusterSpec, leader_id: int, *, secrets: Secrets, timeout: float = 2.0) -> None:
         self._connection = _controller(spec, spec.controller(leader_id), secrets, timeout)
+        self.leader_epoch = -1
+        """The quorum's epoch at the last look."""
 
     def __enter__(self) -> QuorumConnection:
         self._connection.__enter__()
@@ -128,6 +130,7 @@ class QuorumConnection:
         found = _describe(self._connection)
         if found is None:
             raise self._connection.unreachable("it does not lead the quorum any more")
+        self.leader_epoch = found.leader_epoch
         return found.high_watermark
 
 

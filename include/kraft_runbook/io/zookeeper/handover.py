@@ -1,7 +1,13 @@
 """Giving the controller role back to ZooKeeper: deleting the znodes that name a KRaft controller.
 
 One transaction deletes them, each only at the version that was read. If anyone else changed one of them after that,
-nothing is deleted.
+nothing is deleted. The same transaction sets /controller_epoch where it is lower than an epoch that a partition's state
+may hold: the ZooKeeper controller, whose epoch is the next number, could elect no leader for such a partition
+(``metadata.znodes.state_epochs``).
+
+/controller_epoch is never set without deleting /controller. A ZooKeeper controller that leads is fenced by that znode's
+version, and brokers that are about to be elected would all fail at another version, and not try again
+(``KafkaZkClient.registerControllerAndIncrementControllerEpoch``).
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kraft_runbook.cluster.observation import MigrationZnode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.zookeeper.read_epochs import CONTROLLER_EPOCH, number_in
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.session import Znode
 from kraft_runbook.metadata.znodes.znode_rows import parse_controller, parse_migration
@@ -36,16 +43,37 @@ class NothingDeleted(StepFailed):
 
 @dataclass(frozen=True, slots=True)
 class ControllerZnodes:
-    """/controller, /migration and /admin/reassign_partitions as they were read, for a guarded deletion."""
+    """/controller, /migration, /admin/reassign_partitions and /controller_epoch as they were read, for a guarded
+    deletion.
+    """
 
     controller: Znode | None
     migration: Znode | None
     reassignment: Znode | None
+    epoch: Znode | None = None
 
     @property
     def held_by_kraft(self) -> bool:
         """Whether /controller names a KRaft controller (KIP-866: ``kraftControllerEpoch``)."""
         return self.controller is not None and parse_controller(self.controller.data).kraft_controller_epoch >= 0
+
+    @property
+    def kraft_epoch(self) -> int:
+        """The raft epoch of the KRaft controller in /controller; -1 if that names none.
+
+        It bounds what KRaft has written into partition states since it took the controller role: each of its writes
+        checks the version of /controller_epoch, and each claim changes that and names a higher raft epoch here
+        (``KafkaZkClient.tryRegisterKRaftControllerAsActiveController``).
+        """
+        return -1 if self.controller is None else parse_controller(self.controller.data).kraft_controller_epoch
+
+    def epoch_wanted(self, greatest: int) -> int | None:
+        """What /controller_epoch must be set to, so that no epoch up to ``greatest`` is above it; None if it is enough.
+        Raises RunbookError if it is no number.
+        """
+        if self.epoch is None:
+            return None  # no controller was ever elected
+        return greatest if greatest > number_in(self.epoch) else None
 
     @property
     def written_to(self) -> MigrationZnode | None:
@@ -57,7 +85,7 @@ class ControllerZnodes:
 
 
 def why_not_deletable(reader: ZookeeperReader) -> str | None:
-    """Why this session may not delete these znodes; None if it may. Changes nothing.
+    """Why this session may not delete these znodes, or not write /controller_epoch; None if it may. Changes nothing.
 
     ZooKeeper checks DELETE on the parent, not on the znode: Kafka's root for /controller and /migration. Raises
     Unreachable.
@@ -68,44 +96,68 @@ def why_not_deletable(reader: ZookeeperReader) -> str | None:
     left = reader.get_many([REASSIGNMENT, BESIDE_REASSIGNMENT])
     if all(left) and not reader.may_delete_beside(BESIDE_REASSIGNMENT):
         found.append(f"{REASSIGNMENT} (NoAuth: no DELETE on /admin, whose ACL is {reader.acl('/admin')})")
-    return f"this tool may not delete {' and '.join(found)}" if found else None
+    told = f"this tool may not delete {' and '.join(found)}" if found else None
+    if not reader.may_write(CONTROLLER_EPOCH):
+        unset = f"{CONTROLLER_EPOCH} (NoAuth: no WRITE; its ACL is {reader.acl(CONTROLLER_EPOCH)})"
+        return f"{told}, nor write {unset}" if told else f"this tool may not write {unset}"
+    return told
 
 
 GRANT = (
-    "give this tool an identity that has DELETE there ('zookeeper.security' in the cluster file; the brokers' identity"
+    "give this tool an identity that has this right ('zookeeper.security' in the cluster file; the brokers' identity"
     " has it if zookeeper.set.acl made the ACLs), or grant it (setAcl in zookeeper-shell.sh, as an administrator of the"
     " ensemble)"
 )
 
 
 def require_deletable(reader: ZookeeperReader) -> None:
-    """Raise Refused if this session may not delete these znodes, before anything is stopped."""
+    """Raise Refused if this session may not delete these znodes, or not write /controller_epoch, before anything is
+    stopped.
+    """
     why_not = why_not_deletable(reader)
     if why_not:
         raise Refused(f"{why_not}; nothing was stopped", way_out=f"{GRANT}; then clear this task")
 
 
 def read_controller_znodes(reader: ZookeeperReader) -> ControllerZnodes:
-    """Read the three znodes together. Raises Unreachable, BadZnode."""
-    return ControllerZnodes(*reader.get_many(["/controller", "/migration", REASSIGNMENT]))
+    """Read the four znodes together. Raises Unreachable, BadZnode."""
+    return ControllerZnodes(*reader.get_many(["/controller", "/migration", REASSIGNMENT, CONTROLLER_EPOCH]))
 
 
-def delete_controller_znodes(reader: ZookeeperReader, znodes: ControllerZnodes) -> tuple[str, ...]:
+def delete_controller_znodes(
+    reader: ZookeeperReader, znodes: ControllerZnodes, *, epoch: int | None = None
+) -> tuple[str, ...]:
     """Delete /migration and, if /controller names a KRaft controller, /controller and /admin/reassign_partitions, each
     at the version that was read: all or none. Returns the paths.
+
+    ``epoch``: what /controller_epoch is set to in the same transaction (``ControllerZnodes.epoch_wanted``). Then
+    /controller is deleted whomever it names, so that a broker is elected with the number after it. Where a KRaft
+    controller gives up the role, nothing happens either if another controller has claimed it meanwhile, which changes
+    /controller_epoch.
 
     Raises NothingDeleted if one was changed, or if ZooKeeper refused; StepFailed if it is not known whether ZooKeeper
     deleted them.
     """
-    doomed = [znodes.migration, *((znodes.controller, znodes.reassignment) if znodes.held_by_kraft else ())]
-    found = [znode for znode in doomed if znode is not None]
-    if not found:
+    doomed = [
+        znodes.migration,
+        znodes.controller if znodes.held_by_kraft or epoch is not None else None,
+        znodes.reassignment if znodes.held_by_kraft else None,
+    ]
+    deleted = [znode for znode in doomed if znode is not None]
+    guard = znodes.epoch if znodes.held_by_kraft or epoch is not None else None
+    if not deleted:
         return ()
+    found = deleted if guard is None else [guard, *deleted]
     try:
-        answers = reader.delete_all(found)
+        if guard is None:
+            answers = reader.delete_all(deleted)
+        elif epoch is None:
+            answers = reader.delete_all(deleted, unchanged=guard)
+        else:
+            answers = reader.delete_all(deleted, first=(guard, b"%d" % epoch))
     except (KazooException, KazooTimeoutError, OSError) as error:
         raise StepFailed(
-            f"{_names(found)} could not be deleted: {type(error).__name__}",
+            f"{_names(deleted)} could not be deleted: {type(error).__name__}",
             way_out=(
                 "make ZooKeeper reachable for this tool with the brokers' identity, then clear this task: it goes on"
                 " from what it finds"
@@ -114,15 +166,15 @@ def delete_controller_znodes(reader: ZookeeperReader, znodes: ControllerZnodes) 
     if any(isinstance(answer, NoAuthError) for answer in answers):
         refused = [znode for znode, answer in zip(found, answers, strict=True) if isinstance(answer, NoAuthError)]
         raise NothingDeleted(
-            f"{_names(refused)} could not be deleted (NoAuth), so nothing was; {why_not_deletable(reader)}",
+            f"{_names(refused)} could not be changed (NoAuth), so nothing was; {why_not_deletable(reader)}",
             way_out=GRANT,
         )
     if any(isinstance(answer, Exception) for answer in answers):
         raise NothingDeleted(
-            f"{_names(found)} were not deleted: one of them changed after the quorum was fenced",
+            f"{_names(deleted)} were not deleted: one of {_names(found)} changed after it was read",
             way_out="find the running controller that the cluster file does not name, stop it, then clear this task",
         )
-    return tuple(znode.path for znode in found)
+    return tuple(znode.path for znode in deleted)
 
 
 def await_election(reader: ZookeeperReader, spec: ClusterSpec, *, within: float) -> int:

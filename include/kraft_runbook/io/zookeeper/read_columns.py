@@ -11,10 +11,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
+import numpy as np
+
 from kraft_runbook.io.zookeeper.multi_read import NoMultiRead, OfStat, get_data_request
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.metadata.topic_columns import TopicColumns
+from kraft_runbook.metadata.topic_columns import TopicColumns, within_each
 from kraft_runbook.metadata.znodes.state_columns import States, states_of
+from kraft_runbook.metadata.znodes.state_epochs import StateEpochs
 from kraft_runbook.metadata.znodes.znode_columns import (
     Assignments,
     TopicZnodes,
@@ -24,16 +27,22 @@ from kraft_runbook.metadata.znodes.znode_columns import (
 )
 
 
-def read_topic_columns(reader: ZookeeperReader, names: Sequence[str]) -> tuple[TopicColumns, tuple[str, ...]]:
+def read_topic_columns(
+    reader: ZookeeperReader, names: Sequence[str], *, epochs: StateEpochs | None = None
+) -> tuple[TopicColumns, tuple[str, ...]]:
     """The columns of these topics, in this order, and the names of the odd ones, which are not among them.
 
     A topic among the columns has exactly the rows that ``zookeeper_tree.read_topics`` would give. From a server that
-    can't be read in bulk all are odd. Raises what ``ZookeeperReader`` raises.
+    can't be read in bulk all are odd. ``epochs``: gets the controller epochs of these topics' states, which the columns
+    do not hold. Raises what ``ZookeeperReader`` raises.
     """
     plain = [name for name in names if is_plain_name(name)]
     try:
         assignments = _assignments(reader, plain)
-        columns = together(assignments, _states(reader, assignments))
+        states = _states(reader, assignments)
+        columns = together(assignments, states)
+        if epochs is not None:
+            _see_epochs(epochs, assignments, states, of=set(columns.names))
     except NoMultiRead:
         columns = together([], [])
     known = set(columns.names)
@@ -58,6 +67,15 @@ def _states(reader: ZookeeperReader, assignments: Sequence[Assignments]) -> list
         for bulk in reader.get_bulk(PartitionStates(topics, counts), number=OfStat.VERSION)
     ]
     return [block for _, block in sorted(found, key=lambda each: each[0])]
+
+
+def _see_epochs(
+    epochs: StateEpochs, assignments: Sequence[Assignments], states: Sequence[States], *, of: set[str]
+) -> None:
+    names = [name for block in assignments for name in block.names]
+    counts = np.array([count for block in assignments for count in block.counts], np.int64)
+    found = np.concatenate([np.empty(0, np.int32), *(block.controller_epoch for block in states)])
+    epochs.see_columns(names, np.repeat(np.arange(len(names)), counts), within_each(counts), found, of=of)
 
 
 class _Topics:

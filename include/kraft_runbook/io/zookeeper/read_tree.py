@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from kraft_runbook.cluster.observation import ZookeeperTree
 from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
 from kraft_runbook.io.zookeeper.read_entities import read_entities
+from kraft_runbook.io.zookeeper.read_epochs import compared
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.topic_columns import TopicColumns
 from kraft_runbook.metadata.znodes.copied_records import CopiedRecords
 from kraft_runbook.metadata.znodes.min_isr_groups import MinIsrGroups
 from kraft_runbook.metadata.znodes.state_columns import repeats
+from kraft_runbook.metadata.znodes.state_epochs import StateEpochs
 from kraft_runbook.metadata.znodes.tally import Tally, found_in
 from kraft_runbook.metadata.znodes.znode_columns import is_plain_name
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets, ZnodeFindings
@@ -52,6 +54,7 @@ class _Topics:
     first_with: dict[str, str] = field(default_factory=dict)
     """The first topic with each id."""
     shared_ids: Tally = field(default_factory=Tally)
+    epochs: StateEpochs = field(default_factory=StateEpochs)
 
     def see_id(self, name: str, topic_id: str) -> None:
         first = self.first_with.setdefault(topic_id, name)
@@ -71,10 +74,11 @@ def read_tree(reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecr
     seen = _Topics(findings)
     unusual: list[str] = []
     for topics in _slices(names, TOPICS_AT_ONCE):
-        columns, odd = read_topic_columns(reader, topics)
+        columns, odd = read_topic_columns(reader, topics, epochs=seen.epochs)
         _see_columns(seen, columns)
         unusual += odd
     _see_what_lasts(seen, reader, unusual)
+    epochs = compared(reader, seen.epochs)
     entities = read_entities(reader, findings, topics=names, copied=seen.copied)
     return ZookeeperTree(
         topics=len(names),
@@ -105,6 +109,7 @@ def read_tree(reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecr
         live_zookeeper_consumers=entities.live_consumers,
         copied=seen.copied.groups,
         znode_acl_restricted=any(reader.is_restricted(path) for path in KAFKA_ZNODES),
+        controller_epochs=epochs,
     )
 
 
@@ -179,6 +184,7 @@ def _see_one_by_one(seen: _Topics, reader: ZookeeperReader, names: Sequence[str]
         seen.see_replicas(name, number, replicas)
         if state is None:
             continue
+        seen.epochs.see(name, int(number), int(state["controller_epoch"]))
         if set(replicas) - set(state["isr"]):
             seen.under_replicated.add(f"{name}-{number}")
         if state["leader"] < 0:

@@ -164,11 +164,38 @@ class ZookeeperSession:
             return f"not shown ({type(error).__name__})"
         return ", ".join(f"{each.id.scheme}:{_who(each.id)}={_permissions(each.perms)}" for each in acls)
 
-    def delete_all(self, znodes: Sequence[Znode]) -> list[Any]:
+    def may_write(self, path: str) -> bool:
+        """Whether this session may write this znode's data. Nothing is written; True where there is no such znode.
+
+        ZooKeeper asks the znode's ACL for WRITE before it compares versions, as ``may_delete_beside`` has it. Raises
+        Unreachable.
+        """
+        try:
+            self._client.set(self._with_chroot(path), b"", version=NO_ZNODES_VERSION)
+        except NoAuthError:
+            return False
+        except (BadVersionError, NoNodeError):
+            return True
+        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
+            raise self._unreachable(f"{type(error).__name__} while asking for the right to write {path}") from None
+        except KazooException as error:
+            raise self._refused(error) from None
+        raise AssertionError(f"ZooKeeper wrote {path} at version {NO_ZNODES_VERSION}")
+
+    def delete_all(
+        self, znodes: Sequence[Znode], *, first: tuple[Znode, bytes] | None = None, unchanged: Znode | None = None
+    ) -> list[Any]:
         """Delete these znodes in one transaction, each only if its version is still the one that was read. One answer
         each; exceptions where none was deleted.
+
+        ``first``: a znode that is given other data in the same transaction, at the version that was read.
+        ``unchanged``: one that must still have its version. Their answer comes before the others.
         """
         transaction = self._client.transaction()
+        if first is not None:
+            transaction.set_data(self._with_chroot(first[0].path), first[1], first[0].version)
+        if unchanged is not None:
+            transaction.check(self._with_chroot(unchanged.path), unchanged.version)
         for znode in znodes:
             transaction.delete(self._with_chroot(znode.path), version=znode.version)
         return list(transaction.commit_async().get(timeout=self._timeout))

@@ -36,6 +36,7 @@ class States:
     isr: Lists
     recovery: NDArray[np.int32]
     version: NDArray[np.int32]
+    controller_epoch: NDArray[np.int32]
 
 
 class _State(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -69,6 +70,7 @@ def states_of(texts: Sequence[bytes | None], versions: Sequence[int] = ()) -> St
             isr,
             ints([each.leader_recovery_state for each in found]),
             ints(versions) if versions else np.zeros(len(found), np.int32),
+            ints([each.controller_epoch for each in found]),
         )
 
 
