@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
+import socket
+import struct
 import time
 from pathlib import Path
 
@@ -50,6 +52,22 @@ def test_a_zookeeper_cluster_is_seen_whole(own_lab: Lab) -> None:
     assert [c.running for c in seen.controllers.values()] == [False, False, False]
     assert isinstance(seen.quorum, Unread)
     assert not seen.undeclared_brokers and not seen.undeclared_controllers
+
+
+def test_a_request_of_a_client_that_kafka_4_does_not_answer_is_counted(own_lab: Lab) -> None:
+    """ListOffsets version 0, as clients before Kafka 0.10.1 send it. It asks for no topic, so it changes nothing."""
+    broker = own_lab.spec.brokers[1]
+    host, port = own_lab.spec.broker_address(broker).rsplit(":", 1)
+    request = struct.pack(">hhih3s", 2, 0, 7, 3, b"old") + struct.pack(">ii", -1, 0)
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        assert connection.recv(4)
+    counted = {
+        i: each.metrics.deprecated_requests for i, each in look(own_lab).brokers.items() if was_read(each.metrics)
+    }
+    assert was_read(counted[2])
+    assert counted[2]["ListOffsets version 0 by client unknown unknown"] >= 1
+    assert was_read(counted[1]) and "ListOffsets version 0 by client unknown unknown" not in counted[1]
 
 
 def test_a_live_look_takes_less_than_a_second(own_lab: Lab) -> None:

@@ -56,7 +56,7 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecurityProtocol
+from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
 from kraft_runbook.migration.checks import CHECKS, CheckResult, ChecksReport, Severity, Verdict
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.controller_files import lacking_migration_mode
@@ -83,6 +83,35 @@ CONTROL_PLANE = spec_with(broker_properties={**SPEC.broker_properties, "control.
 FOREIGN_CLASS = spec_with(
     broker_properties={**SPEC.broker_properties, "create.topic.policy.class.name": "com.example.Policy"}
 )
+
+
+def brokers_with(**properties: str) -> ClusterSpec:
+    """The lab, and further properties of every broker; two underscores stand for a dot."""
+    return spec_with(
+        broker_properties={**SPEC.broker_properties, **{k.replace("__", "."): v for k, v in properties.items()}}
+    )
+
+
+def by_mechanism(of_controllers: str, of_brokers: str, of_this_tool: SaslMechanism) -> ClusterSpec:
+    """The lab with a controller listener that asks for a login."""
+    key = "sasl.mechanism.controller.protocol"
+    return brokers_with(**{key: of_brokers}).model_copy(
+        update={
+            "controller_listener": SPEC.controller_listener.model_copy(
+                update={"protocol": SecurityProtocol.SASL_PLAINTEXT}
+            ),
+            "controller_properties": {**SPEC.controller_properties, key: of_controllers},
+            "controller_security": ClientSecurity(
+                protocol=SecurityProtocol.SASL_PLAINTEXT,
+                sasl_mechanism=of_this_tool,
+                username="kafka",
+                password=SecretRef(env="X"),
+            ),
+        }
+    )
+
+
+BY_SCRAM = by_mechanism("SCRAM-SHA-512", "SCRAM-SHA-256", SaslMechanism.SCRAM_SHA_512)
 OTHER_ID = spec_with(cluster_id="another-cluster-id-00")
 OLD_IBP = spec_with(kafka=SPEC.kafka.model_copy(update={"inter_broker_protocol_version": "3.6"}))
 HASTY = spec_with(deadlines=SPEC.deadlines.model_copy(update={"metadata_copy": 0.001}))
@@ -683,6 +712,25 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     ),
     "KRB-PRE-078": (secured(SecurityProtocol.SSL, {}), "controller 101, 102, 103: ssl.truststore.location is missing"),
     "KRB-PRE-079": (secured(SecurityProtocol.SSL, {}, {}), "ssl.truststore.location is not set, as on the brokers"),
+    "KRB-PRE-090": (
+        BY_SCRAM,
+        (
+            "controller 101, controller 102, controller 103, this tool (controller_security) by SCRAM-SHA-512; broker"
+            " 1, broker 2, broker 3 by SCRAM-SHA-256"
+        ),
+    ),
+    "KRB-PRE-091": (
+        spec_with(super_users=("User:admin",)),
+        "controller 103: its listener is PLAINTEXT, so its callers are User:ANONYMOUS, which is no super user",
+    ),
+    "KRB-PRE-092": (
+        brokers_with(client__quota__callback__class="com.example.Shares"),
+        "broker 1, 2, 3 has client.quota.callback.class=com.example.Shares",
+    ),
+    "KRB-PRE-093": (
+        brokers_with(alter__config__policy__class__name="com.example.Policy"),
+        "broker 1, 2, 3 has alter.config.policy.class.name=com.example.Policy",
+    ),
     "KRB-PRE-056": (
         spec_with(controller_jute_maxbuffer=100),
         "the list of 9 topics has 200 bytes; the controllers accept 100",
@@ -787,6 +835,10 @@ NEVER_UNKNOWN = {
     "KRB-PRE-079",
     "KRB-PRE-080",
     "KRB-PRE-081",
+    "KRB-PRE-090",
+    "KRB-PRE-091",
+    "KRB-PRE-092",
+    "KRB-PRE-093",
 }
 """These ask the cluster file alone."""
 

@@ -9,13 +9,15 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from kraft_runbook.cluster.observation import ZkMigrationState
+from kraft_runbook.cluster.observation import Unread, ZkMigrationState
 from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.metrics import (
+    DEPRECATED_MBEAN,
     MetricsClient,
     broker_metrics,
     controller_metrics,
+    parse_jolokia,
     parse_prometheus,
     partitions_of_jolokia,
 )
@@ -217,3 +219,72 @@ def test_jolokia_names_the_partitions_of_a_broker_that_counts_any() -> None:
         for number, value in ((3, 1), (4, 0))
     }
     assert partitions_of_jolokia([{"status": 200, "value": mbeans}, {"status": 404}]) == ("a.b-3",)
+
+
+OLD_REQUESTS = {
+    "counted as a total": (
+        'kafka_network_requestmetrics_deprecatedrequests_total{request="Fetch",version="2",'
+        'clientsoftwarename="unknown",clientsoftwareversion="unknown",} 3.0\n'
+    ),
+    "Kafka's name and Count behind": (
+        'kafka_network_requestmetrics_deprecatedrequestspersec_count{request="Fetch",version="2",'
+        'clientsoftwarename="unknown",clientsoftwareversion="unknown",} 3.0\n'
+        'kafka_network_requestmetrics_deprecatedrequestspersec_count{request="FetchConsumer",version="2",'
+        'clientsoftwarename="unknown",clientsoftwareversion="unknown",} 3.0\n'
+        'kafka_network_requestmetrics_deprecatedrequestspersec_oneminuterate{request="Fetch",version="2",} 0.5\n'
+    ),
+    "name as a label": (
+        'kafka_network_RequestMetrics_Count{name="DeprecatedRequestsPerSec",request="Fetch",version="2",'
+        'clientSoftwareName="unknown",clientSoftwareVersion="unknown",} 3.0\n'
+        'kafka_network_RequestMetrics_Count{name="RequestsPerSec",request="Fetch",version="17",} 99.0\n'
+        'kafka_network_RequestMetrics_MeanRate{name="DeprecatedRequestsPerSec",request="Fetch",version="2",} 0.5\n'
+    ),
+}
+IN_SYNC = "kafka_server_replicamanager_underreplicatedpartitions 0.0\n"
+
+
+@pytest.mark.parametrize("rules", OLD_REQUESTS)
+def test_requests_in_deprecated_versions_are_counted_by_kind_and_client(rules: str) -> None:
+    found = broker_metrics(parse_prometheus(IN_SYNC + OLD_REQUESTS[rules])).deprecated_requests
+    assert found == {"Fetch version 2 by client unknown unknown": 3}
+
+
+def test_no_such_request_and_no_metric_of_requests_are_not_the_same() -> None:
+    none = parse_prometheus(
+        IN_SYNC + 'kafka_network_requestmetrics_requestqueuetimems_count{request="ApiVersions"} 4\n'
+    )
+    assert broker_metrics(none).deprecated_requests == {}
+    unread = broker_metrics(parse_prometheus(IN_SYNC)).deprecated_requests
+    assert isinstance(unread, Unread) and "let the exporter's rules pass it" in unread.reason
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (
+            {
+                "status": 200,
+                "value": {
+                    "kafka.network:clientSoftwareName=old,clientSoftwareVersion=1.0,name=DeprecatedRequestsPerSec,"
+                    "request=Produce,type=RequestMetrics,version=1": {"Count": 7, "MeanRate": 0.1}
+                },
+            },
+            {"Produce version 1 by client old 1.0": 7},
+        ),
+        ({"status": 404}, {}),
+    ],
+)
+def test_jolokia_shows_them_too(part: dict[str, object], expected: dict[str, int]) -> None:
+    answer = [
+        {"status": 200, "value": {"kafka.server:name=UnderReplicatedPartitions,type=ReplicaManager": {"Value": 0}}},
+        {"request": {"mbean": DEPRECATED_MBEAN}, **part},
+    ]
+    assert broker_metrics(parse_jolokia(answer)).deprecated_requests == expected
+
+
+def test_jolokia_that_refuses_to_show_them_leaves_them_unread() -> None:
+    answer = [
+        {"status": 200, "value": {"kafka.server:name=UnderReplicatedPartitions,type=ReplicaManager": {"Value": 0}}},
+        {"request": {"mbean": DEPRECATED_MBEAN}, "status": 403},
+    ]
+    assert isinstance(broker_metrics(parse_jolokia(answer)).deprecated_requests, Unread)

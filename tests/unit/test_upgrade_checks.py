@@ -33,7 +33,7 @@ from kraft_runbook.cluster.feature_levels import (
     NodeOnDisk,
     SoftwareLevels,
 )
-from kraft_runbook.cluster.observation import ClusterObservation, Found, MinIsrGroup, TopicMargins
+from kraft_runbook.cluster.observation import BrokerMetrics, ClusterObservation, Found, MinIsrGroup, TopicMargins
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
@@ -194,6 +194,26 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
         (on_host(102, config=None), "KRB-UPG-016", "FAIL", "controller 102 has no file"),
         (on_host(102, config=WHY), "KRB-UPG-016", "UNKNOWN", WHY.reason),
         (margins(moving=2), "KRB-UPG-011", "FAIL", "partitions: 2: t-0, t-1"),
+        (
+            broker(
+                2, metrics=BrokerMetrics(0, 0, deprecated_requests={"Fetch version 2 by client unknown unknown": 1234})
+            ),
+            "KRB-PRE-094",
+            "FAIL",
+            "broker 2: 1234 × Fetch version 2 by client unknown unknown",
+        ),
+        (
+            broker(
+                3,
+                metrics=BrokerMetrics(
+                    0, 0, deprecated_requests={f"Produce version {n} by client x": 9 - n for n in range(7)}
+                ),
+            ),
+            "KRB-PRE-094",
+            "FAIL",
+            "5 × Produce version 4 by client x; broker 3: 2 more kinds",
+        ),
+        (broker(2, metrics=BrokerMetrics(0, 0)), "KRB-PRE-094", "UNKNOWN", "broker 2: not asked for"),
     ],
 )
 def test_each_reason_not_to_go_up_is_named(spoil: Spoil, code: str, verdict: str, words: str) -> None:
@@ -245,6 +265,16 @@ def test_a_host_that_lacks_what_the_target_needs_may_go_back() -> None:
     assert not_passing(lacking(cluster((1, *CONTROLLERS))), Gate.BACK) == {}
     without = host_changed(1, software={OLD_HOME: WHY, NEW_HOME: kafka4()})
     assert not_passing(without(cluster(ALL)), Gate.BACK) == {"KRB-UPG-013": ("FAIL", f"broker 1: {WHY.reason}")}
+
+
+def test_old_clients_are_no_matter_of_a_roll_that_stays_below_or_above_4() -> None:
+    old = broker(2, metrics=BrokerMetrics(0, 0, deprecated_requests={"Fetch version 2 by client x": 1}))(cluster())
+    for version, target in (("3.9.1", "3.9.2"), ("4.0.0", "4.1.1")):
+        kafka = PLAIN.kafka.model_copy(
+            update={"version": version, "upgrade_to": Software(version=target, home=NEW_HOME)}
+        )
+        result = UPGRADE.checks["KRB-PRE-094"].run(old, PLAIN.model_copy(update={"kafka": kafka}))
+        assert result.evidence == "the roll does not lead from Kafka 3 to Kafka 4"
 
 
 def test_a_quorum_without_a_majority_during_a_restart_is_named() -> None:

@@ -357,6 +357,10 @@ class BrokerMetrics:
     offline_log_dirs: int | None = None
     under_replicated: tuple[str, ...] = ()
     """The first 20 of these partitions, where the broker's gauges name them."""
+    deprecated_requests: Mapping[str, int] | Unread = Unread("not asked for")
+    """Requests since the broker's start in a version that Kafka's next major release lacks
+    (``DeprecatedRequestsPerSec``, KIP-896): how many, by what was asked and by which client.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,18 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from kraft_runbook.cluster.addresses import address
-from kraft_runbook.cluster.observation import BrokerMetrics, ControllerMetrics, ZkMigrationState
+from kraft_runbook.cluster.observation import BrokerMetrics, ControllerMetrics, Unread, ZkMigrationState
 from kraft_runbook.cluster.spec_parts import MetricsSource
 from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.io.secrets import Secrets
 
 KINDS = ("KafkaController", "ReplicaManager", "LogManager")
 """The MBean types whose gauges are read (of domains kafka.controller, kafka.server and kafka.log)."""
+REQUESTS, DEPRECATED, COUNTS = "requestmetrics", "deprecatedrequests", ("count", "total")
+"""Parts of the names of kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec and of its attribute Count, as
+exporters spell them, without anything but letters and digits. Kafka registers it with the first such request.
+"""
+DEPRECATED_MBEAN = "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec,*"
 
 UNDER_REPLICATED = "ReplicaManager.UnderReplicatedPartitions"
 OF_PARTITIONS = "kafka.cluster:type=Partition,name=UnderReplicated,*"
@@ -38,6 +43,8 @@ class NodeMetrics:
     software_version: str | None
     under_replicated: tuple[str, ...] = ()
     """Partitions whose own gauge says so (``kafka.cluster:type=Partition,name=UnderReplicated``), where it is read."""
+    deprecated_requests: Mapping[str, int] | None = None
+    """Requests in deprecated versions, by what was asked and by whom; None: no metric of requests was there."""
 
 
 class MetricSource(Protocol):
@@ -96,9 +103,14 @@ def parse_prometheus(text: str) -> NodeMetrics:
     gauges: dict[str, float] = {}
     version = None
     under_replicated: list[str] = []
+    deprecated: dict[str, int] | None = None
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             labels = {k.lower(): v for k, v in sample.labels.items()}
+            if REQUESTS in (plain := _plain(sample.name)):
+                deprecated = {} if deprecated is None else deprecated
+                if DEPRECATED in plain + _plain(labels.get("name", "")) and plain.endswith(COUNTS):
+                    _add(deprecated, labels, sample.value)
             if "version" in labels and re.search(r"app_?(info|version)", sample.name, re.IGNORECASE):
                 version = labels["version"]
             if sample.value > 0 and {"topic", "partition"} <= labels.keys() and _is_of_a_partition(sample.name, labels):
@@ -106,17 +118,33 @@ def parse_prometheus(text: str) -> NodeMetrics:
             name = _gauge_name(sample.name, labels.get("name"))
             if name and not math.isnan(sample.value):
                 gauges[name] = sample.value
-    return NodeMetrics(gauges, version, tuple(under_replicated))
+    return NodeMetrics(gauges, version, tuple(under_replicated), deprecated)
 
 
 def _is_of_a_partition(sample: str, labels: Mapping[str, str]) -> bool:
     """Whether this is ``UnderReplicated`` of one partition."""
-    plain = re.sub(r"[^a-z0-9]", "", sample.lower() + labels.get("name", "").lower()).replace("value", "")
+    plain = _plain(sample + labels.get("name", "")).replace("value", "")
     return plain.endswith("partitionunderreplicated")
 
 
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _add(found: dict[str, int], keys: Mapping[str, str], count: float) -> None:
+    """Count a client's requests in one deprecated version. ``keys`` in lower case, as the MBean has them. Kafka counts
+    each Fetch twice: as that, and as a consumer's or a follower's.
+    """
+    if keys.get("request") in ("FetchConsumer", "FetchFollower"):
+        return
+    client = f"{keys.get('clientsoftwarename', 'unknown')} {keys.get('clientsoftwareversion', '')}".strip()
+    asked = f"{keys.get('request', 'a request')} version {keys.get('version', '?')} by client {client}"
+    if count > 0:
+        found[asked] = found.get(asked, 0) + int(count)
+
+
 def _gauge_name(sample: str, label: str | None) -> str | None:
-    plain = re.sub(r"[^a-z0-9]", "", sample.lower())
+    plain = _plain(sample)
     for kind in KINDS:
         _, found, rest = plain.rpartition(kind.lower())
         if found:
@@ -140,6 +168,7 @@ class Jolokia:
             "kafka.server:type=ReplicaManager,name=*",
             "kafka.log:type=LogManager,name=*",
             "kafka.server:type=app-info,id=*",
+            DEPRECATED_MBEAN,
         ]
         url = f"{self._settings.scheme}://{address(host, port)}{path}/"
         try:
@@ -169,20 +198,26 @@ def parse_jolokia(answer: Iterable[Mapping[str, Any]]) -> NodeMetrics:
     """The gauges of a bulk answer; an MBean that is not registered has status 404 and is left out."""
     gauges: dict[str, float] = {}
     version = None
+    deprecated: dict[str, int] | None = None
     for part in answer:
+        if part.get("request", {}).get("mbean") == DEPRECATED_MBEAN and part["status"] in (200, 404):
+            deprecated = {}
         if part["status"] != 200:
             continue
         for mbean, attributes in part["value"].items():
             keys = dict(pair.split("=", 1) for pair in mbean.partition(":")[2].split(","))
             if keys.get("type") == "app-info":
                 version = attributes.get("Version") or attributes.get("version")
+            elif keys.get("type") == "RequestMetrics":
+                deprecated = {} if deprecated is None else deprecated
+                _add(deprecated, {key.lower(): value for key, value in keys.items()}, attributes["Count"])
             elif (
                 keys.get("type") in KINDS
                 and isinstance(attributes.get("Value"), int | float)
                 and not math.isnan(attributes["Value"])
             ):
                 gauges[f"{keys['type']}.{keys['name']}".lower()] = float(attributes["Value"])
-    return NodeMetrics(gauges, version)
+    return NodeMetrics(gauges, version, deprecated_requests=deprecated)
 
 
 _SOURCES: Mapping[str, Callable[[httpx.Client, MetricsSource], MetricSource]] = {
@@ -266,4 +301,7 @@ def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
         under_replicated,
         gauge("LogManager.OfflineLogDirectoryCount"),
         tuple(sorted(found.under_replicated)[:SAMPLES]),
+        Unread("the metrics hold nothing of kafka.network:type=RequestMetrics; let the exporter's rules pass it")
+        if found.deprecated_requests is None
+        else found.deprecated_requests,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import kraft_runbook.upgrade.checks
-import kraft_runbook.upgrade.file_checks  # noqa: F401 - both fill the list
+import kraft_runbook.upgrade.file_checks
+import kraft_runbook.upgrade.old_clients  # noqa: F401 - each fills the list
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.upgrade.ahead import changes, is_behind, reading_of, way_back, what_happens_next
