@@ -6,9 +6,9 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import socket
 import struct
+import subprocess
 import time
 from pathlib import Path
 
