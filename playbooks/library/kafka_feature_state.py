@@ -9,9 +9,12 @@ from collections.abc import Callable
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.feature_levels import levels_of
+from ansible.module_utils.further_jars import further_jars
 from ansible.module_utils.kafka_host import HostError, read_text, why
 from ansible.module_utils.metadata_log_scan import read_at_start
+from ansible.module_utils.named_classes import named_classes
 from ansible.module_utils.properties_text import read
+from ansible.module_utils.service_manager import service_manager
 
 DOCUMENTATION = """
 module: kafka_feature_state
@@ -22,7 +25,22 @@ options:
   home_link: {description: The link through which the node's service finds its installation., type: path}
   log_dir: {description: The directory that holds the node's metadata log., type: path, required: true}
   config_file: {description: The node's configuration., type: path, required: true}
+  name: {description: The service., type: str, required: true}
+  manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
+  socket: {description: The serverurl of supervisor., type: str}
+  class_keys:
+    description: "C(keys): by property, whether its value is a class, classes or login modules. C(built_in): by
+      property, the words that stand for no class."
+    type: dict
+    required: true
+  dynamic_classes:
+    description: "C(key) and C(name) of each class that a dynamic configuration names."
+    type: list
+    elements: dict
+    default: []
 """
+
+CALL_SECONDS = 10.0
 
 
 def main() -> None:
@@ -32,6 +50,11 @@ def main() -> None:
             "home_link": {"type": "path"},
             "log_dir": {"type": "path", "required": True},
             "config_file": {"type": "path", "required": True},
+            "name": {"type": "str", "required": True},
+            "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
+            "socket": {"type": "str"},
+            "class_keys": {"type": "dict", "required": True, "no_log": False},
+            "dynamic_classes": {"type": "list", "elements": "dict", "default": []},
         },
         supports_check_mode=True,
     )
@@ -42,6 +65,8 @@ def main() -> None:
         "home": part(lambda: led_to(asked["home_link"], asked["homes"])) if asked["home_link"] else {"value": None},
         "disk": part(lambda: read_at_start(log)),
         "config": part(lambda: config(asked["config_file"])),
+        "classes": part(lambda: classes(asked)),
+        "further_jars": {home: part(lambda home=home: further_jars(home)) for home in asked["homes"]},
     }
     module.exit_json(changed=False, host_state=state)
 
@@ -56,6 +81,18 @@ def led_to(link: str, homes: list) -> str:
 def config(path: str) -> dict | None:
     text = read_text(path)
     return None if text is None else read(text)
+
+
+def classes(asked: dict) -> dict:
+    service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS).status()
+    return named_classes(
+        read_text(asked["config_file"]),
+        service.pid,
+        asked["homes"],
+        asked["home_link"] or "",
+        asked["class_keys"],
+        asked["dynamic_classes"],
+    )
 
 
 def part(ask: Callable[[], object]) -> dict:

@@ -1,6 +1,6 @@
-"""What ends a node of the roll though nothing on its own disk says so: a topic whose segments Kafka 4 does not take,
-and a level that was raised and lowered while the node was down. Then kraft.version, whose level no record of features
-has.
+"""What ends a node of the roll though nothing on its own disk says so: a topic whose segments Kafka 4 does not take, a
+class that it lacks, and a level that was raised and lowered while the node was down. Then kraft.version, whose level no
+record of features has.
 """
 
 from __future__ import annotations
@@ -13,14 +13,22 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from labs import Lab
 
-from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, METADATA_VERSION, NodeHost, NodeOnDisk
-from kraft_runbook.cluster.observation import Found
+from kraft_runbook.cluster.feature_levels import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    NamedClasses,
+    NodeHost,
+    NodeOnDisk,
+)
+from kraft_runbook.cluster.node_properties import broker_properties
+from kraft_runbook.cluster.observation import BrokerMode, Found
 from kraft_runbook.features.change import Direction
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
 from kraft_runbook.procedures.change_level import change_level
 from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook.procedures.topic_margins import topic_margins
+from kraft_runbook.upgrade.class_checks import missing_classes
 from kraft_runbook.upgrade.way_back import way_to
 from lab import supervision
 from lab.layout import layout
@@ -28,6 +36,8 @@ from lab.layout import layout
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 OLD_DIES = "but this controller only supports versions 1-21"
 NEW_DIES = "Invalid value 1000 for configuration segment.bytes"
+HANDLER_KEY = "sasl.server.callback.handler.class"
+HANDLER = "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler"
 TINY = "tiny-segments"
 
 
@@ -71,6 +81,25 @@ def test_a_topic_with_segments_below_a_mebibyte_is_named_and_would_end_a_broker_
         lambda: topic_margins(lab.spec, secrets=lab.secrets).small_segments == Found(),
         within=60,
     )
+
+
+def test_a_class_that_kafka_4_lacks_is_named_by_the_host_and_would_end_a_broker(lab: Lab) -> None:
+    broker, target = lab.spec.brokers[-1], lab.spec.kafka.upgrade_to
+    assert target is not None
+    file = broker_properties(lab.spec, broker, BrokerMode.KRAFT)
+    on_kafka4.switch(lab, broker.id, lab.spec.kafka.home, properties={**file, HANDLER_KEY: HANDLER})
+    on_kafka4.answers(lab, broker.id, lambda seen: seen.supported[METADATA_VERSION].highest == 21, within=120)
+    for node_id, host in on_kafka4.look(lab).hosts.items():
+        assert isinstance(host, NodeHost) and isinstance(host.classes, NamedClasses) and not host.classes.unread, host
+        said = [str(each).partition(", which")[0] for each in missing_classes(host, target)]
+        assert said == ([f"{HANDLER_KEY} names {HANDLER}"] if node_id == broker.id else [])
+        assert list(missing_classes(host, lab.spec.kafka)) == []
+
+    on_kafka4.switch(lab, broker.id, target.home)  # what the gate would have refused
+    on_kafka4.wait_for_log(lab, broker.id, f"Class {HANDLER} could not be found", within=120)
+    on_kafka4.ended(lab, broker, within=60)
+    on_kafka4.switch(lab, broker.id, lab.spec.kafka.home, properties=file)
+    on_kafka4.answers(lab, broker.id, lambda seen: seen.supported[METADATA_VERSION].highest == 21, within=120)
 
 
 def set_level(lab: Lab, level: int, kind: UpgradeType) -> None:

@@ -7,14 +7,18 @@ from pathlib import Path
 import pytest
 
 from kraft_runbook.cluster.feature_levels import NodeHost
+from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, Unread
+from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.hosts.feature_state import read_feature_state
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, play
 from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.upgrade.class_checks import missing_classes
 from kraft_runbook.upgrade.plays import switch_software, target_of
+from lab.installation import JARS, JARS4, kafka4_version
 from tests.playbooks.conftest import Node
 
 
@@ -112,6 +116,36 @@ def test_where_a_link_leads_is_told_by_the_home_s_own_name_and_unknown_where_the
     link.unlink()
     link.symlink_to(node.directory)
     assert _home(spec) == str(node.directory.resolve())
+
+
+def test_a_class_that_the_target_lacks_is_told_by_the_node_s_host(node: Node) -> None:
+    """Over the jars of both versions of Kafka. 3.9.2 runs with this handler; a broker of 4.1.1 ends at its start."""
+    handler = "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler"
+    homes = [node.directory / "old", node.directory / "new"]
+    for home, jars in zip(homes, (JARS, JARS4), strict=True):
+        home.mkdir()
+        (home / "libs").symlink_to(jars)
+    spec = linked(node, Software(version=kafka4_version(), home=str(homes[1])))
+    spec = spec.model_copy(update={"kafka": spec.kafka.model_copy(update={"home": str(homes[0])})})
+    properties = broker_properties(spec, spec.broker(1), BrokerMode.KRAFT)
+    key = "listener.name.internal.oauthbearer.sasl.server.callback.handler.class"
+    login = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required secret=Hunter2;"
+    Path(spec.broker(1).config_file).parent.mkdir(parents=True, exist_ok=True)
+    Path(spec.broker(1).config_file).write_text(
+        render_properties({**properties, key: handler, "sasl.jaas.config": login}, header="by hand")
+    )
+    host = read_feature_state(spec, [1], dynamic_classes={1: [("metric.reporters (dynamic)", "com.example.Mine")]})[1]
+    assert isinstance(host, NodeHost) and "Hunter2" not in str(host)
+    assert spec.kafka.upgrade_to is not None
+    said = [str(each) for each in missing_classes(host, spec.kafka.upgrade_to)]
+    assert [each.partition(", which")[0] for each in said] == [
+        f"{key} names {handler}",
+        "metric.reporters (dynamic) names com.example.Mine",
+    ]
+    assert [str(each) for each in missing_classes(host, spec.kafka)] == [
+        f"metric.reporters (dynamic) names com.example.Mine, which no jar of {homes[0]} has"
+    ]
+    assert host.further_jars[str(homes[0])] == ("jmx_prometheus_javaagent-1.0.1.jar",)
 
 
 def _home(spec: ClusterSpec) -> str | Unread | None:

@@ -29,6 +29,8 @@ from observations import (
 from kraft_runbook.cluster.feature_levels import (
     FeatureObservation,
     LevelsInLog,
+    NamedClass,
+    NamedClasses,
     NodeHost,
     NodeOnDisk,
     SoftwareLevels,
@@ -73,7 +75,15 @@ def cluster(on_new: tuple[int, ...] = (), *, level: int = 21, disks: Mapping[int
         role = "broker" if node_id in features.brokers else "controller"
         config = {"process.roles": role}
         disk = (disks or {}).get(node_id, on_disk(node_id, held=level))
-        hosts[node_id] = replace(host, software=software, home=OLD_HOME, config=config, disk=disk)
+        hosts[node_id] = replace(
+            host,
+            software=software,
+            home=OLD_HOME,
+            config=config,
+            disk=disk,
+            classes=NamedClasses(()),
+            further_jars={OLD_HOME: ("agent-1.jar",), NEW_HOME: ("agent-2.jar",)},
+        )
     return replace(
         seen,
         brokers={i: replace(each, software_version=version(i)) for i, each in seen.brokers.items()},
@@ -109,6 +119,13 @@ def not_passing(
 
 
 ALL = (1, 2, 3, *CONTROLLERS)
+HANDLER = "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler"
+
+
+def names(found: object, *, unread: tuple[str, ...] = (), name: str = HANDLER) -> Spoil:
+    """Broker 2's file names a class. ``found``: what the target's home has of it."""
+    named = NamedClass("sasl.server.callback.handler.class", name, {OLD_HOME: "old.jar", NEW_HOME: found})  # type: ignore[dict-item]
+    return host_changed(2, classes=NamedClasses((named,), unread))
 
 
 def test_a_healthy_cluster_may_go_up_and_one_that_went_up_may_go_back() -> None:
@@ -193,6 +210,28 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
         ),
         (on_host(102, config=None), "KRB-UPG-016", "FAIL", "controller 102 has no file"),
         (on_host(102, config=WHY), "KRB-UPG-016", "UNKNOWN", WHY.reason),
+        (
+            names(None),
+            "KRB-UPG-017",
+            "FAIL",
+            f"broker 2: sasl.server.callback.handler.class names {HANDLER}, which no jar of {NEW_HOME} has (there it is"
+            " org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler)",
+        ),
+        (names(None), "KRB-UPG-006", "FAIL", "broker 2: it names classes that 4.1.1 lacks (KRB-UPG-017)"),
+        (names(None, name="com.Mine"), "KRB-UPG-017", "FAIL", f"has (old.jar of {OLD_HOME} has it)"),
+        (names(None, name=""), "KRB-UPG-017", "FAIL", "names a class (a config provider gives its name), which no jar"),
+        (names(WHY), "KRB-UPG-017", "UNKNOWN", f"{HANDLER} could not be read: {WHY.reason}"),
+        (names(WHY), "KRB-UPG-006", "UNKNOWN", WHY.reason),
+        (names("new.jar", unread=("a login file",)), "KRB-UPG-017", "UNKNOWN", "broker 2: a login file"),
+        (host_changed(2, classes=WHY), "KRB-UPG-017", "UNKNOWN", WHY.reason),
+        (host_changed(2, classes=WHY), "KRB-UPG-006", "UNKNOWN", WHY.reason),
+        (
+            host_changed(2, further_jars={OLD_HOME: ("mine-1.0.jar", "agent-1.jar"), NEW_HOME: ("agent-2.jar",)}),
+            "KRB-UPG-018",
+            "FAIL",
+            f"broker 2: {NEW_HOME}/libs lacks mine-1.0.jar",
+        ),
+        (host_changed(2, further_jars={OLD_HOME: ()}), "KRB-UPG-018", "UNKNOWN", "broker 2: not looked at"),
         (margins(moving=2), "KRB-UPG-011", "FAIL", "partitions: 2: t-0, t-1"),
         (
             broker(
@@ -233,7 +272,7 @@ def test_in_a_half_done_roll_a_node_that_is_down_keeps_nobody_from_going_on_or_b
 def test_a_look_without_hosts_leaves_what_needs_them_unknown() -> None:
     found = not_passing(replace(cluster(), features=WHY, margins=WHY), Gate.UP)
     assert {code for code, (verdict, _) in found.items() if verdict == "UNKNOWN"} == {
-        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11, 15)),
+        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11, 15, 17, 18)),
         "KRB-PRE-065",
         "KRB-PRE-066",
     }

@@ -151,9 +151,32 @@ class NodeOnDisk:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedClass:
+    """A class that a node loads because its configuration names it under ``key``. ``name``: empty where a config
+    provider gives it and no installation has it. ``found``: by installation directory, the jar that has it; None where
+    none has.
+    """
+
+    key: str
+    name: str
+    found: Mapping[str, str | Unread | None]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedClasses:
+    """Every class that a node's file, its login file (JAAS) and the dynamic configurations name. ``unread``: what could
+    not be followed, each with its way out.
+    """
+
+    named: tuple[NamedClass, ...]
+    unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class NodeHost:
     """What was read on a node's host. ``software``: by installation directory. ``home``: the one of them that
-    ``home_link`` leads to, or another directory; None where the cluster file names no link.
+    ``home_link`` leads to, or another directory; None where the cluster file names no link. ``further_jars``: by
+    installation directory, the jars in its libs that Kafka does not bring.
     """
 
     node_id: int
@@ -161,6 +184,8 @@ class NodeHost:
     home: str | Unread | None
     disk: NodeOnDisk | Unread
     config: Mapping[str, str] | Unread | None
+    classes: NamedClasses | Unread = Unread("which classes it names was not read")
+    further_jars: Mapping[str, tuple[str, ...] | Unread] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

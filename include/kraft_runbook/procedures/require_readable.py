@@ -15,6 +15,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts.inventory import label, node_of
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.node_hosts import node_hosts
+from kraft_runbook.upgrade.class_checks import missing_classes
 from kraft_runbook.upgrade.file_keys import file_findings
 from kraft_runbook.upgrade.readable import unreadable
 from kraft_runbook.upgrade.way_back import interval_in
@@ -52,6 +53,9 @@ def require_readable(
     problems = [(each.problem, each.way_out) for each in obstacles]
     refused = file_findings(config, software.version) if config else ()
     problems += [(f"{who}: {each.problem}", each.way_out) for each in refused if each.refused]
+    if software != spec.kafka:
+        missing = [each for each in missing_classes(host, software) if isinstance(each, str)]
+        problems += [(f"{who}: {each}", "put its jar into that home, or name another class") for each in missing]
     if problems:
         ways = "; ".join(dict.fromkeys(way for _, way in problems))
         raise Refused(

@@ -14,6 +14,7 @@ from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import AS_RENDERED, capped, differing_keys
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 from kraft_runbook.upgrade.checklist import CHECKS, WHOLE, both, each_host
+from kraft_runbook.upgrade.class_checks import missing_classes
 from kraft_runbook.upgrade.file_keys import FileFinding, file_findings
 from kraft_runbook.upgrade.stages import Gate
 
@@ -31,9 +32,19 @@ check = CHECKS.check
 def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No node's file holds what makes the target exit at its start.
 
-    A node that exits on the new software is down until its file is mended.
+    A node that exits on the new software is down until its file is mended. A class that the target lacks is such a
+    thing too.
     """
-    return _each_file(seen, spec, lambda found: (str(each) for each in found if each.refused))
+    target = both(spec)[-1]
+
+    def judge(host: NodeHost) -> Iterator[str | Unread]:
+        yield from _told(host, target.version, lambda found: (str(each) for each in found if each.refused))
+        missing = list(missing_classes(host, target))
+        yield from (each for each in missing if isinstance(each, Unread))
+        if any(isinstance(each, str) for each in missing):
+            yield f"it names classes that {target.version} lacks (KRB-UPG-017)"
+
+    return each_host(seen, judge, "none does")
 
 
 @check(
@@ -84,13 +95,15 @@ def _each_file(
 ) -> Finding:
     """What the target says to each node's file."""
     version = both(spec)[-1].version
+    return each_host(seen, lambda host: _told(host, version, told), "none does")
 
-    def judge(host: NodeHost) -> Iterator[str | Unread]:
-        if host.config is None:
-            yield Unread("it has no file")
-        elif isinstance(host.config, Unread):
-            yield host.config
-        else:
-            yield from told(file_findings(host.config, version))
 
-    return each_host(seen, judge, "none does")
+def _told(
+    host: NodeHost, version: str, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
+) -> Iterator[str | Unread]:
+    if host.config is None:
+        yield Unread("it has no file")
+    elif isinstance(host.config, Unread):
+        yield host.config
+    else:
+        yield from told(file_findings(host.config, version))

@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kraft_runbook.cluster.class_keys import BUILT_IN, CLASS_KEYS
 from kraft_runbook.cluster.feature_levels import (
     FeatureTable,
     Level,
+    NamedClass,
+    NamedClasses,
     NodeHost,
     NodeOnDisk,
     Range,
@@ -34,11 +37,14 @@ def read_feature_state(
     spec: ClusterSpec,
     node_ids: Sequence[int] | None = None,
     *,
+    dynamic_classes: Mapping[int, Sequence[tuple[str, str]]] | None = None,
     state_dir: Path | None = None,
     tell: Tell | None = None,
 ) -> dict[int, NodeHost | Unread]:
     """These nodes' hosts (default: all), read in one run. Changes nothing; a host or a part that can't be read is
     Unread with its reason, never an exception.
+
+    ``dynamic_classes``: by node, the keys and classes that dynamic configurations name; they are looked for too.
     """
     nodes = [node_of(spec, each) for each in (spec.node_ids if node_ids is None else node_ids)]
     homes = [spec.kafka.home, *([spec.kafka.upgrade_to.home] if spec.kafka.upgrade_to else [])]
@@ -49,6 +55,10 @@ def read_feature_state(
                 **node_variables(spec, each),
                 "homes": homes,
                 **({"home_link": each.home_link} if each.home_link else {}),
+                "class_keys": {"keys": {k: v.value for k, v in CLASS_KEYS.items()}, "built_in": BUILT_IN},
+                "dynamic_classes": [
+                    {"key": key, "name": name} for key, name in (dynamic_classes or {}).get(each.id, ())
+                ],
             }
             for each in nodes
         },
@@ -74,7 +84,24 @@ def _host(node_id: int, host: HostReport, output: str) -> NodeHost | Unread:
         _value(facts["home"]),
         _disk(node_id, facts["disk"]),
         _value(facts["config"]),
+        classes_of(facts["classes"]),
+        {
+            home: jars if isinstance(jars := _value(part), Unread) else tuple(jars)
+            for home, part in facts["further_jars"].items()
+        },
     )
+
+
+def classes_of(part: Mapping[str, Any]) -> NamedClasses | Unread:
+    """What ``named_classes`` in ``module_utils`` found, as a value."""
+    told = _value(part)
+    if isinstance(told, Unread):
+        return told
+    named = (
+        NamedClass(each["key"], each["name"], {home: _value(jar) for home, jar in each["found"].items()})
+        for each in told["named"]
+    )
+    return NamedClasses(tuple(named), tuple(told["unread"]))
 
 
 def _value(part: Mapping[str, Any]) -> Any:

@@ -1,0 +1,72 @@
+"""The login modules' classes in a login configuration (JAAS), and nothing else of it: its options hold passwords.
+
+This file stands twice, in ``playbooks/module_utils`` for the hosts and in ``kraft_runbook.cluster``; a test compares
+the two.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TOKEN = re.compile(
+    r"""//[^\r\n]*|/\*.*?\*/|(?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|(?P<mark>[;{}=])|(?P<word>(?:\$\{[^}]*\}|[^\s;{}="'])+)""",
+    re.DOTALL,
+)
+_FLAGS = ("required", "requisite", "sufficient", "optional")
+_CLASS = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*")
+
+
+def modules_of(line: str) -> tuple[str, ...]:
+    """The classes in the value of ``sasl.jaas.config`` (``JaasConfig``), in order.
+
+    Raises ValueError where it is not understood: a class stands before one of the four control flags, and what does not
+    is taken for a secret.
+    """
+    return tuple(_modules(_tokens(line)))
+
+
+def sections_of(text: str) -> dict[str, tuple[str, ...]]:
+    """The classes of each section in a login configuration's file, by the section's name. Raises ValueError."""
+    tokens = _tokens(text)
+    found: dict[str, tuple[str, ...]] = {}
+    at = 0
+    while at < len(tokens):
+        if tokens[at + 1 : at + 2] != ["{"]:
+            raise ValueError("a section does not begin with its name and a brace")
+        try:
+            end = tokens.index("}", at)
+        except ValueError:
+            raise ValueError("a section does not end with a brace") from None
+        found[tokens[at]] = tuple(_modules(tokens[at + 2 : end]))
+        at = end + (2 if tokens[end + 1 : end + 2] == [";"] else 1)
+    return found
+
+
+def is_class(name: str) -> bool:
+    return bool(_CLASS.fullmatch(name))
+
+
+def _tokens(text: str) -> list[str]:
+    """Words and marks; a quoted text is one token that begins with its quote. Comments are left out."""
+    found = [each for each in _TOKEN.finditer(text) if each.lastgroup]
+    return [each.group() for each in found]
+
+
+def _modules(tokens: list[str]) -> list[str]:
+    found: list[str] = []
+    begins = True
+    for at, word in enumerate(tokens):
+        if not begins:
+            begins = word == ";"
+            continue
+        flag = tokens[at + 1] if at + 1 < len(tokens) else ""
+        if flag.lower() not in _FLAGS:
+            raise ValueError("a login module's class and its flag (required, optional …) do not stand first")
+        name = word.strip("\"'")
+        if "${" in name:
+            raise ValueError("a login module's class is a reference that can't be followed from here")
+        if not is_class(name):
+            raise ValueError("a login module's name is not a class")
+        found.append(name)
+        begins = False
+    return found
