@@ -66,6 +66,7 @@ TREE = ZookeeperTree(
     assigned_broker_ids=frozenset({1, 2, 3}),
     acl_count=2,
     config_entity_types=frozenset({"topics", "users"}),
+    stores_of_brokers={},
     encoded_broker_configs=("1:listener.name.sasl.ssl.keystore.password",),
     bad_replica_lists=Found(),
     bad_topic_names=Found(),

@@ -458,6 +458,15 @@ FAILS: dict[str, list[Case]] = {
         )
     ],
     "KRB-PRE-052": [(Z, None, broker(1, mode=BrokerMode.HYBRID), "broker 1 is not in ZooKeeper mode")],
+    "KRB-PRE-095": [
+        (
+            phase,
+            None,
+            tree(stores_of_brokers={"2": {"listener.name.sasl.ssl.keystore.location": "/new.p12"}}),
+            "broker 2 has listener.name.sasl.ssl.keystore.location=/new.p12, and its file has nothing",
+        )
+        for phase in (Z, H, D)
+    ],
     "KRB-PRE-060": [
         (
             Z,
@@ -773,6 +782,7 @@ UNKNOWNS: dict[str, Case] = {
         f"KRB-PRE-0{n}": (Z, None, NO_TREE, "")
         for n in (25, 26, 27, 28, 31, 32, 33, 35, 58, 59, 60, 61, 63, 65, 66, 89)
     },
+    "KRB-PRE-095": (Z, None, tree(stores_of_brokers=WHY), ""),
     "KRB-PRE-062": (
         Z,
         None,

@@ -229,6 +229,10 @@ class ZookeeperTree:
     """
     encoded_broker_configs: tuple[str, ...] = ()
     """``<entity>:<property>`` of dynamic broker configs that are encoded with ``password.encoder.secret``."""
+    stores_of_brokers: Mapping[str, Mapping[str, str]] | Unread = Unread("the brokers' dynamic stores were not read")
+    """Places and types of key stores and trust stores that are dynamic configs of brokers or of ``<default>``, by the
+    name of their znode below /config/brokers.
+    """
     live_zookeeper_consumers: tuple[str, ...] = ()
     """Consumer groups with live ids below /consumers (they coordinate through ZooKeeper)."""
     copied: CopyGroups | Unread = Unread("the bytes that the copy will append were not counted")

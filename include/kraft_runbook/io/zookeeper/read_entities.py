@@ -7,6 +7,7 @@ for a starting broker reads them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ NOTIFICATIONS = {
 """
 _Judge = Callable[[str, bytes], bool]
 """Whether the znode can be read."""
+STORE = re.compile(r"(^|\.)ssl\.(keystore|truststore)\.(location|type)$")
+"""The names of properties that say where a listener's store is, and what; none holds a secret."""
 SINGLE = ("/latest_producer_id_block", "/feature")
 
 
@@ -42,6 +45,7 @@ class Entities:
     config_entity_types: frozenset[str]
     encoded_broker_configs: tuple[str, ...]
     min_isr_of_brokers: Mapping[str, int]
+    stores_of_brokers: Mapping[str, Mapping[str, str]]
     live_consumers: tuple[str, ...]
 
 
@@ -94,6 +98,11 @@ def read_entities(
         ),
         min_isr_of_brokers={
             broker: least for broker, config in brokers.items() if (least := min_isr_in(config)) is not None
+        },
+        stores_of_brokers={
+            broker: stores
+            for broker, config in brokers.items()
+            if (stores := {key: value for key, value in config.items() if STORE.search(key)})
         },
         live_consumers=_live_consumers(reader),
     )

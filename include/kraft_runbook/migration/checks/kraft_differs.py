@@ -1,14 +1,18 @@
-"""Classes of the operator's own that KRaft mode calls otherwise than ZooKeeper mode."""
+"""What KRaft mode does otherwise than ZooKeeper mode with the same settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.controller_settings import declared
-from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.node_properties import broker_properties
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
-from kraft_runbook.runbook.check_results import Finding, Severity, settle
+from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, UNTIL_FINALIZED, check
+from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
+from kraft_runbook.runbook.checklist import Needs
 
 QUOTA_CALLBACK = "client.quota.callback.class"
 ALTER_POLICY = "alter.config.policy.class.name"
@@ -53,6 +57,52 @@ def the_alter_policy_is_asked_as_in_kraft(seen: ClusterObservation, spec: Cluste
     """
     wrong = _set_on(spec, ALTER_POLICY, unless=AS_KRAFT_ASKS)
     return settle(wrong, (), f"none is set, or {AS_KRAFT_ASKS} is true")
+
+
+@check(
+    "KRB-PRE-095",
+    severity=Severity.WARNING,
+    fix=(
+        "write the store that is in use into the cluster file (broker_properties or brokers[].properties, and its"
+        " passwords under 'secrets'), and restart the broker (rolling_restart) while ZooKeeper leads. Keep the file"
+        " that the properties name until then"
+    ),
+    stages=UNTIL_FINALIZED,
+    needs=Needs.TREE,
+)
+def stores_are_those_of_the_file(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Each key store and trust store that a broker has by its dynamic configuration is the one in its file.
+
+    A broker in ZooKeeper mode reads its dynamic configuration before it opens its listeners. One in KRaft mode opens
+    them by its file alone: it exits where the file's store is gone (measured on 3.9.2: "Failed to load SSL keystore"),
+    and shows the old certificate until it has caught up where it is not (KAFKA-17431; from 4.1 on the newest snapshot
+    is read before).
+    """
+    tree = seen.tree
+    if not was_read(tree):
+        return unknown(tree)
+    stores = tree.stores_of_brokers
+    if not was_read(stores):
+        return unknown(stores)
+    wrong = [each for broker in spec.brokers for each in _other_stores(spec, broker, stores)]
+    return settle(wrong, (), "none differs" if stores else "none is dynamic")
+
+
+def _other_stores(spec: ClusterSpec, broker: Broker, stores: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """What is dynamic and not as in the broker's file for KRaft mode. The broker's own value counts more than
+    ``<default>``; a listener without a value of its own has the one without a prefix.
+    """
+    in_file = broker_properties(spec, broker, BrokerMode.KRAFT)
+    for key, value in sorted({**stores.get("<default>", {}), **stores.get(str(broker.id), {})}.items()):
+        by_file = in_file.get(key, in_file.get(re.sub(r"^listener\.name\.[^.]+\.", "", key), _default(key)))
+        if by_file != value:
+            told = "nothing" if by_file is None else by_file
+            yield f"broker {broker.id} has {key}={value}, and its file has {told}"
+
+
+def _default(key: str) -> str | None:
+    """Kafka's own type of a store (``SslConfigs``); a place has no default."""
+    return "JKS" if key.endswith(".type") else None
 
 
 def _set_on(spec: ClusterSpec, key: str, *, unless: str | None = None) -> list[str]:
