@@ -18,6 +18,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.kafka_host import HostError, read_text, split_address, why
 from ansible.module_utils.kafka_user import kafka_user, read_each, unreadable, with_descendants
 from ansible.module_utils.properties_text import properties_of, read
+from ansible.module_utils.replica_directories import survey, unformatted
 from ansible.module_utils.service_manager import ABSENT, service_manager
 
 DOCUMENTATION = """
@@ -31,6 +32,7 @@ options:
   secrets_file: {description: "The host's secrets file, where the cluster file names one.", type: str, default: ""}
   kafka_home: {description: Where Kafka is installed., type: path, required: true}
   kafka_version: {description: The version that should be there., type: str, required: true}
+  replicas: {description: Whether to read every replica's topic id., type: bool, default: false}
   nodes:
     description: The nodes on this host.
     type: list
@@ -76,6 +78,7 @@ def main() -> None:
             "secrets_file": {"type": "str", "default": "", "no_log": False},
             "kafka_home": {"type": "path", "required": True},
             "kafka_version": {"type": "str", "required": True},
+            "replicas": {"type": "bool", "default": False},
             "nodes": {"type": "list", "elements": "dict", "required": True, "options": node},
         },
         supports_check_mode=True,
@@ -112,6 +115,8 @@ def read_node(asked: dict) -> dict:
         "formatted_cluster_id": part(lambda: cluster_id(asked["log_dirs"][0])),
         "has_metadata_log": part(lambda: has_metadata_log(asked["log_dirs"])),
         "unreachable_addresses": part(lambda: unreachable(asked["must_reach"])),
+        "replicas": part(lambda: survey(asked["log_dirs"])) if asked["replicas"] else {"unread": "not asked for"},
+        "unformatted_dirs": part(lambda: unformatted(asked["log_dirs"])),
         "classpath_ok": part(lambda: software_is_there(asked["kafka_home"], asked["kafka_version"])),
     }
 

@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 from kraft_runbook.cluster.observation import BrokerMode, Unread
+from kraft_runbook.cluster.replica_directories import ReplicaDirectories
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets
 from tests.playbooks.conftest import Node, lay_out
@@ -81,3 +82,56 @@ def test_a_host_that_cannot_be_reached_is_unread_with_the_reason(tmp_path: Path)
     host = gather_host_facts(node.spec, [1])[1]
     assert isinstance(host.service_state, Unread) and "can't be reached" in host.service_state.reason
     assert isinstance(host.clock_skew_seconds, Unread) and isinstance(host.config, Unread)
+
+
+OLD, NEW = "ddaYNaX2RW-M4Tbe3DPT9A", "BQHmqfPtTlGeScgm5iii_A"
+
+
+def test_replicas_are_read_with_their_topic_ids_in_one_pass_and_what_hides_is_named(node: Node) -> None:
+    broker = node.spec.broker(1)
+    data, second, lost = (node.directory / name for name in ("data-1", "data-1b", "data-1c"))
+    spec = node.spec.model_copy(
+        update={"brokers": (broker.model_copy(update={"log_dirs": tuple(map(str, (data, second, lost)))}),)}
+    )
+    unique = "0123456789abcdef0123456789abcdef"
+    for at, name, topic_id in (
+        (data, "orders-0", OLD),
+        (data, "a-b.c-10", NEW),
+        (second, "orders-1", OLD),
+        (second, f"orders-2.{unique}-future", OLD),
+        (data, "split-0", OLD),
+        (second, "split-1", NEW),
+        (data, "gone-topic-0", None),
+        (second, f"gone-1.{unique}-future", None),
+        (data, f"deleted-0.{unique}-delete", None),
+        (data, f"{'t' * 200}.{unique}-stray", OLD),
+        (second, f"orders-3.{unique}-stray", None),
+        (data, "__cluster_metadata-0", None),
+    ):
+        (at / name).mkdir(parents=True)
+        if topic_id:
+            (at / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
+    (data / "damaged-0").mkdir()
+    (data / "damaged-0" / "partition.metadata").write_text("version: 0\n")
+    (data / "meta.properties").write_text("cluster.id=abc\n")
+    (data / "no-replica-1").write_text("a file")
+    before = node.files()
+    host = gather_host_facts(spec, [1], replicas=True)[1]
+    assert node.files() == before
+    found = host.replicas
+    assert isinstance(found, ReplicaDirectories)
+    assert found.topic_ids == {"orders": OLD, "a-b.c": NEW}
+    assert found.several_ids == {"split": {"split-0": OLD, "split-1": NEW}}
+    assert found.without_id == (f"{data}/gone-topic-0", f"{second}/gone-1.{unique}-future")
+    assert found.strays == {f"{data}/{'t' * 200}.{unique}-stray": OLD, f"{second}/orders-3.{unique}-stray": ""}
+    assert found.unread == (f"{data}/damaged-0: partition.metadata names no topic_id",)
+    assert (found.directories, found.without_id_count, found.stray_count, found.unread_count) == (10, 2, 2, 1)
+    assert host.unformatted_dirs == {str(second): "it has no meta.properties", str(lost): "it does not exist"}
+    assert gather_host_facts(spec, [1])[1].replicas == Unread("not asked for")
+
+
+def test_a_log_directory_that_is_none_is_named(node: Node) -> None:
+    (node.directory / "data-1").write_text("a file")
+    found = gather_host_facts(node.spec, [1], replicas=True)[1].replicas
+    assert isinstance(found, ReplicaDirectories)
+    assert found.unread == (f"{node.directory}/data-1: Not a directory: {node.directory}/data-1",)

@@ -41,6 +41,7 @@ from kraft_runbook.cluster.observation import (
     ZookeeperTree,
 )
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.replica_directories import ReplicaDirectories, ReplicasCompared
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 
@@ -103,6 +104,8 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
             if mode not in (BrokerMode.KRAFT, ControllerMode.KRAFT) or not of_zookeeper_alone(key)
         ),
         secrets_readable="",
+        replicas=ReplicaDirectories(44),
+        unformatted_dirs={},
         listener_threads=(
             ("/config/changes", "/kafka-acl-chan", "/kafka-acl-exte", "/delegation_tok")
             if isinstance(mode, BrokerMode)
@@ -191,6 +194,7 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
             dict.fromkeys(spec.broker_ids, frozenset()),
         ),
         margins=margins if phase in (Phase.FINALIZED, Phase.KRAFT) else Unread("ZooKeeper is not behind"),
+        replicas=ReplicasCompared(132),
         topics_apart=apart() if copied else Unread("ZooKeeper is not written by a KRaft controller"),
         hosts={i: host(spec, i, mode) for i in spec.broker_ids}
         | {i: host(spec, i, file_of_controllers) for i in spec.controller_ids},

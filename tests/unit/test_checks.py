@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from observations import (
@@ -54,6 +55,7 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
 )
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.replica_directories import IdsApart, WithoutId
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
@@ -69,6 +71,17 @@ Z, P, H, D, F = Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_W
 NO_ZOOKEEPER, NO_TREE, NO_QUORUM, NO_HOSTS = part(zookeeper=WHY), zookeeper(tree=WHY), part(quorum=WHY), part(hosts=WHY)
 NO_VERSION = broker(2, software_version=WHY)
 STALE = MigrationZnode(207, 101, 1, 1)
+
+
+def replicas(**changes: Any) -> Spoil:
+    """What the comparison of replicas on disk with ZooKeeper found."""
+    return lambda seen: replace(seen, replicas=replace(seen.replicas, **changes))  # type: ignore[type-var]
+
+
+WITHOUT_ID = replicas(
+    without_id=(WithoutId(3, "/d/gone-0", assigned=False), WithoutId(1, "/d/orders-0", assigned=True)),
+    without_id_count=2,
+)
 
 
 def spec_with(**changes: object) -> ClusterSpec:
@@ -247,6 +260,12 @@ FAILS: dict[str, list[Case]] = {
     "KRB-PRE-029": [
         (Z, None, topics(under_replicated=("a-1",), under_replicated_count=1), "under-replicated: 1: a-1"),
         (Z, None, topics(offline=("a-1",), offline_count=1), "offline: 1: a-1"),
+        (
+            H,
+            "dual_write",
+            both(topics(under_replicated=("a-1",), under_replicated_count=40), WITHOUT_ID),
+            "Broker 1, 3 has replicas without partition.metadata: 2: /d/gone-0, /d/orders-0",
+        ),
         (D, "soak", broker(3, metrics=BrokerMetrics(4, 0)), "broker 3 leads 4 under-replicated partitions"),
         (D, None, broker(3, metrics=BrokerMetrics(0, 1)), "broker 3 has 1 offline log directories"),
     ],
@@ -694,6 +713,25 @@ FAILS: dict[str, list[Case]] = {
         ),
     ],
     "KRB-GATE-011": [(D, "finalize", broker(2, mode=BrokerMode.HYBRID), "broker 2 is in hybrid mode")],
+    "KRB-PRE-084": [
+        (
+            Z,
+            "start",
+            replicas(apart=(IdsApart("orders", "new", {"old": (1, 2, 3)}),), apart_count=1),
+            "topic orders: id new in ZooKeeper, old on broker 1, 2, 3",
+        ),
+        (
+            P,
+            None,
+            replicas(apart=(IdsApart("orders", None, {"a": (1,), "b": (2, 3)}),), apart_count=9),
+            "topic orders: no topic_id in ZooKeeper, a on broker 1, b on broker 2, 3; 8 further topics",
+        ),
+    ],
+    "KRB-PRE-085": [
+        (Z, "start", WITHOUT_ID, "no replica of this cluster, and without partition.metadata: 1: broker 3: /d/gone-0"),
+        (H, "dual_write", WITHOUT_ID, "replicas without partition.metadata: 1: broker 1: /d/orders-0"),
+        (Z, None, both(WITHOUT_ID, replicas(without_id_count=70)), "70 in all"),
+    ],
 }
 BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     "KRB-PRE-003": (OTHER_ID, f"the cluster file says another-cluster-id-00, ZooKeeper {CLUSTER_ID}"),
@@ -800,6 +838,8 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-042": (Z, None, on_host(2, free_bytes=WHY), "node 2"),
     "KRB-PRE-043": (Z, None, on_host(101, formatted_cluster_id=WHY), "controller 101"),
     "KRB-PRE-044": (Z, None, on_host(101, has_metadata_log=WHY), "controller 101"),
+    "KRB-PRE-084": (Z, None, replicas(unread=("broker 2: /d: Permission denied",)), "broker 2: /d: Permission denied"),
+    "KRB-PRE-085": (P, None, part(replicas=WHY), ""),
     "KRB-PRE-045": (Z, None, on_host(2, service_defined=WHY), "node 2"),
     "KRB-PRE-046": (Z, None, on_host(2, config=WHY), "broker 2"),
     "KRB-PRE-047": (H, None, on_host(101, config=WHY), "controller 101"),
@@ -960,7 +1000,7 @@ def test_is_unknown_where_what_it_needs_was_not_read(code: str) -> None:
 
 
 def test_with_everything_unread_no_check_passes_but_those_of_the_file() -> None:
-    seen = part(zookeeper=WHY, quorum=WHY, topics=WHY, topics_apart=WHY, hosts=WHY)(observation(D))
+    seen = part(zookeeper=WHY, quorum=WHY, topics=WHY, topics_apart=WHY, hosts=WHY, replicas=WHY)(observation(D))
     for i in (1, 2, 3):
         seen = broker(i, running=WHY, mode=WHY, metrics=WHY, software_version=WHY, advertised_cluster_id=WHY)(seen)
     for i in (101, 102, 103):

@@ -121,7 +121,7 @@ def nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cluster file whose addresses nothing listens on; the hosts are not asked."""
     monkeypatch.setenv("KRB_LAB_NET", "127.14.213")
     monkeypatch.setattr(observing, "SOURCE_SECONDS", 0.3)
-    monkeypatch.setattr(observing, "_read_hosts", lambda _: {})
+    monkeypatch.setattr(observing, "_read_hosts", lambda *_, **__: {})
 
 
 @pytest.mark.usefixtures("nothing_there")

@@ -12,6 +12,7 @@ from typing import Any
 
 from kraft_runbook.cluster.copy_groups import CopyGroups
 from kraft_runbook.cluster.feature_levels import FeatureObservation
+from kraft_runbook.cluster.replica_directories import ReplicaDirectories, ReplicasCompared
 from kraft_runbook.cluster.unread import Unread as Unread
 from kraft_runbook.cluster.unread import was_read as was_read
 
@@ -464,6 +465,9 @@ class HostState:
     secrets_readable: str | Unread | None = Unread("not examined")
     """Why the user that runs Kafka can't read the secrets file; empty where it can; None where there is no such file.
     """
+    replicas: ReplicaDirectories | Unread = Unread("not examined")
+    unformatted_dirs: Mapping[str, str] | Unread = Unread("not examined")
+    """The log directories without ``meta.properties``, by path: what is there instead."""
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------
@@ -483,6 +487,8 @@ class ClusterObservation:
     topics: TopicsState | Unread
     topics_apart: TopicsApart | Unread = Unread("not asked for")
     hosts: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
+    replicas: ReplicasCompared | Unread = Unread("not asked for: replicas on disk were not compared with ZooKeeper")
+    """Of a look of scope FULL with hosts, where there is a ZooKeeper."""
     features: FeatureObservation | Unread = Unread("not asked for: feature levels were not read")
     """Feature levels, software and snapshots: of a look with hosts, where the cluster uses ZooKeeper no more."""
     margins: TopicMargins | Unread = Unread("not asked for: the topics in the metadata log were not read")

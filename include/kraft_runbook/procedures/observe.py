@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as OutOfTime
 from dataclasses import dataclass, replace
@@ -35,6 +35,7 @@ from kraft_runbook.cluster.observation import (
     was_read,
 )
 from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.replica_directories import ReplicasCompared
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import RunbookError, TimedOut
@@ -52,6 +53,7 @@ from kraft_runbook.io.zookeeper.read_state import read_zookeeper
 from kraft_runbook.io.zookeeper.read_tree import read_tree
 from kraft_runbook.migration.leaving import counted_as_down
 from kraft_runbook.parity.decoding import decoding_of, password_secrets
+from kraft_runbook.procedures.compare_replicas import compare_replicas
 from kraft_runbook.procedures.observe_features import has_levels, observe_features
 from kraft_runbook.procedures.topic_margins import topic_margins
 
@@ -97,8 +99,14 @@ def observe(
     live = _Deadline(began, LIVE_SECONDS)
     observed_at = datetime.now(UTC)
     read_topics = scope is Scope.FULL and spec.zookeeper is not None
+    topic_ids: dict[str, str] = {}
     deep = (
-        partial(read_tree, decoding=decoding_of(spec, secrets=secrets), secrets=password_secrets(spec, secrets))
+        partial(
+            read_tree,
+            decoding=decoding_of(spec, secrets=secrets),
+            secrets=password_secrets(spec, secrets),
+            topic_ids=topic_ids,
+        )
         if read_topics
         else None
     )
@@ -120,7 +128,7 @@ def observe(
                 (c.id, c.host, c.metrics_port) for c in spec.controllers
             ]
             gauges = {node_id: pool.submit(metrics.read, host, port) for node_id, host, port in endpoints}
-            hosts = pool.submit(_read_hosts, spec) if with_hosts else None
+            hosts = pool.submit(_read_hosts, spec, replicas=read_topics) if with_hosts else None
             levels = pool.submit(observe_features, spec, secrets=secrets) if with_hosts and has_levels(spec) else None
 
             looks: dict[int, _Look | Unread] = {}
@@ -148,6 +156,9 @@ def observe(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     topics = _topics(looks)
+    replicas: ReplicasCompared | Unread = Unread("not asked for: replicas on disk were not compared with ZooKeeper")
+    if deep and with_hosts:
+        replicas, host_states = _replicas(spec, secrets, host_states, zookeeper_read, topic_ids)
     zookeeper_state = zookeeper_read[0] if was_read(zookeeper_read) else zookeeper_read
     quorum_state = quorum_read[0] if was_read(quorum_read) else quorum_read
     undeclared_brokers, undeclared_controllers = _undeclared(spec, zookeeper_state, quorum_state, topics)
@@ -166,6 +177,7 @@ def observe(
         undeclared_brokers=undeclared_brokers,
         undeclared_controllers=undeclared_controllers,
         hosts=host_states,
+        replicas=replicas,
         features=features,
     )
     if with_hosts and detect_phase(seen).phase in (Phase.FINALIZED, Phase.KRAFT):
@@ -373,12 +385,36 @@ def _read_quorum(spec: ClusterSpec, secrets: Secrets) -> tuple[QuorumState, froz
     return state, found.topics
 
 
-def _read_hosts(spec: ClusterSpec) -> Mapping[int, HostState]:
+def _read_hosts(
+    spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, replicas: bool = True
+) -> Mapping[int, HostState]:
     from kraft_runbook.io.hosts.playbooks import (
         gather_host_facts,
     )  # ansible-runner is slow to import, and only this needs it
 
-    return gather_host_facts(spec)
+    return gather_host_facts(spec, node_ids, replicas=replicas)
+
+
+def _replicas(
+    spec: ClusterSpec,
+    secrets: Secrets,
+    hosts: Mapping[int, HostState] | Unread,
+    zookeeper: tuple[ZookeeperState, frozenset[str]] | Unread,
+    topic_ids: Mapping[str, str],
+) -> tuple[ReplicasCompared | Unread, Mapping[int, HostState] | Unread]:
+    """The comparison of the brokers' replicas with ZooKeeper, and the hosts without the maps that only it needs."""
+    if not was_read(hosts):
+        return hosts, hosts
+    tree = zookeeper[0].tree if was_read(zookeeper) else zookeeper
+    if was_read(tree):
+        compared = _try(lambda: compare_replicas(spec, hosts, topic_ids, secrets=secrets, gather=_read_hosts))
+    else:
+        compared = tree
+    kept = {
+        i: replace(each, replicas=each.replicas.without_topic_ids()) if was_read(each.replicas) else each
+        for i, each in hosts.items()
+    }
+    return compared, kept
 
 
 def _undeclared(

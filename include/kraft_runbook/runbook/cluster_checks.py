@@ -14,7 +14,7 @@ from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
 from kraft_runbook.runbook.checklist import Checklist, Needs
-from kraft_runbook.runbook.health import quorum_whole
+from kraft_runbook.runbook.health import name_ids, quorum_whole
 from kraft_runbook.runbook.read_parts import broker_versions, host_parts, split_read, unread_reasons
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
@@ -132,7 +132,17 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
         if metrics.offline_log_dirs:
             wrong.append(f"broker {broker_id} has {metrics.offline_log_dirs} offline log directories")
     fine = f"{seen.topics.partition_count} partitions are in sync" if was_read(seen.topics) else ""
-    return settle(wrong, unread, fine)
+    found = settle(wrong, unread, fine)
+    without_id = seen.replicas.without_id if wrong and was_read(seen.replicas) else ()
+    if not without_id:
+        return found
+    # KAFKA-21022: waiting, or moving leaders, brings nothing back here.
+    cause = (
+        f"{found.evidence}. Broker {name_ids({each.broker_id for each in without_id})} has replicas without"
+        f" partition.metadata: {sample(each.path for each in without_id)}. Since the metadata copy such a broker"
+        " refuses the controller's LeaderAndIsr and follows no leader"
+    )
+    return replace(found, evidence=cause, fix="do what KRB-PRE-085 says: the broker can't come back into sync before")
 
 
 def _names_beside_gauges(seen: ClusterObservation, named: tuple[str, ...], count: int) -> str:

@@ -55,8 +55,11 @@ class _Topics:
     """The first topic with each id."""
     shared_ids: Tally = field(default_factory=Tally)
     epochs: StateEpochs = field(default_factory=StateEpochs)
+    ids: dict[str, str] = field(default_factory=dict)
+    """The id of each topic that has one."""
 
     def see_id(self, name: str, topic_id: str) -> None:
+        self.ids[name] = topic_id
         first = self.first_with.setdefault(topic_id, name)
         if first != name:
             self.shared_ids.add(f"{name} has the id of {first}")
@@ -67,8 +70,12 @@ class _Topics:
             self.bad_replicas.add(f"{name}-{partition} [{','.join(map(str, replicas))}]")
 
 
-def read_tree(reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecrets) -> ZookeeperTree:
-    """Read every topic, partition state, config entity, ACL, token and consumer group. Raises Unreachable."""
+def read_tree(
+    reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecrets, topic_ids: dict[str, str] | None = None
+) -> ZookeeperTree:
+    """Read every topic, partition state, config entity, ACL, token and consumer group. ``topic_ids`` is given the id
+    of each topic that has one. Raises Unreachable.
+    """
     findings = ZnodeFindings(decoding, secrets)
     names = reader.children("/brokers/topics") or ()
     seen = _Topics(findings)
@@ -79,6 +86,8 @@ def read_tree(reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecr
         unusual += odd
     _see_what_lasts(seen, reader, unusual)
     epochs = compared(reader, seen.epochs)
+    if topic_ids is not None:
+        topic_ids |= seen.ids
     entities = read_entities(reader, findings, topics=names, copied=seen.copied)
     return ZookeeperTree(
         topics=len(names),

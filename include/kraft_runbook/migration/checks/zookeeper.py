@@ -220,8 +220,10 @@ def no_preferred_election_is_pending(seen: ClusterObservation, spec: ClusterSpec
     "KRB-PRE-026",
     severity=BLOCKING,
     fix=(
-        "restart the ZooKeeper controller (delete /controller) on inter.broker.protocol.version 2.8 or later: it gives"
-        " every topic an id"
+        "run the preflight with hosts first. Where replicas already have an id, KRB-PRE-084 names the topic and that"
+        " id: write it into the topic's znode, else the topic loses its data in the migration. Then restart the"
+        " ZooKeeper controller (delete /controller) on inter.broker.protocol.version 2.8 or later: it gives every other"
+        " topic an id"
     ),
     stages=BEFORE_THE_COPY,
     needs=Needs.TREE,
@@ -229,7 +231,8 @@ def no_preferred_election_is_pending(seen: ClusterObservation, spec: ClusterSpec
 def every_topic_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every topic has a topic_id.
 
-    Topics created before Kafka 2.8 got theirs from a later controller. KRaft identifies topics by id (KIP-516).
+    Topics created before Kafka 2.8 got theirs from a later controller. KRaft identifies topics by id (KIP-516). A tool
+    older than 2.8 that writes the topic's znode drops it again, while the replicas keep it on disk.
     """
     tree = seen.tree
     if not was_read(tree):

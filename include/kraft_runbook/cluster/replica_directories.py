@@ -1,0 +1,75 @@
+"""What brokers keep on disk of replicas, and how it compares with ZooKeeper.
+
+After the metadata copy a broker compares each replica's ``partition.metadata`` with what KRaft says
+(``LogManager.findStrayReplicas``). A replica with another topic id is renamed ``-stray`` and begins anew at offset 0
+(KAFKA-14190). One without any id makes the broker's whole LeaderAndIsr fail (KAFKA-21022). Both were measured on 3.9.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaDirectories:
+    """The replicas in one broker's log directories. ``directories``: how many were read.
+
+    ``topic_ids``: by topic, where all its replicas here have the same id; an observation does not keep it.
+    ``several_ids``: of the other topics, the id by the directory's name. ``without_id``: paths of replicas without
+    ``partition.metadata``, the first 2,000. ``strays``: the topic id of each ``-stray`` directory by its path, the
+    first 20,000; empty where it has none. ``unread``: what could not be read, and why.
+    """
+
+    directories: int
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    several_ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    without_id: tuple[str, ...] = ()
+    without_id_count: int = 0
+    strays: Mapping[str, str] = field(default_factory=dict)
+    stray_count: int = 0
+    unread: tuple[str, ...] = ()
+    unread_count: int = 0
+
+    def without_topic_ids(self) -> ReplicaDirectories:
+        """The same without the map of all topics, which is as long as the topics are many."""
+        return replace(self, topic_ids={}, several_ids={})
+
+
+@dataclass(frozen=True, slots=True)
+class IdsApart:
+    """A topic of which a replica has another id than ZooKeeper. ``in_zookeeper``: None where the znode has no topic_id.
+    ``on_disk``: the brokers whose replicas have each id.
+    """
+
+    topic: str
+    in_zookeeper: str | None
+    on_disk: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutId:
+    """A replica's directory without ``partition.metadata``. ``assigned``: whether ZooKeeper assigns that partition to
+    the broker. If not, no controller ever gives it an id.
+    """
+
+    broker_id: int
+    path: str
+    assigned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasCompared:
+    """The brokers' replicas against ZooKeeper's topics. What changed between two looks is left out: a topic that is
+    being created or deleted.
+
+    ``apart``: the first 20 topics whose ids differ. ``without_id``: the first 20 directories without
+    ``partition.metadata``. ``unread``: what is missing from this comparison, by broker.
+    """
+
+    directories: int
+    apart: tuple[IdsApart, ...] = ()
+    apart_count: int = 0
+    without_id: tuple[WithoutId, ...] = ()
+    without_id_count: int = 0
+    unread: tuple[str, ...] = ()

@@ -1,0 +1,25 @@
+"""What ``module_utils/replica_directories`` read of a node's log directories, as a value."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from kraft_runbook.cluster.replica_directories import ReplicaDirectories
+
+
+def replica_directories_of(told: Mapping[str, Any]) -> ReplicaDirectories:
+    lines = zlib.decompress(base64.b64decode(told["ids"])).decode().splitlines()
+    return ReplicaDirectories(
+        directories=told["directories"],
+        topic_ids=dict((topic, topic_id) for topic, _, topic_id in (line.rpartition(" ") for line in lines)),
+        several_ids=told["several"],
+        without_id=tuple(told["without_id"]),
+        without_id_count=told["without_id_count"],
+        strays=told["strays"],
+        stray_count=told["stray_count"],
+        unread=tuple(f"{path}: {reason}" for path, reason in told["unread"].items()),
+        unread_count=told["unread_count"],
+    )

@@ -1,0 +1,85 @@
+"""What the brokers keep on disk of replicas, which decides what the metadata copy makes of them
+(``cluster.replica_directories``).
+"""
+
+from __future__ import annotations
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.replica_directories import IdsApart
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
+from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.health import name_ids
+from kraft_runbook.runbook.read_parts import needed
+
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+
+@check(
+    "KRB-PRE-084",
+    severity=BLOCKING,
+    fix=(
+        "give each named topic in ZooKeeper the id that its replicas have. With zookeeper-shell: 'get"
+        " /brokers/topics/TOPIC', then 'set' the same JSON with the replicas' id as \"topic_id\". When all are set,"
+        " 'delete /controller': the next controller reads the ids, and every partition takes writes again. If replicas"
+        " of a topic have two ids, take the id of those that hold the data; stop each other broker, move its"
+        " directories of the topic out of its log directory, and start it: it replicates them anew"
+    ),
+    stages=BEFORE_THE_COPY,
+    needs=Needs.HOSTS,
+)
+def replicas_have_the_topics_ids(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every replica's partition.metadata holds the topic_id that ZooKeeper has.
+
+    A tool older than Kafka 2.8 that writes /brokers/topics/TOPIC drops topic_id; the next controller makes another one
+    (KAFKA-14190). The replicas keep theirs, and partitions whose leader changes take no writes any more. After the copy
+    every broker renames these replicas '-stray' and begins at offset 0: all data of the topic is lost (measured on
+    3.9.2).
+    """
+    found = needed(seen.replicas)
+    wrong = [_apart(each) for each in found.apart[:SAMPLE]]
+    if found.apart_count > len(wrong):
+        wrong.append(f"{found.apart_count - len(wrong)} further topics")
+    return settle(wrong, found.unread, f"{found.directories} replicas were read")
+
+
+def _apart(each: IdsApart) -> str:
+    there = f"id {each.in_zookeeper}" if each.in_zookeeper else "no topic_id"
+    here = ", ".join(f"{topic_id} on broker {name_ids(brokers)}" for topic_id, brokers in each.on_disk.items())
+    return f"topic {each.topic}: {there} in ZooKeeper, {here}"
+
+
+@check(
+    "KRB-PRE-085",
+    severity=BLOCKING,
+    fix=(
+        "one broker at a time, with the others in sync: stop the broker. If a directory is no replica of this cluster,"
+        " move it out of the log directory. If ZooKeeper assigns the replica to the broker, leave it. Start the broker"
+        " with its present configuration: the controller gives the assigned replicas their ids. Once all replicas are"
+        " in sync, run this check again"
+    ),
+    stages=BEFORE_THE_COPY | {Phase.HYBRID},
+    needs=Needs.HOSTS,
+)
+def every_replica_directory_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every replica's directory has its partition.metadata.
+
+    One without it, whose topic may be long gone, makes the broker's whole first LeaderAndIsr from KRaft fail ("does not
+    have a topic ID", KAFKA-21022): it follows no leader, and nearly every partition loses it from the ISR. A broker
+    that starts in KRaft mode renames such a replica '-stray' (both measured on 3.9.2). That holds for '-future'
+    directories too, not for '-delete' and '-stray' ones.
+    """
+    found = needed(seen.replicas)
+    wrong = []
+    for assigned, told in (
+        (False, "no replica of this cluster, and without partition.metadata"),
+        (True, "replicas without partition.metadata"),
+    ):
+        paths = [f"broker {each.broker_id}: {each.path}" for each in found.without_id if each.assigned is assigned]
+        if paths:
+            wrong.append(f"{told}: {sample(paths)}")
+    if found.without_id_count > len(found.without_id):
+        wrong.append(f"{found.without_id_count} in all")
+    return settle(wrong, found.unread, f"{found.directories} replicas have it")

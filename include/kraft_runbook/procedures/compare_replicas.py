@@ -1,0 +1,175 @@
+"""Compare what the brokers keep on disk of replicas with ZooKeeper's topics.
+
+ZooKeeper and the hosts are not read at one moment, so a topic that is created or deleted meanwhile seems wrong. What
+seems wrong is looked at again: its znode, the host, its znode. It counts if both looks at the host agree, and the znode
+did not change between the last two reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.observation import HostState, Unread, was_read
+from kraft_runbook.cluster.replica_directories import IdsApart, ReplicaDirectories, ReplicasCompared, WithoutId
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_object
+
+SAMPLES = 20
+SUSPECTS = 2000
+"""So many topics are looked at again; where more seem wrong the rest is counted as unread."""
+ZOOKEEPER_SECONDS = 10.0
+_NAME = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[^.-]+-future)?")
+
+GathersHosts = Callable[[ClusterSpec, Sequence[int]], Mapping[int, HostState]]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic's znode: its id (None: it has none), and each partition's replicas."""
+
+    topic_id: str | None
+    replicas: Mapping[int, frozenset[int]]
+
+    def assigned(self, broker_id: int, partition: int | None = None) -> bool:
+        """Whether the broker has the partition, or any."""
+        of = self.replicas.values() if partition is None else [self.replicas.get(partition, frozenset())]
+        return any(broker_id in each for each in of)
+
+
+Topics = Mapping[str, Topic | None]
+"""None: no topic of that name."""
+
+
+def compare_replicas(
+    spec: ClusterSpec,
+    hosts: Mapping[int, HostState],
+    topic_ids: Mapping[str, str],
+    *,
+    secrets: Secrets,
+    gather: GathersHosts,
+) -> ReplicasCompared:
+    """``topic_ids``: of each topic in ZooKeeper that has one. ``gather`` reads these brokers' hosts again. Raises
+    Unreachable.
+    """
+    first, unread = _read(spec, hosts)
+    seems_wrong = suspects(first, topic_ids)
+    directories = sum(each.directories for each in first.values())
+    if not seems_wrong:
+        return ReplicasCompared(directories, unread=unread)
+    topics = sorted({topic for each in seems_wrong.values() for topic in each})
+    asked = topics[:SUSPECTS]
+    if len(topics) > SUSPECTS:
+        unread += (f"{len(topics)} topics seem wrong; only the first {SUSPECTS} were looked at again",)
+    with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
+        before = _topics(reader, asked)
+        second, not_again = _read(spec, gather(spec, sorted(seems_wrong)), only=sorted(seems_wrong))
+        after = _topics(reader, asked)
+    unread += tuple(each for each in not_again if each not in unread)
+    steady = {topic: after[topic] for topic in asked if before[topic] == after[topic]}
+    apart = ids_apart(second, {i: each for i, each in first.items() if i not in seems_wrong}, steady)
+    without = still_without_id(first, second, steady)
+    return ReplicasCompared(directories, apart[:SAMPLES], len(apart), without[:SAMPLES], len(without), tuple(unread))
+
+
+def _read(
+    spec: ClusterSpec, hosts: Mapping[int, HostState], only: Sequence[int] | None = None
+) -> tuple[dict[int, ReplicaDirectories], tuple[str, ...]]:
+    """The brokers' directories that were read, and what is missing of them."""
+    read, unread = {}, []
+    for broker_id in spec.broker_ids if only is None else only:
+        part = hosts[broker_id].replicas if broker_id in hosts else Unread("its host was not examined")
+        if not was_read(part):
+            unread.append(f"broker {broker_id}: {part.reason}")
+            continue
+        read[broker_id] = part
+        unread += [f"broker {broker_id}: {each}" for each in part.unread]
+        if part.unread_count > len(part.unread):
+            unread.append(f"broker {broker_id}: {part.unread_count - len(part.unread)} further paths")
+        if part.without_id_count > len(part.without_id):
+            unread.append(
+                f"broker {broker_id}: {part.without_id_count} replicas have no partition.metadata; only the first"
+                f" {len(part.without_id)} were compared"
+            )
+    return read, tuple(unread)
+
+
+def suspects(read: Mapping[int, ReplicaDirectories], topic_ids: Mapping[str, str]) -> dict[int, set[str]]:
+    """By broker, the topics of which it has a replica with another id than ZooKeeper's, or with none."""
+    found = {
+        broker_id: {topic for topic, held in each.topic_ids.items() if topic_ids.get(topic) != held}
+        | set(each.several_ids)
+        | {topic for path in each.without_id if (topic := _place(path)[0])}
+        for broker_id, each in read.items()
+    }
+    return {broker_id: topics for broker_id, topics in found.items() if topics}
+
+
+def ids_apart(
+    read: Mapping[int, ReplicaDirectories], others: Mapping[int, ReplicaDirectories], topics: Topics
+) -> tuple[IdsApart, ...]:
+    """The topics of which an assigned replica has another id. A replica that is not assigned to its broker is a
+    leftover, which Kafka renames; a topic without any id on disk is not this check's.
+
+    ``others``: the brokers that were not looked at again. Their replicas are named only where they agree.
+    """
+    found = []
+    for name, topic in sorted(topics.items()):
+        if topic is None:
+            continue
+        on_disk: dict[str, set[int]] = {}
+        for broker_id, each in read.items():
+            held = each.several_ids.get(name)
+            if held is None:
+                own = each.topic_ids.get(name)
+                ids = {own} if own and topic.assigned(broker_id) else set()
+            else:
+                ids = {i for path, i in held.items() if topic.assigned(broker_id, _place(path)[1])}
+            for topic_id in ids:
+                on_disk.setdefault(topic_id, set()).add(broker_id)
+        if set(on_disk) - {topic.topic_id}:
+            for broker_id, each in others.items():
+                if topic.topic_id and each.topic_ids.get(name) == topic.topic_id:
+                    on_disk.setdefault(topic.topic_id, set()).add(broker_id)
+            found.append(IdsApart(name, topic.topic_id, {i: tuple(sorted(on_disk[i])) for i in sorted(on_disk)}))
+    return tuple(found)
+
+
+def still_without_id(
+    first: Mapping[int, ReplicaDirectories], second: Mapping[int, ReplicaDirectories], topics: Topics
+) -> tuple[WithoutId, ...]:
+    """The directories without an id in both looks. A replica that is just being created has its id some milliseconds
+    later. Not named: those of a topic without topic_id, which KRB-PRE-026 names.
+    """
+    found = []
+    for broker_id, each in sorted(second.items()):
+        for path in sorted(set(each.without_id) & set(first[broker_id].without_id)):
+            name, partition = _place(path)
+            topic = topics.get(name)
+            if name in topics and (topic is None or topic.topic_id):
+                found.append(WithoutId(broker_id, path, topic is not None and topic.assigned(broker_id, partition)))
+    return tuple(found)
+
+
+def _place(path: str) -> tuple[str, int]:
+    """The topic and the partition of a replica's directory."""
+    found = _NAME.fullmatch(path.rpartition("/")[2])
+    return (found["topic"], int(found["partition"])) if found else ("", -1)
+
+
+def _topics(reader: ZookeeperReader, names: Sequence[str]) -> dict[str, Topic | None]:
+    znodes = reader.get_many([f"/brokers/topics/{name}" for name in names])
+    return {name: None if znode is None else _topic(znode.data) for name, znode in zip(names, znodes, strict=True)}
+
+
+def _topic(data: bytes) -> Topic:
+    """A znode that can't be read has no id and no replicas here; KRB-PRE-027 names it."""
+    try:
+        told = parse_object(data)
+        replicas = {int(number): frozenset(each) for number, each in told.get("partitions", {}).items()}
+    except (BadZnode, AttributeError, TypeError, ValueError):
+        return Topic(None, {})
+    return Topic(told.get("topic_id") or None, replicas)

@@ -1,0 +1,138 @@
+"""What the log directories of a node hold of replicas, and which topic id each replica has.
+
+Kafka keeps a replica's topic id in ``partition.metadata`` in its directory (KIP-516).
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+from ansible.module_utils.kafka_host import why
+
+SURVEY_SECONDS = 60.0
+"""How long one log directory may take: a cold disk takes some milliseconds for each replica."""
+KEPT = 2000
+"""So many directories without an id, or that can't be read, are named; all are counted."""
+STRAYS_KEPT = 20_000
+REPLICA = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
+SUFFIXED = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)\.[^.-]+-(?P<state>delete|future|stray)")
+"""``UnifiedLog.parseTopicPartitionName``. A long name is cut at its end before the suffix, so partition and topic of a
+stray are not read from its name.
+"""
+TOPIC_ID = re.compile(r"^topic_id: *([A-Za-z0-9_-]{22})$", re.MULTILINE)
+METADATA_LOG = "__cluster_metadata"
+
+
+def survey(log_dirs: list) -> dict:
+    """One pass over the log directories, side by side.
+
+    ``ids``: topic and id of each topic whose replicas here have one id (lines of ``topic id``, compressed, in base64).
+    ``several``: of each other topic, the id by directory name. ``without_id``: replicas without ``partition.metadata``,
+    by path; ``strays``: the topic id of each ``-stray`` directory, by path. ``unread``: a reason for each path that
+    could not be read. A log directory that does not exist holds nothing.
+    """
+    with ThreadPoolExecutor(max_workers=max(1, len(log_dirs))) as pool:
+        found = list(pool.map(_survey_one, log_dirs))
+    ids: dict = {}
+    whole = {"directories": 0, "without_id": [], "strays": {}, "unread": {}}
+    for each in found:
+        whole["directories"] += each["directories"]
+        whole["without_id"] += each["without_id"]
+        whole["strays"].update(each["strays"])
+        whole["unread"].update(each["unread"])
+        for topic, by_name in each["ids"].items():
+            ids.setdefault(topic, {}).update(by_name)
+    agreed = {topic: next(iter(named.values())) for topic, named in ids.items() if len(set(named.values())) == 1}
+    lines = "".join(f"{topic} {topic_id}\n" for topic, topic_id in sorted(agreed.items()))
+    return {
+        "directories": whole["directories"],
+        "ids": base64.b64encode(zlib.compress(lines.encode())).decode(),
+        "several": {topic: named for topic, named in ids.items() if topic not in agreed},
+        "without_id": sorted(whole["without_id"])[:KEPT],
+        "without_id_count": len(whole["without_id"]),
+        "strays": dict(sorted(whole["strays"].items())[:STRAYS_KEPT]),
+        "stray_count": len(whole["strays"]),
+        "unread": dict(sorted(whole["unread"].items())[:KEPT]),
+        "unread_count": len(whole["unread"]),
+    }
+
+
+def _survey_one(log_dir: str) -> dict:
+    found = {"directories": 0, "ids": {}, "without_id": [], "strays": {}, "unread": {}}
+    ends = time.monotonic() + SURVEY_SECONDS
+    try:
+        names = sorted(os.listdir(log_dir))
+    except FileNotFoundError:
+        return found
+    except OSError as error:
+        found["unread"][log_dir] = why(error)
+        return found
+    for at, name in enumerate(names):
+        if time.monotonic() > ends:
+            found["unread"][log_dir] = f"{at} of {len(names)} directories were read in {SURVEY_SECONDS:.0f} s"
+            break
+        suffixed = SUFFIXED.fullmatch(name)
+        state = suffixed["state"] if suffixed else "stray" if name.endswith("-stray") else ""
+        parsed = suffixed or REPLICA.fullmatch(name)
+        if state == "delete" or not (parsed or state) or (parsed and parsed["topic"] == METADATA_LOG):
+            continue
+        path = os.path.join(log_dir, name)
+        try:
+            topic_id = _topic_id(path)
+        except NotADirectoryError:
+            continue
+        except FileNotFoundError:  # it was renamed or deleted since it was listed
+            continue
+        except OSError as error:
+            found["unread"][path] = why(error)
+            continue
+        except ValueError as error:
+            found["unread"][path] = str(error)
+            continue
+        found["directories"] += 1
+        if state == "stray":
+            found["strays"][path] = topic_id or ""
+        elif topic_id is None:
+            found["without_id"].append(path)
+        else:
+            found["ids"].setdefault(parsed["topic"], {})[name] = topic_id
+    return found
+
+
+def _topic_id(path: str) -> str | None:
+    """The id in a replica's ``partition.metadata``; None where it has none."""
+    try:
+        handle = os.open(
+            os.path.join(path, "partition.metadata"), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        )
+    except FileNotFoundError:
+        if os.path.isdir(path):
+            return None
+        raise
+    try:
+        text = os.read(handle, 1024).decode("ascii", "replace")
+    finally:
+        os.close(handle)
+    found = TOPIC_ID.search(text)
+    if not found:
+        raise ValueError("partition.metadata names no topic_id")
+    return found.group(1)
+
+
+def unformatted(log_dirs: list) -> dict:
+    """What each log directory lacks that has no ``meta.properties``, by path."""
+    return {path: what for path in log_dirs if (what := _lacks(path))}
+
+
+def _lacks(path: str) -> str | None:
+    if not os.path.isdir(path):
+        return "it does not exist"
+    names = os.listdir(path)  # one that can't be read is no empty one
+    if "meta.properties" in names:
+        return None
+    return "it has no meta.properties" if [each for each in names if each != "lost+found"] else "it is empty"

@@ -1,0 +1,138 @@
+"""What brokers keep on disk of replicas against ZooKeeper: what is wrong is named, what only changes is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+import pytest
+from observations import SPEC, host
+
+from kraft_runbook.cluster.observation import BrokerMode, HostState, Unread
+from kraft_runbook.cluster.replica_directories import IdsApart, ReplicaDirectories, ReplicasCompared, WithoutId
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.procedures import compare_replicas as module
+from kraft_runbook.procedures.compare_replicas import compare_replicas
+
+OLD, NEW = "ddaYNaX2RW-M4Tbe3DPT9A", "BQHmqfPtTlGeScgm5iii_A"
+FUTURE = "0123456789abcdef0123456789abcdef-future"
+Hosts = Mapping[int, HostState]
+
+
+def disks(**brokers: ReplicaDirectories | Unread) -> Hosts:
+    """The hosts of brokers 1 to 3; ``b2``: what broker 2 keeps. The others keep nothing."""
+    return {
+        i: replace(host(SPEC, i, BrokerMode.ZOOKEEPER), replicas=brokers.get(f"b{i}", ReplicaDirectories(0)))
+        for i in SPEC.broker_ids
+    }
+
+
+def orders(topic_id: str | None, *replicas: int) -> dict[str, Any]:
+    """The znode of a topic with one partition."""
+    return {"version": 3, "partitions": {"0": list(replicas)}} | ({"topic_id": topic_id} if topic_id else {})
+
+
+def compare(
+    monkeypatch: pytest.MonkeyPatch,
+    first: Hosts,
+    *znodes: Mapping[str, dict[str, Any]],
+    again: Hosts | None = None,
+) -> ReplicasCompared:
+    """``znodes``: ZooKeeper's topics before and after the second look at the hosts (one: they did not change).
+    ``again``: what that look finds, where it is not the same as the first.
+    """
+    reads = list(znodes) if len(znodes) > 1 else [*znodes] * 2
+    known = {topic: znode["topic_id"] for topic, znode in reads[0].items() if "topic_id" in znode}
+
+    class Reader:
+        def __init__(self, *_: object, **__: object) -> None:
+            """Connects to nothing."""
+
+        def __enter__(self) -> Reader:
+            return self
+
+        def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+            """Nothing to close."""
+
+        def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
+            topics = reads.pop(0)
+            names = [path.rpartition("/")[2] for path in paths]
+            return [
+                Znode(name, json.dumps(topics[name]).encode(), 0, 0, 0, 0, 0) if name in topics else None
+                for name in names
+            ]
+
+    monkeypatch.setattr(module, "ZookeeperReader", Reader)
+    return compare_replicas(SPEC, first, known, secrets=environment_secrets({}), gather=lambda *_: again or first)
+
+
+def test_replicas_that_agree_with_zookeeper_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = ReplicaDirectories(2, {"orders": OLD})
+    assert compare(monkeypatch, disks(b1=held, b2=held), {"orders": orders(OLD, 1, 2)}) == ReplicasCompared(4)
+
+
+@pytest.mark.parametrize("there", [NEW, None])
+def test_a_topic_whose_id_was_dropped_is_named_with_the_id_of_its_replicas(
+    monkeypatch: pytest.MonkeyPatch, there: str | None
+) -> None:
+    held = ReplicaDirectories(1, {"orders": OLD})
+    found = compare(monkeypatch, disks(b1=held, b2=held), {"orders": orders(there, 1, 2)})
+    assert (found.apart, found.apart_count) == ((IdsApart("orders", there, {OLD: (1, 2)}),), 1)
+
+
+def test_two_ids_among_the_replicas_of_one_topic_are_both_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = disks(b1=ReplicaDirectories(1, {"orders": OLD}), b2=ReplicaDirectories(1, {"orders": NEW}))
+    found = compare(monkeypatch, seen, {"orders": orders(NEW, 1, 2)})
+    assert found.apart == (IdsApart("orders", NEW, {NEW: (2,), OLD: (1,)}),)
+
+
+def test_a_leftover_with_an_id_is_harmless_also_beside_a_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka renames it '-stray', and nobody misses it."""
+    seen = disks(
+        b1=ReplicaDirectories(2, several_ids={"orders": {"orders-0": NEW, "orders-7": OLD}}),
+        b2=ReplicaDirectories(1, {"orders": OLD}),
+        b3=ReplicaDirectories(1, {"gone": OLD}),
+    )
+    assert compare(monkeypatch, seen, {"orders": orders(NEW, 1)}) == ReplicasCompared(4)
+
+
+def test_a_directory_without_an_id_is_named_whether_it_is_a_replica_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = ("/d/gone-topic-0", "/d/orders-0", f"/d/orders-1.{FUTURE}")
+    seen = disks(b1=ReplicaDirectories(3, without_id=paths, without_id_count=3))
+    found = compare(monkeypatch, seen, {"orders": orders(OLD, 1)})
+    assert found.without_id == (
+        WithoutId(1, paths[0], assigned=False),
+        WithoutId(1, paths[1], assigned=True),
+        WithoutId(1, paths[2], assigned=False),
+    )
+
+
+def test_a_topic_that_is_created_or_deleted_meanwhile_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    young = ReplicaDirectories(2, {"made-anew": OLD}, without_id=("/d/young-0",), without_id_count=1)
+    seen, again = disks(b1=young), disks(b1=ReplicaDirectories(2, {"made-anew": NEW, "young": OLD}))
+    after = {"made-anew": orders(NEW, 1), "young": orders(OLD, 1)}
+    assert compare(monkeypatch, seen, after, again=again) == ReplicasCompared(2)
+    assert compare(monkeypatch, seen, {}, after) == ReplicasCompared(2)
+
+
+def test_a_topic_without_an_id_anywhere_is_not_this_comparison_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = disks(b1=ReplicaDirectories(1, without_id=("/d/orders-0",), without_id_count=1))
+    assert compare(monkeypatch, seen, {"orders": orders(None, 1)}) == ReplicasCompared(1)
+
+
+def test_what_could_not_be_read_is_named_by_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = disks(
+        b1=Unread("no SSH"),
+        b2=ReplicaDirectories(0, unread=("/d: Input/output error",), unread_count=3),
+        b3=ReplicaDirectories(9, without_id_count=5000, without_id=()),
+    )
+    assert compare(monkeypatch, seen, {}).unread == (
+        "broker 1: no SSH",
+        "broker 2: /d: Input/output error",
+        "broker 2: 2 further paths",
+        "broker 3: 5000 replicas have no partition.metadata; only the first 0 were compared",
+    )
