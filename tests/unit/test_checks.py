@@ -727,6 +727,15 @@ FAILS: dict[str, list[Case]] = {
             "topic orders: no topic_id in ZooKeeper, a on broker 1, b on broker 2, 3; 8 further topics",
         ),
     ],
+    "KRB-PRE-087": [
+        (
+            D,
+            "finalize",
+            both(on_host(2, unformatted_dirs={"/disk2": "it is empty"}), on_host(1, unformatted_dirs=WHY)),
+            "node 2 would not start: /disk2: it is empty (not read: node 1: a test did not read it)",
+        ),
+        (H, None, on_host(103, unformatted_dirs={"/c": "it does not exist"}), "node 103 would not start: /c"),
+    ],
     "KRB-PRE-085": [
         (Z, "start", WITHOUT_ID, "no replica of this cluster, and without partition.metadata: 1: broker 3: /d/gone-0"),
         (H, "dual_write", WITHOUT_ID, "replicas without partition.metadata: 1: broker 1: /d/orders-0"),
@@ -840,6 +849,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-044": (Z, None, on_host(101, has_metadata_log=WHY), "controller 101"),
     "KRB-PRE-084": (Z, None, replicas(unread=("broker 2: /d: Permission denied",)), "broker 2: /d: Permission denied"),
     "KRB-PRE-085": (P, None, part(replicas=WHY), ""),
+    "KRB-PRE-087": (D, None, on_host(2, unformatted_dirs=WHY), "node 2"),
     "KRB-PRE-045": (Z, None, on_host(2, service_defined=WHY), "node 2"),
     "KRB-PRE-046": (Z, None, on_host(2, config=WHY), "broker 2"),
     "KRB-PRE-047": (H, None, on_host(101, config=WHY), "controller 101"),
@@ -1382,3 +1392,11 @@ def test_a_migration_that_one_look_lacks_or_that_holds_no_copy_is_no_dual_write(
     assert dual_write_liveness(first, later(zookeeper(migration=MigrationZnode(-1, -1, -1, -1))(good), 1)).verdict is (
         Verdict.FAIL
     ), "whatever lies between the looks"
+
+
+def test_an_empty_directory_is_no_matter_to_a_broker_that_formats_it() -> None:
+    seen = on_host(2, unformatted_dirs={"/disk2": "it is empty"})(observation(H))
+    assert answer("KRB-PRE-087", seen, H, None).passed
+    restarts = OPERATIONS["rolling_restart"].checks
+    assert restarts["KRB-PRE-087"].run(seen, SPEC).passed
+    assert restarts["KRB-PRE-087"].run(broker(2, mode=BrokerMode.KRAFT)(seen), SPEC).blocks

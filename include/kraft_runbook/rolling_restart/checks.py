@@ -15,7 +15,15 @@ CHECKS = Checklist()
 CHECKS.take(
     *(
         CLUSTER_CHECKS[code]
-        for code in ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-045", "KRB-PRE-046", *PRODUCERS)
+        for code in (
+            "KRB-PRE-004",
+            "KRB-PRE-009",
+            "KRB-PRE-029",
+            "KRB-PRE-045",
+            "KRB-PRE-046",
+            "KRB-PRE-087",
+            *PRODUCERS,
+        )
     )
 )
 

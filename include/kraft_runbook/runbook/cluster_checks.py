@@ -15,7 +15,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.health import name_ids, quorum_whole
-from kraft_runbook.runbook.read_parts import broker_versions, host_parts, split_read, unread_reasons
+from kraft_runbook.runbook.read_parts import broker_modes, broker_versions, host_parts, split_read, unread_reasons
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -293,6 +293,31 @@ def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Fin
     services = {b.id: b.service for b in spec.brokers} | {c.id: c.service for c in spec.controllers}
     wrong = [f"node {i} has no service {services[i]}" for i, there in found.items() if not there]
     return settle(wrong, unread, "all are")
+
+
+@check(
+    "KRB-PRE-087",
+    severity=BLOCKING,
+    fix=(
+        "if the directory should hold replicas, find out first why it is empty (a volume that is not mounted). A new"
+        " disk: as the user that runs Kafka, on the node's host, kafka-storage.sh format --ignore-formatted"
+        " --cluster-id=CLUSTER_ID --config FILE, with the cluster's id and the node's own configuration file. It"
+        " formats only directories without meta.properties and gives each a directory.id; the node may run meanwhile"
+    ),
+    needs=Needs.HOSTS,
+)
+def every_log_directory_is_formatted(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every log directory of a node in KRaft mode has its meta.properties.
+
+    In ZooKeeper mode a broker formats an empty directory, such as a new disk, when it starts. In KRaft mode a node ends
+    at its start ("No `meta.properties` found in", measured on 3.9.2), whichever of its directories it is.
+    """
+    modes, unread = broker_modes(seen)
+    in_kraft = [i for i, mode in modes.items() if mode is BrokerMode.KRAFT]
+    in_kraft += [c.id for c in seen.controllers.values() if c.running is True]
+    found, unread_dirs = split_read("node {}", host_parts(seen, in_kraft, "unformatted_dirs"))
+    wrong = [f"node {i} would not start: {path}: {lack}" for i, dirs in found.items() for path, lack in dirs.items()]
+    return settle(wrong, [*unread, *unread_dirs], "all have it" if in_kraft else "no node is in KRaft mode")
 
 
 @check(

@@ -29,7 +29,9 @@ BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 check = CHECKS.check
 
 CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", *PRODUCERS)))
-CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046")), stages=WHOLE)
+CHECKS.take(
+    *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046", "KRB-PRE-087")), stages=WHOLE
+)
 
 
 @check("KRB-UPG-001", severity=BLOCKING, fix="finalize the migration first; Kafka 4 has no ZooKeeper mode")

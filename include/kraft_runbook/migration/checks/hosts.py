@@ -13,7 +13,7 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.catalogue import CHECKS, UNTIL_FINALIZED, check
+from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING, UNTIL_FINALIZED, check
 from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
@@ -24,6 +24,7 @@ from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_rea
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
 CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-040", "KRB-PRE-042", "KRB-PRE-045", "KRB-PRE-046")))
+CHECKS.take(CLUSTER_CHECKS["KRB-PRE-087"], stages=DUAL_WRITING)
 
 POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
 
