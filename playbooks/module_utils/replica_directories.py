@@ -21,9 +21,7 @@ KEPT = 2000
 STRAYS_KEPT = 20_000
 REPLICA = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 SUFFIXED = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)\.[^.-]+-(?P<state>delete|future|stray)")
-"""``UnifiedLog.parseTopicPartitionName``. A long name is cut at its end before the suffix, so partition and topic of a
-stray are not read from its name.
-"""
+"""``UnifiedLog.parseTopicPartitionName``. A ``-stray`` name may have its topic cut (``UnifiedLog.logStrayDirName``)."""
 TOPIC_ID = re.compile(r"^topic_id: *([A-Za-z0-9_-]{22})$", re.MULTILINE)
 METADATA_LOG = "__cluster_metadata"
 

@@ -727,6 +727,15 @@ FAILS: dict[str, list[Case]] = {
             "topic orders: no topic_id in ZooKeeper, a on broker 1, b on broker 2, 3; 8 further topics",
         ),
     ],
+    "KRB-PRE-086": [
+        (
+            H,
+            "dual_write",
+            replicas(strays=("broker 1: /d/orders-0.ab-stray",), strays_count=6),
+            "6: broker 1: /d/orders-0.ab-stray, …",
+        ),
+        (Z, "start", replicas(strays=("broker 1: /d/t-0.ab-stray",), strays_count=1), "1: broker 1: /d/t-0.ab-stray"),
+    ],
     "KRB-PRE-087": [
         (
             D,
@@ -849,6 +858,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-044": (Z, None, on_host(101, has_metadata_log=WHY), "controller 101"),
     "KRB-PRE-084": (Z, None, replicas(unread=("broker 2: /d: Permission denied",)), "broker 2: /d: Permission denied"),
     "KRB-PRE-085": (P, None, part(replicas=WHY), ""),
+    "KRB-PRE-086": (H, "dual_write", replicas(unread=("broker 2: no SSH",)), "broker 2: no SSH"),
     "KRB-PRE-087": (D, None, on_host(2, unformatted_dirs=WHY), "node 2"),
     "KRB-PRE-045": (Z, None, on_host(2, service_defined=WHY), "node 2"),
     "KRB-PRE-046": (Z, None, on_host(2, config=WHY), "broker 2"),

@@ -136,3 +136,25 @@ def test_what_could_not_be_read_is_named_by_broker(monkeypatch: pytest.MonkeyPat
         "broker 2: 2 further paths",
         "broker 3: 5000 replicas have no partition.metadata; only the first 0 were compared",
     )
+
+
+def test_strays_of_topics_that_exist_are_told_from_those_of_topics_that_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By the name, also where Kafka cut it to 255 characters, or by the id."""
+    unique, long = "0123456789abcdef0123456789abcdef", "t" * 240
+    cut = f"{long[:213]}-12.{unique}-stray"
+    strays = {
+        f"/d/orders-0.{unique}-stray": OLD,
+        f"/d/{cut}": OLD,
+        f"/d/renamed-0.{unique}-stray": NEW,
+        f"/d/gone-0.{unique}-stray": OLD,
+        f"/d/orders-x-0.{unique}-stray": "",
+    }
+    seen = disks(b2=ReplicaDirectories(5, strays=strays, stray_count=5))
+    found = compare(monkeypatch, seen, {"orders": orders(NEW, 1), long: orders("C" * 22, 1)})
+    assert len(cut) == 255
+    assert found.strays == tuple(
+        f"broker 2: /d/{name}" for name in (f"orders-0.{unique}-stray", f"renamed-0.{unique}-stray", cut)
+    )
+    assert (found.strays_count, found.strays_of_gone) == (3, 2)

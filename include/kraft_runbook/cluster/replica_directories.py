@@ -64,7 +64,9 @@ class ReplicasCompared:
     being created or deleted.
 
     ``apart``: the first 20 topics whose ids differ. ``without_id``: the first 20 directories without
-    ``partition.metadata``. ``unread``: what is missing from this comparison, by broker.
+    ``partition.metadata``. ``strays``: the first 20 ``-stray`` directories of a topic that is in ZooKeeper, as
+    ``broker 2: <path>``. ``strays_of_gone``: how many belong to topics that are not. ``unread``: what is missing from
+    this comparison, by broker.
     """
 
     directories: int
@@ -72,4 +74,7 @@ class ReplicasCompared:
     apart_count: int = 0
     without_id: tuple[WithoutId, ...] = ()
     without_id_count: int = 0
+    strays: tuple[str, ...] = ()
+    strays_count: int = 0
+    strays_of_gone: int = 0
     unread: tuple[str, ...] = ()

@@ -8,8 +8,8 @@ did not change between the last two reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kraft_runbook.cluster.observation import HostState, Unread, was_read
 from kraft_runbook.cluster.replica_directories import IdsApart, ReplicaDirectories, ReplicasCompared, WithoutId
@@ -57,9 +57,16 @@ def compare_replicas(
     """
     first, unread = _read(spec, hosts)
     seems_wrong = suspects(first, topic_ids)
-    directories = sum(each.directories for each in first.values())
+    strays, of_gone = strays_of(first, topic_ids)
+    found = ReplicasCompared(
+        sum(each.directories for each in first.values()),
+        strays=strays[:SAMPLES],
+        strays_count=len(strays),
+        strays_of_gone=of_gone,
+        unread=unread,
+    )
     if not seems_wrong:
-        return ReplicasCompared(directories, unread=unread)
+        return found
     topics = sorted({topic for each in seems_wrong.values() for topic in each})
     asked = topics[:SUSPECTS]
     if len(topics) > SUSPECTS:
@@ -72,7 +79,14 @@ def compare_replicas(
     steady = {topic: after[topic] for topic in asked if before[topic] == after[topic]}
     apart = ids_apart(second, {i: each for i, each in first.items() if i not in seems_wrong}, steady)
     without = still_without_id(first, second, steady)
-    return ReplicasCompared(directories, apart[:SAMPLES], len(apart), without[:SAMPLES], len(without), tuple(unread))
+    return replace(
+        found,
+        apart=apart[:SAMPLES],
+        apart_count=len(apart),
+        without_id=without[:SAMPLES],
+        without_id_count=len(without),
+        unread=unread,
+    )
 
 
 def _read(
@@ -89,6 +103,8 @@ def _read(
         unread += [f"broker {broker_id}: {each}" for each in part.unread]
         if part.unread_count > len(part.unread):
             unread.append(f"broker {broker_id}: {part.unread_count - len(part.unread)} further paths")
+        if part.stray_count > len(part.strays):
+            unread.append(f"broker {broker_id}: {part.stray_count - len(part.strays)} further -stray directories")
         if part.without_id_count > len(part.without_id):
             unread.append(
                 f"broker {broker_id}: {part.without_id_count} replicas have no partition.metadata; only the first"
@@ -152,6 +168,31 @@ def still_without_id(
             if name in topics and (topic is None or topic.topic_id):
                 found.append(WithoutId(broker_id, path, topic is not None and topic.assigned(broker_id, partition)))
     return tuple(found)
+
+
+LONGEST_NAME = 255
+"""Kafka cuts the topic in a ``-stray`` name so that the whole has no more (``UnifiedLog.logStrayDirName``)."""
+
+
+def strays_of(read: Mapping[int, ReplicaDirectories], topic_ids: Mapping[str, str]) -> tuple[tuple[str, ...], int]:
+    """The ``-stray`` directories of topics that are in ZooKeeper, by their id or by their name, and the number of the
+    others.
+    """
+    ids = frozenset(topic_ids.values())
+    of_topics, of_gone = [], 0
+    for broker_id, each in sorted(read.items()):
+        for path, topic_id in sorted(each.strays.items()):
+            if topic_id in ids or _names_a_topic(path.rpartition("/")[2], topic_ids):
+                of_topics.append(f"broker {broker_id}: {path}")
+            else:
+                of_gone += 1
+    return tuple(of_topics), of_gone
+
+
+def _names_a_topic(name: str, topics: Collection[str]) -> bool:
+    """Whether a ``-stray`` directory's name is of one of these topics."""
+    topic = name.removesuffix("-stray").rpartition(".")[0].rpartition("-")[0]
+    return topic in topics or (len(name) >= LONGEST_NAME and any(each.startswith(topic) for each in topics))
 
 
 def _place(path: str) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.replica_directories import IdsApart
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.health import name_ids
@@ -83,3 +83,29 @@ def every_replica_directory_has_an_id(seen: ClusterObservation, spec: ClusterSpe
     if found.without_id_count > len(found.without_id):
         wrong.append(f"{found.without_id_count} in all")
     return settle(wrong, found.unread, f"{found.directories} replicas have it")
+
+
+@check(
+    "KRB-PRE-086",
+    severity=BLOCKING,
+    fix=(
+        "delete nothing: the named directories may hold the only copies of acknowledged records. One that was there"
+        " before the migration, or whose topic was deleted and created again under its name: move it out of the log"
+        " directory (Kafka does not use it). Otherwise brokers have set live replicas aside since the metadata copy: do"
+        " not go on, compare the topic_id in their partition.metadata with the topic's (kafka-topics --describe), and"
+        " find out first what the topic lacks"
+    ),
+    stages=UNTIL_FINALIZED,
+    needs=Needs.HOSTS,
+)
+def no_broker_has_set_a_live_replica_aside(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No broker has a -stray directory of a topic that exists.
+
+    A broker renames a replica '-stray' if KRaft's metadata does not have it with the topic id on disk, and begins anew
+    at offset 0. Nothing else tells of it: every replica is in sync again. None may lie there before the copy, so that
+    every later one is new. Those of topics that are gone are counted only.
+    """
+    found = needed(seen.replicas)
+    wrong = [sample(found.strays, found.strays_count)] if found.strays_count else []
+    gone = f"; {found.strays_of_gone} of topics that are gone" if found.strays_of_gone else ""
+    return settle(wrong, found.unread, f"none of {found.directories} replicas{gone}")
