@@ -25,16 +25,19 @@ from kraft_runbook.io import cluster_claim
 from kraft_runbook.io.hosts import ansible_runs
 from kraft_runbook.io.hosts.ansible_runs import HostReport, RunReport
 from kraft_runbook.io.kafka import metadata_quorum
+from kraft_runbook.migration import kept_ends
 from kraft_runbook.migration.copy_tuning import SMALL
 from kraft_runbook.parity import dual_write as parity_dual_write
 from kraft_runbook.parity import final_proof
-from kraft_runbook.procedures import copy_size, known_controller, observe, settled
+from kraft_runbook.procedures import copy_size, kept_log_ends, known_controller, observe, settled
+from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook_airflow.base import environment, waiting
 from kraft_runbook_airflow.base.journal import run_file_name
 from kraft_runbook_airflow.migration import way_back_facts
 from tests.unit.observations import SPEC, dual_writing, later
 
+NOTHING_LOST = CheckResult(kept_ends.CODE, kept_ends.TITLE, Severity.BLOCKING, Verdict.PASS, "44 partitions")
 NOT_ASKED = Unread("not asked for")
 FORWARD, BACK, RESTARTS = "zk_to_kraft_migration", "zk_to_kraft_rollback", "rolling_restart"
 
@@ -88,6 +91,7 @@ class Acted:
             (metadata_quorum.controller_mode, lambda *_, **__: ControllerMode.MIGRATION),
             (copy_size.provisioning_size, lambda *_, **__: SMALL),
             (parity_dual_write.await_movement, lambda *_, **__: None),
+            (kept_log_ends.check_log_ends, lambda *_, **__: NOTHING_LOST),
             (known_controller.knows_controller, lambda *_, **__: self.unknowing),
             (waiting.wait_for, self._await),
             (final_proof.what_lies_behind, lambda *_, **__: None),

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from acted import NOTHING_LOST
 
 from kraft_runbook.cluster.observation import ClusterObservation, Consequence, Found
 from kraft_runbook.cluster.phases import Phase
@@ -33,6 +34,7 @@ def blocking(monkeypatch: pytest.MonkeyPatch, seen: ClusterObservation) -> dict[
     for module in (migration_gates, second_look):
         monkeypatch.setattr(module, "airflow_secrets", lambda: None)
     monkeypatch.setattr(second_look, "time", SimpleNamespace(sleep=lambda _: None))
+    monkeypatch.setattr(migration_gates, "check_log_ends", lambda *_, **__: NOTHING_LOST)
     monkeypatch.setattr(migration_gates, "await_movement", lambda *_, **__: None)
     monkeypatch.setattr(migration_gates, "what_lies_behind", lambda *_, **__: None)
     monkeypatch.setattr(migration_gates, "not_deletable", lambda *_, **__: None)

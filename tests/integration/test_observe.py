@@ -10,20 +10,24 @@ import socket
 import struct
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import by_hand
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 from fault_threads import end_thread_of
 from installed import install
 from kazoo.client import KazooClient
 from labs import Lab
 
+from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.checks import Verdict
+from kraft_runbook.migration.checks import CheckResult, Severity, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
+from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.procedures.observe import Scope, observe
 from lab import ROOT
 from lab.layout import layout
@@ -79,6 +83,47 @@ def test_preflight_of_a_fresh_lab_passes_with_hosts(own_lab: Lab) -> None:
     seen = look(own_lab, Scope.FULL, with_hosts=True)
     report = CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER)
     assert report.verdict is Verdict.PASS, report.render_text()
+
+
+def test_log_ends_are_kept_and_a_topic_that_began_anew_and_a_loss_are_told(own_lab: Lab, tmp_path: Path) -> None:
+    """As the gates do: kept in ZooKeeper mode, then compared."""
+    spec, file = own_lab.spec, tmp_path / "log_ends"
+    admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
+    by_hand.answered(admin.create_topics([NewTopic(name, 1, 1) for name in ("goes", "anew")]))
+    for name in ("goes", "anew"):
+        by_hand.wait_until(f"{name} is led", lambda name=name: by_hand.produced(spec, name, 0) == "")
+
+    def check(phase: Phase, *, keeps: bool = True) -> CheckResult:
+        return check_log_ends(spec, file, phase, secrets=own_lab.secrets, keeps=keeps, tell=print)
+
+    kept = check(Phase.ZOOKEEPER)
+    assert kept.verdict is Verdict.PASS, kept
+    ends, _ = LogEnds.from_bytes(file.read_bytes())
+    seen = look(own_lab, Scope.FULL)
+    assert (len(ends.topics), ends.partitions) == (seen.tree.topics, seen.tree.partitions)
+    assert ends.cluster_id == seen.zookeeper.cluster_id
+    assert ends.topics["anew"].ends[0] >= 1
+    assert sum(ends.topics["orders"].ends.values()) >= 300  # the lab's own records
+
+    by_hand.answered(admin.delete_topics(["goes", "anew"]))
+
+    def gone() -> bool:
+        pending = look(own_lab).zookeeper.pending_topic_deletions
+        return not pending and not {"goes", "anew"} & admin.list_topics(timeout=10).topics.keys()
+
+    by_hand.wait_until("the topics are gone", gone)
+    by_hand.answered(admin.create_topics([NewTopic("anew", 1, 1)]))
+    assert by_hand.produced(spec, "orders", 0) == ""
+    began = check(Phase.PRE_MIGRATION)
+    assert (began.severity, began.verdict) == (Severity.WARNING, Verdict.FAIL), began
+    assert "made again, under another id: 1: anew (id" in began.evidence and "1 topics deleted since" in began.evidence
+
+    more = {number: end + 1_000 for number, end in ends.topics["orders"].ends.items()}  # as if these were lost
+    file.write_bytes(
+        replace(ends, topics=dict(ends.topics) | {"orders": TopicEnds(ends.topics["orders"].id, more)}).to_bytes()
+    )
+    lost = check(Phase.HYBRID)
+    assert lost.blocks and f"orders-0 (ended at {more[0]}, now at" in lost.evidence, lost
 
 
 def test_what_pip_installs_examines_a_cluster_and_plays_a_playbook_without_the_checkout(

@@ -9,15 +9,18 @@ from kazoo.client import KazooClient
 from labs import Lab
 
 from kraft_runbook.cluster.spec_parts import ZooKeeper
+from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper import reader as module
 from kraft_runbook.io.zookeeper.multi_read import BulkRead
 from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
 from kraft_runbook.io.zookeeper.read_rows import read_topics, topic_names
+from kraft_runbook.io.zookeeper.read_tree import read_tree
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Row
 from kraft_runbook.metadata.topic_columns import TopicColumns
+from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets
 from kraft_runbook.metadata.znodes.znode_rows import Decoding
 
 DECODING = Decoding(Fingerprints(b"salt"))
@@ -156,3 +159,35 @@ def test_a_rate_is_kept_by_every_way_of_reading(tree: ZooKeeper, monkeypatch: py
         assert time.monotonic() - started >= (len(columns.partitions) + 3 * len(small) - 30) / 300
         monkeypatch.setattr(reader, "_multi_read", False)
         assert seconds(reader, PLAIN) >= (len(PLAIN) - 30) / 300
+
+
+def test_lists_and_names_that_no_controller_makes_and_huge_numbers_are_found(
+    own_lab: Lab, zookeeper: KazooClient
+) -> None:
+    """``[]`` ends each election of a ZooKeeper controller; they are planted where no controller watches."""
+    root, huge = "/planted-test", b"9" * 5_000
+    topic = b'{"version":3,"topic_id":"%bA","partitions":{%b},"adding_replicas":{},"removing_replicas":{}}'
+    planted = {
+        "empty": topic % (b"B" * 21, b'"0":[],"1":[1]'),
+        "twice": topic % (b"C" * 21, b'"0":[1,1,2]'),
+        "a b": topic % (b"D" * 21, b'"0":[1,2]'),
+        "x" * 250: topic % (b"E" * 21, b'"0":[1,2]'),
+        "huge": topic % (b"F" * 21, b'"0":[%b]' % huge),
+        "fine": topic % (b"G" * 21, b'"0":[1,2]'),
+    }
+    for name, data in planted.items():
+        zookeeper.create(f"{root}/brokers/topics/{name}", data, makepath=True)
+        for number in ("0", "1") if name == "empty" else ("0",):
+            path = f"{root}/brokers/topics/{name}/partitions/{number}/state"
+            zookeeper.create(path, STATE % 1, makepath=True)
+    zookeeper.create(f"{root}/config/topics/fine", b'{"config":{"retention.ms":"%b"}}' % huge, makepath=True)
+    zookeeper.create(f"{root}/config/brokers/{'7' * 5_000}", b'{"config":{}}', makepath=True)
+    chroot = ZooKeeper(servers=own_lab.spec.zookeeper.servers, chroot=root)
+    with ZookeeperReader(chroot, secrets=environment_secrets({})) as reader:
+        seen = read_tree(reader, DECODING, PasswordSecrets())
+    assert was_read(seen.bad_replica_lists) and was_read(seen.bad_topic_names)
+    assert sorted(seen.bad_replica_lists.samples) == ["empty-0 []", "twice-0 [1,1,2]"]
+    assert sorted(seen.bad_topic_names.samples) == ["'a b'", repr("x" * 250)]
+    named = " ".join(sample for found in seen.faults.values() for sample in found.samples)
+    for each in ("/brokers/topics/huge (", "/config/topics/fine (retention.ms is not a whole", "/config/brokers/777"):
+        assert each in named

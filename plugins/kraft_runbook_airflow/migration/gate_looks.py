@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -16,21 +17,34 @@ from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
+from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
 from kraft_runbook.runbook.way_back import RollbackPlan
-from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.environment import airflow_secrets, is_dry_run, state_directory
 from kraft_runbook_airflow.base.gates import Examined
 from kraft_runbook_airflow.base.second_look import look_and_judge
 from kraft_runbook_airflow.migration.way_back_facts import examine_the_hosts_of_those_down, not_deletable
 
 
-def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
-    """Observe deeply, run the gate's checks, and find the way back; once dual writes should flow, look twice to see
-    that they do.
+def prove(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
+    """``examine``, where the log ends are kept that later looks compare with. A dry run keeps nothing."""
+    return examine(spec, gate, tell, gone, keeps=not is_dry_run())
 
-    ``gone``: controllers whose hosts are gone for good, as an operator says.
+
+def log_ends_file(cluster: str) -> Path:
+    """Where the log ends from before the metadata copy are kept."""
+    return state_directory() / "log_ends" / cluster
+
+
+def examine(
+    spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = (), *, keeps: bool = False
+) -> Examined:
+    """Observe deeply, run the gate's checks, compare the log ends, and find the way back; once dual writes should flow,
+    look twice to see that they do.
+
+    ``gone``: controllers whose hosts are gone for good, as an operator says. ``keeps``: as in ``check_log_ends``.
     """
     earlier = observe_settled(spec, secrets=airflow_secrets(), tell=tell, gone=gone)
     dual_writing = TABLE.gate(gate).needs_parity or detect_phase(earlier).phase in DUAL_WRITING
@@ -44,7 +58,16 @@ def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: C
         spec, partial(_judge, spec, gate), CHECKS, tell=tell, apart=apart, earlier=earlier, gone=gone, **deep
     )
     stopped = next((each.evidence for each in checks if each.code == CODE and each.verdict is Verdict.FAIL), None)
-    return Examined(seen, checks, _way_back(spec, gate, seen, stopped, gone))
+    ends = check_log_ends(
+        spec,
+        log_ends_file(spec.name),
+        detect_phase(seen).phase,
+        secrets=airflow_secrets(),
+        keeps=keeps and gate != Gate.ROLLBACK,
+        blocking=gate != Gate.ROLLBACK,
+        tell=tell,
+    )
+    return Examined(seen, (*checks, ends), _way_back(spec, gate, seen, stopped, gone))
 
 
 def _judge(

@@ -1,0 +1,148 @@
+"""No record is lost on the way: no partition's log ends before the end that was kept before the metadata copy. Pure.
+
+It is the net below all other checks. Whatever makes a partition begin anew (its replicas' directories become strays, a
+leader without data is elected), its log end falls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.log_ends import LogEnds
+from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict, sample
+
+CODE = "KRB-GATE-013"
+TITLE = "No partition's log ends before the end that was kept before the metadata copy"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """``lower``: partitions that end before what was kept, with both numbers; ``begun_anew``: topics that have another
+    id now; ``unread``: what nobody tells now, with the reason. ``deleted``: how many topics are gone. ``partitions``:
+    how many were compared.
+    """
+
+    lower: tuple[str, ...]
+    begun_anew: tuple[str, ...]
+    unread: tuple[str, ...]
+    deleted: int
+    partitions: int
+
+
+def compared(kept: LogEnds, now: LogEnds) -> Compared:
+    """Each partition that was kept with the same one now. A topic that is gone was deleted since; with another id it
+    was deleted and made again, so that its old records are gone by somebody's will, or by an accident.
+    """
+    lower, begun_anew = [], []
+    unread = [f"{name}: {why}" for name, why in now.unread.items()]
+    deleted = partitions = 0
+    for name, before in kept.topics.items():
+        after = now.topics.get(name)
+        if after is None:
+            deleted += name not in now.unread
+        elif after.id != before.id:
+            begun_anew.append(f"{name} (id {before.id}, now {after.id})")
+        else:
+            for number, end in before.ends.items():
+                partition = f"{name}-{number}"
+                here = after.ends.get(number)
+                if here is None:
+                    if partition not in now.unread:
+                        lower.append(f"{partition} (ended at {end}, now it is gone)")
+                    continue
+                partitions += 1
+                if here < end:
+                    lower.append(f"{partition} (ended at {end}, now at {here})")
+    return Compared(tuple(lower), tuple(begun_anew), tuple(unread), deleted, partitions)
+
+
+def just_kept(ends: LogEnds, where: str, digest: str) -> CheckResult:
+    """The answer of the gate that keeps them."""
+    told = f"{ends.partitions:,} partitions of {len(ends.topics):,} topics are kept in {where} (SHA-256 {digest})"
+    if not ends.unread:
+        return _result(Severity.BLOCKING, Verdict.PASS, told)
+    return _result(
+        Severity.BLOCKING,
+        Verdict.UNKNOWN,
+        f"{_listed(f'{name}: {why}' for name, why in ends.unread.items())}; {told}",
+        _READABLE,
+    )
+
+
+def kept_late(ends: LogEnds, where: str, digest: str) -> CheckResult:
+    """The answer of a gate after the copy that finds nothing kept, and keeps what there is now. The person who signs
+    decides.
+    """
+    return _result(
+        Severity.WARNING,
+        Verdict.UNKNOWN,
+        f"no log ends are kept from before the metadata copy, so a loss until now is not seen;"
+        f" {just_kept(ends, where, digest).evidence}, for the gates to come",
+        "if you removed the file to accept a loss, sign. Else compare the topics' ends with what you know of them"
+        " (consumers' positions, your own monitoring) before you sign",
+    )
+
+
+def none_kept(why: str, fix: str, *, blocking: bool) -> CheckResult:
+    """Nothing can be kept or compared."""
+    return _result(Severity.BLOCKING if blocking else Severity.WARNING, Verdict.UNKNOWN, why, fix)
+
+
+def judged(kept: LogEnds, now: LogEnds, where: str, digest: str, *, blocking: bool = True) -> CheckResult:
+    """The answer of a gate that compares. ``where``: the file they are kept in. ``blocking``: False where an obstacle
+    must not prevent the gate's step (a rollback).
+    """
+    severity = Severity.BLOCKING if blocking else Severity.WARNING
+    since = f"kept on {kept.read_at:%Y-%m-%d at %H:%M:%S} UTC in {where}, SHA-256 {digest}"
+    if kept.cluster_id != now.cluster_id:
+        return _result(
+            severity,
+            Verdict.UNKNOWN,
+            f"what is {since} is of the cluster {kept.cluster_id}, not of {now.cluster_id}",
+            _remove(where),
+        )
+    found = compared(kept, now)
+    if found.lower:
+        told = f"{_listed(found.lower)} ({since})" + (f"; not read: {_listed(found.unread)}" if found.unread else "")
+        return _result(severity, Verdict.FAIL, told, f"{_LOST}. {_remove(where)}")
+    if found.unread:
+        return _result(severity, Verdict.UNKNOWN, f"{_listed(found.unread)} ({since})", _READABLE)
+    fine = (
+        f"{found.partitions:,} partitions end where they ended or later ({since}); {found.deleted} topics deleted since"
+    )
+    if found.begun_anew:
+        return _result(
+            Severity.WARNING,
+            Verdict.FAIL,
+            f"deleted and made again, under another id: {_listed(found.begun_anew)}; {fine}",
+            "ask the owners of these topics whether they deleted them. If they did not, the old records are gone: do"
+            " not sign before you know why",
+        )
+    return _result(severity, Verdict.PASS, fine)
+
+
+_LOST = (
+    "records are lost, or about to be: restart nothing more. Look on the brokers' hosts for directories of these"
+    " partitions whose names end in -stray, save them, and find out why the partition began anew (another topic id in"
+    " ZooKeeper than in the replicas' partition.metadata, an unclean election)"
+)
+_READABLE = (
+    "bring these partitions' leaders back, allow this tool's identity Describe on all topics (kafka-acls --topic '*'),"
+    " and clear this task"
+)
+
+
+def _remove(where: str) -> str:
+    return (
+        f"If the loss is known and accepted, remove {where} and clear this task: the gate then keeps the ends anew and"
+        " says so to the person who signs"
+    )
+
+
+def _listed(items: Iterable[str]) -> str:
+    return sample(items)
+
+
+def _result(severity: Severity, verdict: Verdict, evidence: str, fix: str = "") -> CheckResult:
+    return CheckResult(CODE, TITLE, severity, verdict, evidence, fix)

@@ -1,0 +1,94 @@
+"""The log ends of every partition, kept before the metadata copy and compared at every gate after it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from kraft_runbook.cluster.log_ends import LogEnds, NotKept
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.kafka.log_ends import read_log_ends
+from kraft_runbook.io.private_file import private_file
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.migration import kept_ends
+from kraft_runbook.migration.copy_forecast import COPY_AHEAD
+from kraft_runbook.runbook.check_results import CheckResult
+
+APART_SECONDS = 2.0
+"""Before a loss is told it is looked at again."""
+
+
+def check_log_ends(
+    spec: ClusterSpec,
+    file: Path,
+    phase: Phase,
+    *,
+    secrets: Secrets,
+    keeps: bool,
+    blocking: bool = True,
+    tell: Callable[[str], object],
+) -> CheckResult:
+    """KRB-GATE-013: compare the log ends with those kept in ``file``; keep them where none are kept, and in ZooKeeper
+    mode, where a migration begins, always anew.
+
+    ``keeps``: whether this look may write the file; without it there is nothing to compare with in ZooKeeper mode
+    before a gate was proven. ``blocking``: as in ``kept_ends.judged``.
+    """
+    try:
+        kept = _kept(file)
+        anew = keeps and (kept is None or phase is Phase.ZOOKEEPER)
+        now = read_log_ends(spec, secrets=secrets, also=_known_topics(spec, kept, secrets))
+    except NotKept as error:
+        return kept_ends.none_kept(
+            f"the log ends kept in {file} can't be used: {error}",
+            f"put the file back from your backup, or remove {file}: the gate then keeps the ends anew and says so",
+            blocking=blocking,
+        )
+    except RunbookError as error:
+        return kept_ends.none_kept(f"the log ends could not be read: {error.problem}", error.way_out, blocking=blocking)
+    if anew:
+        return _keep(file, now, phase, tell)
+    if kept is None:
+        return kept_ends.none_kept(
+            f"no log ends are kept in {file}",
+            "clear the gate's 'prove' task: it keeps them before it asks (a dry run and a rollback keep none)",
+            blocking=blocking,
+        )
+    ends, digest = kept
+    if kept_ends.compared(ends, now).lower:
+        time.sleep(APART_SECONDS)
+        now = read_log_ends(spec, secrets=secrets, also=ends.topics)
+    return kept_ends.judged(ends, now, str(file), digest, blocking=blocking)
+
+
+def _keep(file: Path, ends: LogEnds, phase: Phase, tell: Callable[[str], object]) -> CheckResult:
+    data = ends.to_bytes()
+    _, digest = LogEnds.from_bytes(data)
+    with private_file(file) as written:
+        written.write(data)
+    tell(f"the log ends of {ends.partitions:,} partitions are kept in {file}")
+    told = kept_ends.just_kept if phase in COPY_AHEAD else kept_ends.kept_late
+    return told(ends, str(file), digest)
+
+
+def _kept(file: Path) -> tuple[LogEnds, str] | None:
+    """None: nothing is kept. Raises NotKept."""
+    try:
+        return LogEnds.from_bytes(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise NotKept(f"it can't be read: {error.strerror}") from None
+
+
+def _known_topics(spec: ClusterSpec, kept: tuple[LogEnds, str] | None, secrets: Secrets) -> frozenset[str]:
+    """The topics that must not be missing for lack of a right: those kept, and those in ZooKeeper."""
+    names = frozenset(kept[0].topics if kept else ())
+    if spec.zookeeper is None:
+        return names
+    with ZookeeperReader(spec.zookeeper, secrets=secrets) as reader:
+        return names | frozenset(reader.children("/brokers/topics") or ())
