@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from kraft_runbook.cli.reassign_goal import plan_in
 from kraft_runbook.cluster.assignment import Ongoing
 from kraft_runbook.errors import Refused
+from kraft_runbook.procedures.move_replicas import read_assignment
 from kraft_runbook.reassignment.goals import Explicit
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan_file import from_json, to_json
@@ -108,6 +111,26 @@ def test_the_tool_s_json_goes_in_and_comes_out_the_same() -> None:
     stock = '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[2,1],"log_dirs":["any","any"]}]}'
     assert from_json(stock, source="x") == of(a=[(2, 1)])
     assert from_json('{"partitions": [{"topic": "a", "partition": 0, "replicas": []}]}', source="x") == of(a=[()])
+
+
+GENERATED = (
+    '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[2,1],"log_dirs":["/data/1","/data/2"]},'
+    '{"topic":"a","partition":1,"replicas":[1],"log_dirs":["any"]}]}'
+)
+"""As ``--generate`` of Kafka 4.2 writes the present assignment."""
+
+
+def test_what_generate_of_kafka_4_2_writes_is_taken_with_a_word_on_its_log_directories(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a plan that leads back, and as ``--before``."""
+    file, told = tmp_path / "before.json", []
+    file.write_text(GENERATED)
+    word = f"{file}: the log directories of 1 partitions are ignored."
+    assert read_assignment(file, ignored=told.append) == plan_in(file) == of(a=[(2, 1), (1,)])
+    assert len(told) == 1 and told[0].startswith(word)
+    said = capsys.readouterr()
+    assert (said.out, said.err.startswith(word)) == ("", True)
 
 
 @pytest.mark.parametrize(

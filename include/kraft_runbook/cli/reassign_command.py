@@ -13,7 +13,7 @@ import typer
 
 from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.outputs import ReassignStatusOutput, StuckEntry, to_json
-from kraft_runbook.cli.reassign_goal import GoalName, goal_of, ids_of, text_of
+from kraft_runbook.cli.reassign_goal import GoalName, goal_of, ids_of, plan_in, to_the_user
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
@@ -30,7 +30,6 @@ from kraft_runbook.reassignment.goals import (
 )
 from kraft_runbook.reassignment.picture import draw
 from kraft_runbook.reassignment.plan import ReassignmentPlan
-from kraft_runbook.reassignment.plan_file import from_json as assignment_from
 from kraft_runbook.reassignment.plan_file import to_json as assignment_to
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
@@ -110,7 +109,7 @@ def preview_command(
     as_json: AsJson = False,
 ) -> None:
     """Show what a plan that somebody else made would move, and refuse it where it must not be carried out."""
-    wanted = Explicit(assignment_from(text_of(plan), source=str(plan)), what=plan.name)
+    wanted = Explicit(plan_in(plan), what=plan.name)
     _show(_spec(cluster, clusters_dir), wanted, Topics(), allow, throttle, None, None, picture, as_json)
 
 
@@ -126,11 +125,7 @@ def status_command(
     earlier = look_at_replicas(spec, secrets=secrets, settings=False)
     time.sleep(APART_SECONDS)
     now = look_at_replicas(spec, secrets=secrets, settings=False)
-    target = (
-        assignment_from(text_of(plan), source=str(plan))
-        if plan
-        else {p: each.target for p, each in now.placement.ongoing.items()}
-    )
+    target = plan_in(plan) if plan else {p: each.target for p, each in now.placement.ongoing.items()}
     # What was there before the plan is not known here: what is neither there nor on its way is left.
     present = {p: now.placement.present.get(p, ()) for p in target}
     reading = read_plan(ReassignmentPlan("status", present, target, copies=0, bound=0), now.placement)
@@ -170,8 +165,8 @@ def verify_command(
 ) -> None:
     """Compare what was found with what was planned: replicas in their order, ISR, leaders, no throttle left."""
     spec, secrets = _spec(cluster, clusters_dir), environment_secrets()
-    target = assignment_from(text_of(plan), source=str(plan))
-    known = None if before is None else read_assignment(before)
+    target = plan_in(plan)
+    known = None if before is None else read_assignment(before, ignored=to_the_user)
     throttles = leftovers(read_throttles(spec, {p.topic for p in target}, secrets=secrets))
     if spark:
         from kraft_runbook.procedures.compare_assignment import compare_assignment  # the columns and their libraries

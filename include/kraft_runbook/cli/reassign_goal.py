@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from kraft_runbook.cluster.assignment import Replicas, TopicPartition
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import environment_secrets
@@ -74,7 +75,7 @@ def goal_of(
             return MendRacks()
         case GoalName.EXPLICIT:
             assert source is not None
-            return Explicit(assignment_from(text_of(source), source=str(source)), what=source.name)
+            return Explicit(plan_in(source), what=source.name)
         case GoalName.RESTORE:
             assert source is not None
             return Restore(read_state(source).assignment)
@@ -87,7 +88,17 @@ def _legacy(spec: ClusterSpec) -> Goal:
     text = read_reassignment_znodes(spec, secrets=environment_secrets()).legacy
     if text is None:
         raise Refused(f"{LEGACY} does not exist", way_out="nothing is to be converted; plan with another goal")
-    return Explicit(assignment_from(text, source=LEGACY), what=f"what {LEGACY} holds")
+    return Explicit(assignment_from(text, source=LEGACY, ignored=to_the_user), what=f"what {LEGACY} holds")
+
+
+def plan_in(path: Path) -> dict[TopicPartition, Replicas]:
+    """The plan that the file holds; what of it is ignored is told to the user. Raises Refused."""
+    return assignment_from(text_of(path), source=str(path), ignored=to_the_user)
+
+
+def to_the_user(told: str) -> None:
+    """Beside a command's output, not in it."""
+    typer.echo(told, err=True)
 
 
 def ids_of(text: str) -> tuple[int, ...]:

@@ -67,14 +67,18 @@ def read_state(path: Path) -> SavedState:
     return from_json(text, source=str(path))
 
 
-def read_assignment(path: Path) -> Assignment:
-    """An assignment in the JSON of kafka-reassign-partitions, or the one that a run saved. Raises Refused."""
+def read_assignment(path: Path, *, ignored: Callable[[str], object] = lambda _: None) -> Assignment:
+    """An assignment in the JSON of kafka-reassign-partitions, or the one that a run saved. ``ignored`` is told of log
+    directories, which no comparison looks at. Raises Refused.
+    """
     try:
         text = path.read_text()
     except OSError as error:
         raise Refused(f"{path} can't be read: {error}", way_out="name a file that exists") from None
     is_saved_state = text.startswith('{"format":')
-    return from_json(text, source=str(path)).assignment if is_saved_state else plan_from_json(text, source=str(path))
+    if is_saved_state:
+        return from_json(text, source=str(path)).assignment
+    return plan_from_json(text, source=str(path), ignored=ignored)
 
 
 def start_next_batch(

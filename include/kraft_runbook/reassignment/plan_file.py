@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
@@ -20,12 +20,15 @@ def to_json(assignment: Assignment) -> str:
     return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"), ensure_ascii=False)
 
 
-def from_json(text: str, *, source: str) -> dict[TopicPartition, Replicas]:
+def from_json(
+    text: str, *, source: str, ignored: Callable[[str], object] | None = None
+) -> dict[TopicPartition, Replicas]:
     """What such a file says. ``source`` names it in errors.
 
-    Empty lists and repeated brokers are read as they stand: ``refusals`` names them. Raises Refused for what is no such
-    file, for a partition that is named twice, and for a log directory other than "any": this tool moves replicas
-    between brokers alone.
+    Empty lists and repeated brokers are read as they stand: ``refusals`` names them. This tool moves replicas between
+    brokers alone, and Kafka 4.2's ``--generate`` writes the log directory of each replica into the present assignment:
+    directories are left out where ``ignored`` takes the sentence that says so, and refused without it. Raises Refused
+    for what is no such file, for a partition that is named twice, and for such a directory other than "any".
     """
 
     def refuse(problem: str, way_out: str) -> Refused:
@@ -43,15 +46,23 @@ def from_json(text: str, *, source: str) -> dict[TopicPartition, Replicas]:
     if version != 1:
         raise refuse(f"version {version!r} is not known", "write version 1")
     found: dict[TopicPartition, Replicas] = {}
+    in_directories = 0
     for partition, replicas, entry in entries:
         if partition in found:
             raise refuse(f"{partition} is named twice; Kafka would take the last", "name each partition once")
-        if set(entry.get("log_dirs", ())) - {ANY_DIRECTORY}:
-            raise refuse(
-                f"{partition} names log directories, and this tool moves replicas between brokers alone",
-                "leave log_dirs out, or move them with kafka-reassign-partitions",
-            )
+        if set(entry.get("log_dirs") or ()) - {ANY_DIRECTORY}:
+            if ignored is None:
+                raise refuse(
+                    f"{partition} names log directories, and this tool moves replicas between brokers alone",
+                    "leave log_dirs out, or move them with kafka-reassign-partitions",
+                )
+            in_directories += 1
         found[partition] = replicas
+    if in_directories and ignored is not None:
+        ignored(
+            f"{source}: the log directories of {in_directories} partitions are ignored. Replicas are moved between"
+            " brokers alone; each broker chooses the directory of a replica that comes to it"
+        )
     return found
 
 
