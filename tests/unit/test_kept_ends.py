@@ -189,7 +189,9 @@ def test_what_can_not_be_read_or_kept_whole_is_unknown(world: World) -> None:
     assert not world.file.exists()
     assert world.check(Phase.HYBRID, KEPT, keeps=False).blocks
     partly = world.check(Phase.ZOOKEEPER, ends({"t": ("T", {0: 1})}, t_1="it has no leader"))
-    assert partly.blocks and "1: t-1: it has no leader" in partly.evidence
+    assert partly.blocks and partly.evidence == "nothing is kept; not read: 1: t-1: it has no leader"
+    assert not world.file.exists()
+    world.check(Phase.ZOOKEEPER, KEPT)
     world.file.write_bytes(b"damaged")
     for keeps in (True, False):
         damaged = world.check(Phase.HYBRID, KEPT, keeps=keeps)

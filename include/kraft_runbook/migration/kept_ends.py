@@ -60,14 +60,13 @@ def compared(kept: LogEnds, now: LogEnds) -> Compared:
 def just_kept(ends: LogEnds, where: str, digest: str) -> CheckResult:
     """The answer of the gate that keeps them."""
     told = f"{ends.partitions:,} partitions of {len(ends.topics):,} topics are kept in {where} (SHA-256 {digest})"
-    if not ends.unread:
-        return _result(Severity.BLOCKING, Verdict.PASS, told)
-    return _result(
-        Severity.BLOCKING,
-        Verdict.UNKNOWN,
-        f"{_listed(f'{name}: {why}' for name, why in ends.unread.items())}; {told}",
-        _READABLE,
-    )
+    return _result(Severity.BLOCKING, Verdict.PASS, told)
+
+
+def not_whole(ends: LogEnds) -> CheckResult:
+    """The answer of a gate that was to keep them and could not read all: a part is not kept."""
+    unread = _listed(f"{name}: {why}" for name, why in ends.unread.items())
+    return _result(Severity.BLOCKING, Verdict.UNKNOWN, f"nothing is kept; not read: {unread}", _READABLE)
 
 
 def kept_late(ends: LogEnds, where: str, digest: str) -> CheckResult:

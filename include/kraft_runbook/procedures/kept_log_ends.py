@@ -50,6 +50,8 @@ def check_log_ends(
         )
     except RunbookError as error:
         return kept_ends.none_kept(f"the log ends could not be read: {error.problem}", error.way_out, blocking=blocking)
+    if anew and now.unread:
+        return kept_ends.not_whole(now)
     if anew:
         return _keep(file, now, phase, tell)
     if kept is None:
