@@ -22,6 +22,7 @@ from kraft_runbook.cluster.observation import (
     BrokerState,
     BrokerZnode,
     ClusterObservation,
+    ControllerEpochs,
     ControllerMetrics,
     ControllerMode,
     ControllerState,
@@ -73,6 +74,7 @@ TREE = ZookeeperTree(
     bad_topic_names=Found(),
     copied=CopyGroups(records=60, size=6_000, largest=2_000, classes=((60, 100.0),)),
     znode_acl_restricted=False,
+    controller_epochs=ControllerEpochs(claimed=3, greatest=3, states=44),
 )
 
 

@@ -45,6 +45,7 @@ from kraft_runbook.cluster.observation import (
     BrokerZnode,
     ClusterObservation,
     Consequence,
+    ControllerEpochs,
     ControllerMode,
     ControllerZnode,
     Found,
@@ -486,6 +487,16 @@ FAILS: dict[str, list[Case]] = {
         )
         for phase in (Z, H, D)
     ],
+    "KRB-PRE-082": [
+        (
+            Z,
+            None,
+            tree(controller_epochs=ControllerEpochs(5, 7, 44, Found(44, ("orders-0",)))),
+            "/controller_epoch is 5, the greatest epoch of 44 states is 7; partitions for which no leader can be"
+            " elected: 44: orders-0",
+        ),
+        (Z, "start", tree(controller_epochs=ControllerEpochs(None, 7, 44, Found(44))), "does not exist"),
+    ],
     "KRB-PRE-060": [
         (
             Z,
@@ -839,6 +850,7 @@ UNKNOWNS: dict[str, Case] = {
         for n in (25, 26, 27, 28, 31, 32, 33, 35, 58, 59, 60, 61, 63, 65, 66, 89)
     },
     "KRB-PRE-095": (Z, None, tree(stores_of_brokers=WHY), ""),
+    "KRB-PRE-082": (Z, None, tree(controller_epochs=WHY), "a test did not read it"),
     "KRB-PRE-062": (
         Z,
         None,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from observations import SPEC, WHY, a_controller, broker, observation, on_host, part, with_quorum, zookeeper
+from observations import SPEC, WHY, a_controller, broker, observation, on_host, part, tree, with_quorum, zookeeper
 
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     ClusterObservation,
+    ControllerEpochs,
     ControllerMode,
     ControllerZnode,
+    Found,
     MigrationZnode,
     Unread,
 )
@@ -52,6 +55,36 @@ def test_partitions_that_lie_behind_are_named_with_the_step_that_mends_them(phas
     assert behind in step
     assert "lower than its partition's epoch" in step.split(". Now: ")[0]
     assert not any("Now: " in step for step in way_back(observation(phase), SPEC).steps)
+
+
+ABOVE = ControllerEpochs(claimed=3, greatest=9, states=44, above=Found(2, ("orders-0", "orders-1")))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (part(), "/controller_epoch is 3, KRaft's epoch is 3, the greatest epoch in 44 partition states is 3: nothing"),
+        (with_quorum(leader_epoch=7), "/controller_epoch is 3, KRaft's epoch is 7, .* is 3: it is set to 7"),
+        (tree(controller_epochs=ABOVE), "the greatest epoch in 44 partition states is 9: it is set to 9"),
+        (tree(controller_epochs=WHY), r"the epochs in partition states were not read \(leave_kraft reads them\)$"),
+        (zookeeper(tree=WHY), "KRaft's epoch is 3, the epochs in partition states were not read"),
+    ],
+    ids=["enough", "the quorum's is above", "a state's is above", "no states", "no deep read"],
+)
+def test_both_counters_of_controller_epochs_are_told_with_what_leaving_does(spoil: Spoil, told: str) -> None:
+    seen = observation(Phase.HYBRID)
+    holder = ControllerZnode(101, 3)
+    plan = way_back(spoil(zookeeper(controller=holder, controller_epoch=3)(with_quorum(leader_epoch=3)(seen))), SPEC)
+    (step,) = [step for step in plan.steps if step.startswith("leave_kraft: ")]
+    assert re.search(told, step), step
+
+
+def test_a_zookeeper_controller_that_can_elect_no_leader_is_named_with_its_cure() -> None:
+    seen = tree(controller_epochs=ABOVE)(observation(Phase.ZOOKEEPER))
+    (step,) = way_back(seen, SPEC).steps
+    assert step.startswith("leave_kraft: set /controller_epoch from 3 to 9, delete /controller")
+    assert "2 of 44 partition states" in step
+    assert way_back(observation(Phase.ZOOKEEPER), SPEC).steps == ()
 
 
 def test_finalized_says_no_and_what_remains() -> None:

@@ -13,6 +13,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.conditions import one_controller
+from kraft_runbook.migration.controller_epochs import set_by_leaving, too_low_in_zookeeper
 from kraft_runbook.migration.leaving import gone_risk, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
 from kraft_runbook.migration.transitions import TABLE, Step
@@ -204,6 +205,13 @@ def _obstacles(
 
 def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:
     """The steps that an interrupted rollback still has to do once a ZooKeeper controller has the controller role."""
+    epochs = too_low_in_zookeeper(seen)
+    if epochs:
+        yield (
+            f"{Step.LEAVE_KRAFT.value}: set /controller_epoch from {epochs.claimed} to {epochs.greatest}, delete"
+            f" /controller, let a broker be elected: {epochs.above.count} of {epochs.states} partition states have a"
+            " greater controller epoch, and the ZooKeeper controller can elect no leader for them"
+        )
     left = [b.id for b in seen.brokers.values() if b.mode == BrokerMode.HYBRID]
     if left:
         yield (
@@ -221,8 +229,11 @@ def _named(step: str, seen: ClusterObservation, lies_behind: str | None) -> str:
             brokers = seen.brokers_in(BrokerMode.KRAFT)
         case Step.ROLL_BROKERS_TO_ZOOKEEPER.value:
             brokers = tuple(b.id for b in seen.brokers.values() if b.mode != BrokerMode.ZOOKEEPER)
-        case Step.LEAVE_KRAFT.value if lies_behind:
-            return f"{step}. Now: {lies_behind}"
+        case Step.LEAVE_KRAFT.value:
+            epochs = set_by_leaving(seen)
+            return ". ".join(
+                [step, *([f"Epochs: {epochs}"] if epochs else []), *([f"Now: {lies_behind}"] if lies_behind else [])]
+            )
         case _:
             return step
     return f"{name}: broker {_ids(brokers)}: {does}" if brokers else f"{name}: nothing to do"

@@ -131,6 +131,52 @@ def a_broker_is_the_controller(seen: ClusterObservation, spec: ClusterSpec) -> F
 
 
 @check(
+    "KRB-PRE-082",
+    severity=BLOCKING,
+    fix=(
+        "trigger zk_to_kraft_rollback__<cluster>: its leave_kraft sets /controller_epoch and lets a broker be elected"
+        " again, in one transaction. By hand, with no KRaft controller running: see docs/rollback.md"
+    ),
+    stages=BEFORE_THE_COPY,
+    needs=Needs.TREE,
+)
+def the_zookeeper_controller_may_elect_leaders(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No partition's state has a greater controller epoch than /controller_epoch.
+
+    A cluster that left KRaft by Kafka's documented order may have such states: a KRaft controller writes its raft epoch
+    there, which rises faster (KAFKA-20488). The ZooKeeper controller elects no leader for these partitions and leaves
+    dead replicas in their ISR, while the gauges look healthy (measured on 3.9.2: after a kill -9 no leader for 45 s and
+    more).
+    """
+    if not was_read(seen.zookeeper):
+        return unknown(seen.zookeeper)
+    tree = seen.tree
+    if not was_read(tree):
+        return unknown(tree)
+    epochs = tree.controller_epochs
+    if not was_read(epochs):
+        return unknown(epochs)
+    if epochs.claimed is None:
+        return (
+            failed("there are partition states, and /controller_epoch does not exist", "start the brokers")
+            if epochs.states
+            else passed("there is no partition")
+        )
+    both = f"/controller_epoch is {epochs.claimed}, the greatest epoch of {epochs.states} states is {epochs.greatest}"
+    if not epochs.above.count:
+        return passed(both)
+    if seen.zookeeper.controller is not None and seen.zookeeper.controller.kraft_controller_epoch >= 0:
+        return passed(f"{both}; a KRaft controller leads, and leave_kraft sets the number when it goes")
+    return failed(
+        f"{both}; partitions for which no leader can be elected: {sample(epochs.above.samples, epochs.above.count)}",
+        f"trigger zk_to_kraft_rollback__{spec.name}: its leave_kraft sets /controller_epoch and lets a broker be"
+        " elected again, in one transaction. By hand, with no KRaft controller running, in zookeeper-shell below the"
+        f" chroot: 'set /controller_epoch {epochs.greatest}', and at once 'delete /controller'. Then run this check"
+        " again",
+    )
+
+
+@check(
     "KRB-PRE-023",
     severity=BLOCKING,
     fix="wait until the deletions are done, or start the brokers that hold the replicas",
