@@ -257,6 +257,11 @@ def test_a_quorum_that_is_not_there_yet_is_not_called_unread() -> None:
             both(broker(2, mode=BrokerMode.HYBRID), topics(out_of_sync_by_broker={1: 31})),
             "broker 2 is in migration mode: if that lasts",
         ),
+        (
+            Phase.HYBRID,
+            topics(out_of_sync_by_broker={1: 1, 3: 43}, under_replicated=("a-0",), under_replicated_count=43),
+            "broker 3 is out of sync in most of the partitions: if that lasts, it may have a replica without",
+        ),
     ],
 )
 def test_problems_of_the_phase_are_shown(phase: Phase, spoil: Spoil, fragment: str) -> None:

@@ -55,7 +55,9 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
         forward=_forward(seen, earlier or seen, spec, reading.phase),
         back=rollback.steps,
         rollback=rollback,
-        problems=told(blocking) + tuple(_may_be_cut_off(seen, reading.phase)),
+        problems=told(blocking)
+        + tuple(_may_be_cut_off(seen, reading.phase))
+        + tuple(_may_lack_ids(seen, reading.phase)),
         unread=unread_parts(seen),
         not_looked_at=not_looked_at(CHECKS, reading.phase, seen),
     )
@@ -126,6 +128,21 @@ def _leaderless(seen: ClusterObservation, phase: Phase) -> str | None:
     # Where hanging controllers leave no majority, they are the reason that the phase is unknown.
     hidden = phase is Phase.UNKNOWN and hang and 2 * (hang + down) >= len(seen.controllers) and not leads
     return quorum_is_lost(seen) if phase in DUAL_WRITING or hidden or may_have_died_in_the_copy(seen) else None
+
+
+def _may_lack_ids(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
+    """After the metadata copy: a broker that is out of sync in most of the partitions may have refused the first
+    LeaderAndIsr (KAFKA-21022), which only its host shows.
+    """
+    if phase is not Phase.HYBRID or not was_read(seen.topics):
+        return
+    out = [i for i, n in seen.topics.out_of_sync_by_broker.items() if 2 * n > seen.topics.partition_count]
+    if out:
+        yield (
+            f"broker {', '.join(map(str, sorted(out)))} is out of sync in most of the partitions: if that lasts, it may"
+            " have a replica without partition.metadata, for which it refuses what the controller sends. What to do:"
+            " kraft-runbook preflight examines the hosts and names it (KRB-PRE-085)"
+        )
 
 
 def _may_be_cut_off(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
