@@ -227,8 +227,11 @@ def test_a_broker_on_software_that_is_too_old_stays_alive_and_never_serves(rolle
     for condition in (conditions.BROKER_ON_TARGET, conditions.BROKER_ON_FORMER, conditions.BROKER_IN_SYNC):
         progress = condition.progress(seen, spec, node_id=3)
         assert not progress.done and "broker 3" in progress.waiting_for, (condition.name, progress)
-    explained = explain(seen, spec)
-    assert any(each.startswith("broker 3 ") for each in explained.waits_for), explained.render_text()
+    explained = explain(seen, spec, earlier=seen)
+    (waits,) = (each for each in explained.waits_for if each.startswith("broker 3 "))
+    assert "to serve: its process runs (its metrics answer) and its port is closed" in waits, explained.render_text()
+    assert "metadata.version is 27, and Kafka 3.9.2 knows no level above 21" in waits
+    assert explained.rollback.answer == "no" and "does not run" not in explained.render_text()
     print(explained.render_text())
     on_kafka4.switch(rolled, 3, new_home)
     by_hand.wait_until("all is in sync", lambda: _whole(rolled), within=120)

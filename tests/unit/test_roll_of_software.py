@@ -62,7 +62,7 @@ def test_controllers_first_with_the_active_one_last_then_brokers_and_back_the_br
 
 def test_a_node_that_is_down_is_half_way_so_that_its_step_goes_on() -> None:
     without = {who: each for who, each in shown(on_new(*CONTROLLERS)).items() if who != "broker 1"}
-    reading = read_roll(without, "3.9.2", "4.1.1", down=["broker 1"])
+    reading = read_roll(without, "3.9.2", "4.1.1", down=["broker 1 does not run"])
     assert reading.stage is Rolled.MIXED
     assert reading.reasons == ("3 of 5 nodes run 4.1.1, the others 3.9.2", "broker 1 does not run")
-    assert read_roll({}, "3.9.2", "4.1.1", down=["broker 1"]).stage is Rolled.UNKNOWN
+    assert read_roll({}, "3.9.2", "4.1.1", down=["broker 1 does not run"]).stage is Rolled.UNKNOWN

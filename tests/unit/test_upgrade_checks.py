@@ -338,7 +338,7 @@ def test_the_way_back_is_open_after_the_roll_and_names_its_restarts_brokers_firs
     assert plan.possible and "Restart broker 1, 2, 3 on Kafka 3.9.2" in plan.steps[0]
     assert "Restart controller" in plan.steps[1]
     quick = UPGRADE.way_back(replace(cluster(ALL), features=WHY), PLAIN)
-    assert quick.possible and "was not read" in quick.risks[0]
+    assert quick.answer == "not known" and "was not read" in quick.why and len(quick.steps) == 2
     assert UPGRADE.way_back(cluster(), PLAIN).steps == ()
 
 
@@ -418,8 +418,23 @@ def test_explain_says_why_a_broker_on_the_version_before_may_live_and_never_serv
     fenced = {**seen.quorum.registrations, 1: replace(seen.quorum.registrations[1], fenced=True)}
     (waits,) = UPGRADE.explain(with_quorum(registrations=fenced, metadata_version=27)(seen), PLAIN).waits_for
     assert "broker 1 to register in KRaft mode" in waits
-    assert "if its log says UNSUPPORTED_VERSION, Kafka 3.9.2 does not know a level that holds" in waits
-    assert "(metadata.version 27): it lives and never serves until it runs 4.1.1 again" in waits
+    assert "metadata.version is 27, and Kafka 3.9.2 knows no level above 21" in waits
+    assert "A broker that does lives on and never serves" in waits and "start it on 4.1.1 again" in waits
+
+
+def test_a_broker_whose_port_is_closed_while_its_metrics_answer_is_not_told_as_down() -> None:
+    """Measured: 3.9.2 at level 27 has no open port, and goes on asking for its registration."""
+    lives = broker(1, running=False, lives=True, mode=WHY, software_version=WHY)
+    seen = both(lives, with_quorum(metadata_version=27))(cluster((2, 3, *CONTROLLERS), level=27))
+    found = UPGRADE.explain(seen, PLAIN, earlier=seen)
+    assert "broker 1 runs and does not serve: its port is closed, its metrics answer" in found.because
+    (waits,) = (each for each in found.waits_for if each.startswith("broker 1 to serve"))
+    assert "knows no level above 21" in waits and "start it on 4.1.1 again" in waits
+    assert "has ended" not in waits and "does not run" not in found.render_text()
+    ended = broker(1, lives=False)(seen)
+    assert "broker 1 does not run" in UPGRADE.explain(ended, PLAIN).because
+    still = conditions.BROKER_ON_FORMER.progress(later(seen, 3), PLAIN, node_id=1, earlier=seen)
+    assert not still.done and not still.hopeless
 
 
 def test_a_controller_counts_when_it_shows_the_target_and_is_caught_up() -> None:

@@ -352,7 +352,7 @@ def _observation_text(seen: ClusterObservation) -> str:
     ]
     for broker in seen.brokers.values():
         state = (
-            "does not run"
+            broker.closed
             if broker.running is False
             else f"{broker.mode} mode"
             if was_read(broker.mode)

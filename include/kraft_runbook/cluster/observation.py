@@ -368,6 +368,9 @@ class BrokerMetrics:
     """
 
 
+LIVES = "runs and does not serve: its port is closed, its metrics answer"
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerState:
     """One declared broker. ``software_version`` is read from its metrics. ``mode`` is the broker's own answer or, while
@@ -384,6 +387,15 @@ class BrokerState:
     """Its port accepts connections, but neither ApiVersions nor metrics came in time: the process hangs or gets no CPU
     time.
     """
+    lives: bool = False
+    """Its port refuses connections, but its metrics answer: the process lives and does not serve. It starts or stops,
+    or the quorum refuses its registration.
+    """
+
+    @property
+    def closed(self) -> str:
+        """In words, what it does where its port refuses connections (``running`` is False)."""
+        return LIVES if self.lives else "does not run"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ again from the record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from kraft_runbook.evidence.body import Body, moment, number, part, parts, text, whole
 from kraft_runbook.evidence.kinds import Approved, Compared, Confirmed, OfGate, Proven, Rejected, of_kind
@@ -138,10 +139,14 @@ def _proof(proven: Proven, at: datetime) -> GateProof:
             if parity
             else proven.parity or ""
         ),
-        rollback=(
-            f"{'possible' if rollback.get('possible') else 'not possible'}: {text(rollback, 'why')}" if rollback else ""
-        ),
+        rollback=(f"{_possible(rollback)}: {text(rollback, 'why')}" if rollback else ""),
     )
+
+
+def _possible(rollback: Mapping[str, Any]) -> str:
+    if rollback.get("possible"):
+        return "possible"
+    return "not possible" if rollback.get("known", True) else "not known"
 
 
 def parity_runs(records: Sequence[EvidenceRecord]) -> tuple[ParityRun, ...]:

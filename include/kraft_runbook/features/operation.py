@@ -15,7 +15,7 @@ from kraft_runbook.features.checks import CHECKS
 from kraft_runbook.features.stages import TABLE, Levels
 from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,10 @@ def _read(seen: ClusterObservation, _: ClusterSpec) -> LevelsReading:
 
 
 def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
-    return RollbackPlan(
-        True,
-        "a level can be lowered again as far as no level on the way changed metadata; the plan names those that did",
+    """Only a plan can tell, which names the levels on its way that changed metadata: never a yes without one."""
+    return not_known(
+        "the plan says it. A level can be lowered again as far as no level on the way changed metadata, and the plan"
+        " names those that did",
         (f"Look at kraft-runbook features --cluster {spec.name} --to the level before.",),
     )
 

@@ -113,7 +113,7 @@ def _way_back(proof: Proof, terms: GateTerms) -> str:
 
 
 def _closed(proof: Proof) -> str:
-    return f"**not possible**: {_text(proof.rollback.why)}"
+    return f"**{'not possible' if proof.rollback.known else 'not known'}**: {_text(proof.rollback.why)}"
 
 
 def _amiss(proof: Proof, objections: Iterable[str], amiss: Iterable[CheckResult]) -> Iterator[str]:
@@ -139,6 +139,9 @@ def _the_way_back(proof: Proof, terms: GateTerms) -> Iterator[str]:
     if not proof.rollback.steps:
         yield "Nothing has to be undone." if proof.rollback.possible else _text(proof.rollback.why)
         return
+    if not proof.rollback.known:
+        yield "Whether it can be undone is not known. If it can:"
+        yield ""
     yield from _numbered(map(_text, proof.rollback.steps))
     yield ""
     yield from (f"- Risk: {_text(risk)}" for risk in proof.rollback.risks)

@@ -82,7 +82,8 @@ class Proof:
         if terms.checked and not self.checks:
             found.append("nothing was checked")
         if terms.goes_back and not self.rollback.possible and not self.rollback.steps:
-            found.append(f"no rollback is possible: {self.rollback.why}")
+            closed = "no rollback is possible" if self.rollback.known else "whether a rollback is possible is not known"
+            found.append(f"{closed}: {self.rollback.why}")
         if terms.needs_parity:
             if self.parity is None:
                 found.append("parity was not measured")
@@ -94,6 +95,8 @@ class Proof:
         plain = {**asdict(self), "made_at": self.made_at.isoformat()}
         if not self.exhibits:
             del plain["exhibits"]
+        if self.rollback.known:  # as proofs were sealed before there was a third answer
+            del plain["rollback"]["known"]
         return plain
 
     @staticmethod

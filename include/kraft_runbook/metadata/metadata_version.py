@@ -37,6 +37,14 @@ LEVELS = {
 }
 
 
+def highest_level(version: str) -> int | None:
+    """The highest level of metadata.version that a version of Kafka ("3.9.2") supports; None for a release that is not
+    in the list.
+    """
+    release = ".".join(version.split(".")[:2])
+    return max((level for name, level in LEVELS.items() if name.startswith(f"{release}-")), default=None)
+
+
 def required_level(ibp: str) -> int:
     """The level of an inter.broker.protocol.version: the highest that its brokers take, so the least that covers it.
     Before 3.0: 0.

@@ -40,12 +40,15 @@ def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObse
         for result in (each.run(seen, spec, earlier) for each in looked_at if each.code not in TOLD_BY_THE_PHASE)
         if result.blocks
     ]
-    stopped = None
+    stopped = unread = None
+    if earlier is None:
+        unread = "it takes two looks"
     if earlier is not None and reading.phase in DUAL_WRITING and not quorum_is_lost(seen):
         alive = dual_write_liveness(earlier, seen)
         blocking += [alive] if alive.blocks else []
         stopped = alive.evidence if alive.verdict is Verdict.FAIL else None
-    rollback = way_back(seen, spec, dual_write_stopped=stopped)
+        unread = alive.evidence if alive.verdict is Verdict.UNKNOWN else None
+    rollback = way_back(seen, spec, dual_write_stopped=stopped, dual_write_unread=unread)
     return Explanation(
         cluster=spec.name,
         phase=reading.phase,

@@ -61,6 +61,9 @@ class PlannedStep:
     way_back: RollbackPlan
 
 
+ONE_LOOK = "it takes two looks (kraft-runbook explain)"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """From the observed phase to FINALIZED. ``way_back_now``: the rollback from the observed phase.
@@ -101,7 +104,7 @@ def _copy(copy: CopyTuning | Unread | None) -> list[str]:
 
 def _way_back(plan: RollbackPlan) -> str:
     if not plan.possible:
-        return f"not possible ({plan.why})"
+        return f"{'not possible' if plan.known else 'not known'} ({plan.why})"
     return " then ".join(step.partition(":")[0] for step in plan.steps) or plan.why
 
 
@@ -123,7 +126,7 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
         reading.phase,
         reading.reasons,
         steps,
-        way_back(seen, spec),
+        way_back(seen, spec, dual_write_unread=ONE_LOOK),
         tuning if reading.phase in COPY_AHEAD else None,
     )
 

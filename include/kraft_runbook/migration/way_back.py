@@ -17,7 +17,7 @@ from kraft_runbook.migration.controller_epochs import set_by_leaving, too_low_in
 from kraft_runbook.migration.leaving import gone_risk, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
 from kraft_runbook.migration.transitions import TABLE, Step
-from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 BROKER_SECONDS = 20.0
 """Seconds that one broker's restart takes until the broker is in every ISR (measured on a lab of 501 partitions; grows
@@ -85,7 +85,7 @@ def rollback_plan(phase: Phase) -> RollbackPlan:
     if phase is Phase.KRAFT:
         return RollbackPlan(False, "there is no ZooKeeper to go back to", ())
     if phase is Phase.UNKNOWN:
-        return RollbackPlan(False, "the phase is unknown, so no rollback can be promised", ())
+        return not_known("the phase is unknown, so no rollback can be promised")
     steps = tuple(f"{edge.step}: {edge.does}" for edge in TABLE.way_back(phase))
     return RollbackPlan(True, f"until finalization the cluster can leave {phase} for ZooKeeper", steps, RISKS)
 
@@ -104,6 +104,7 @@ def way_back(
     spec: ClusterSpec,
     *,
     dual_write_stopped: str | None = None,
+    dual_write_unread: str | None = None,
     gone: Collection[int] = (),
     not_deletable: str | None = None,
     lies_behind: str | None = None,
@@ -111,6 +112,7 @@ def way_back(
     """The rollback of the observed cluster.
 
     ``dual_write_stopped``: what shows that ZooKeeper is no longer written; None where two looks did not show it.
+    ``dual_write_unread``: why whether it is could not be told; None where it was, or the caller looks later.
     ``gone``: controllers whose hosts are gone for good, on the operator's word. ``not_deletable``: why this tool may
     not delete KRaft's znodes in ZooKeeper; None where it may or was not asked. ``lies_behind``: the state znodes whose
     version is lower than their partition's epoch, where that was checked. A plan that is not possible but has steps
@@ -156,6 +158,9 @@ def way_back(
     if obstacles:
         return RollbackPlan(False, "; ".join(obstacles), (), plan.risks)
     named = tuple(_named(text, seen, lies_behind) for text in plan.steps)
+    unread = list(_not_told(seen, phase, dual_write_unread))
+    if unread:
+        return not_known("; ".join(unread), named, plan.risks)
     return replace(plan, steps=named, seconds=_seconds(seen, spec, phase), window_seconds=WINDOW_SECONDS)
 
 
@@ -188,6 +193,8 @@ def _obstacles(
     """Each reason for a no."""
     if isinstance(seen.zookeeper, Unread):
         yield f"ZooKeeper can't be read ({seen.zookeeper.reason})"
+    if phase is not Phase.PRE_MIGRATION and isinstance(seen.quorum, Unread):
+        yield f"the controller quorum can't be read ({seen.quorum.reason})"
     fence = why_no_fence(seen, spec, gone=gone)
     if fence:
         yield fence
@@ -201,6 +208,15 @@ def _obstacles(
         )
     if phase is not Phase.PRE_MIGRATION and dual_write_stopped:
         yield f"ZooKeeper is no longer written, so what was acknowledged since then would be lost: {dual_write_stopped}"
+
+
+def _not_told(seen: ClusterObservation, phase: Phase, dual_write_unread: str | None) -> Iterable[str]:
+    """What was not read and could be a no."""
+    for each in seen.controllers.values():
+        if each.running is True and isinstance(each.mode, Unread):
+            yield f"whether controller {each.id} runs with the migration flag is not known ({each.mode.reason})"
+    if phase is not Phase.PRE_MIGRATION and dual_write_unread:
+        yield f"whether ZooKeeper is still written is not known: {dual_write_unread}"
 
 
 def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:

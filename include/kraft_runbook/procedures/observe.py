@@ -20,6 +20,7 @@ from typing import TypeVar
 from kraft_runbook.cluster.addresses import address, split_address
 from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.observation import (
+    LIVES,
     NO_ZOOKEEPER,
     BrokerMode,
     BrokerState,
@@ -314,7 +315,10 @@ def _broker_state(
     version = _version(gauges)
     cluster_id = look.view.state.cluster_id if was_read(look.view) else look.view
     silent = _is_silent(look.running, look.mode, gauges) and not was_read(look.view)
-    return BrokerState(broker_id, look.running, mode, metrics, version, cluster_id, silent)
+    lives = look.running is False and was_read(gauges)
+    if lives and not was_read(mode):
+        mode = Unread(f"broker {broker_id} {LIVES}")
+    return BrokerState(broker_id, look.running, mode, metrics, version, cluster_id, silent, lives)
 
 
 def _version(gauges: NodeMetrics | Unread) -> str | Unread:

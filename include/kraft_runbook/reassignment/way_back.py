@@ -5,19 +5,37 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 RESTORE_DAG = "restore_assignment"
 
 
 def way_back(seen: Any, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
-    """The same whatever is seen: what was there is saved, and any of it can be moved back."""
+    """Whether moves can be undone. ``seen``: an observation, or the operation's own look, which holds one. A replica
+    can be moved back only onto a broker that runs.
+    """
+    cluster: ClusterObservation = seen if isinstance(seen, ClusterObservation) else seen.cluster
+    steps = (
+        f"while it runs: mark the run failed, then trigger cancel_reassignments__{spec.name}",
+        f"afterwards: trigger {RESTORE_DAG}__{spec.name} with this run's name",
+    )
+    reading = detect_phase(cluster)
+    unread = [f"broker {b.id}: {b.running.reason}" for b in cluster.brokers.values() if not was_read(b.running)]
+    if reading.phase is Phase.UNKNOWN:
+        unread = [f"the phase is not known: {'; '.join(reading.reasons)}", *unread]
+    if unread:
+        return not_known("; ".join(unread), steps)
+    down = [
+        f"broker {b.id} {b.closed}: what it held can be moved back once it serves"
+        for b in cluster.brokers.values()
+        if b.running is False
+    ]
     return RollbackPlan(
         True,
-        "what was there before is saved, and can be moved back",
-        (
-            f"while it runs: mark the run failed, then trigger cancel_reassignments__{spec.name}",
-            f"afterwards: trigger {RESTORE_DAG}__{spec.name} with this run's name",
-        ),
+        "a move can be cancelled while it runs; what a run moved was saved before, and can be moved back",
+        steps,
+        tuple(down),
     )

@@ -15,7 +15,7 @@ from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC
 from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
-from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 
 class Step(StrEnum):
@@ -90,6 +90,9 @@ TABLE = Transitions(
 
 
 def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
+    reading = detect_phase(seen)
+    if reading.phase is Phase.UNKNOWN:
+        return not_known(f"the phase is not known: {'; '.join(reading.reasons)}")
     return RollbackPlan(True, "a restart changes nothing that could be undone", ())
 
 

@@ -52,7 +52,7 @@ def every_declared_broker_runs(seen: ClusterObservation, spec: ClusterSpec) -> F
     partitions unavailable.
     """
     wrong = [
-        f"broker {b.id} does not run ({spec.broker_address(spec.broker(b.id))} refuses connections)"
+        f"broker {b.id} {b.closed} ({spec.broker_address(spec.broker(b.id))} refuses connections)"
         for b in seen.brokers.values()
         if b.running is False
     ]

@@ -44,16 +44,22 @@ class Explanation:
         lines += [f"  Runs: {self.claim}."] if self.claim else []
         lines += _section("It waits for", self.waits_for, "nothing")
         lines += _section("Forward, now", self.forward, "nothing can be done")
-        lines += ["", f"{self.undone}: {'yes' if self.rollback.possible else 'no'}, {self.rollback.why}."]
+        lines += ["", f"{self.undone}: {self.rollback.answer}, {self.rollback.why}."]
         lines += _section(
-            f"Back, now{render_estimate(self.rollback)}",
+            f"Back, {'now' if self.rollback.known else 'if that turns out to be yes'}{render_estimate(self.rollback)}",
             self.back,
-            "there is nothing to undo" if self.rollback.possible else "nothing can be done",
+            _nothing_back(self.rollback),
         )
         lines += [f"    Risk: {risk}" for risk in self.rollback.risks]
         lines += _section("Problems", self.problems, "none seen in a quick look")
         lines += _section("Could not be read", self.unread, "") if self.unread else []
         return "\n".join(lines + (["", self.not_looked_at] if self.not_looked_at else []))
+
+
+def _nothing_back(rollback: RollbackPlan) -> str:
+    if rollback.possible:
+        return "there is nothing to undo"
+    return "nothing can be done" if rollback.known else "not known"
 
 
 def _section(title: str, items: tuple[str, ...], none: str) -> list[str]:

@@ -132,6 +132,13 @@ def out_of_sync(
 
 
 def exited_broker(seen: ClusterObservation, earlier: ClusterObservation | None, node_id: int) -> Progress | None:
+    state = seen.brokers[node_id]
+    if state.lives:
+        return Progress(
+            False,
+            f"waiting for broker {node_id} to serve: its process runs (its metrics answer) and its port is closed. It"
+            " starts or stops, or the quorum refuses its registration: its log says which",
+        )
     return _exited(f"broker {node_id}", lambda o: o.brokers[node_id].running, seen, earlier)
 
 

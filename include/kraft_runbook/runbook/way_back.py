@@ -9,6 +9,8 @@ from dataclasses import dataclass
 class RollbackPlan:
     """Whether the cluster can go back now, and the steps in order. ``risks``: what a person must know first.
 
+    ``known``: False where what decides it was not read. Then it is not ``possible`` either: ``why`` says what to read,
+    and ``steps`` are those that there would be.
     ``seconds``: the estimated time; ``window_seconds``: the estimated part of it without metadata changes. Both are 0
     if there is no estimate.
     """
@@ -19,6 +21,17 @@ class RollbackPlan:
     risks: tuple[str, ...] = ()
     seconds: float = 0
     window_seconds: float = 0
+    known: bool = True
+
+    @property
+    def answer(self) -> str:
+        """In a word. What was not read is never a yes."""
+        return "yes" if self.possible else "no" if self.known else "not known"
+
+
+def not_known(why: str, steps: tuple[str, ...] = (), risks: tuple[str, ...] = ()) -> RollbackPlan:
+    """The answer where what decides it was not read."""
+    return RollbackPlan(False, why, steps, risks, known=False)
 
 
 def render_estimate(plan: RollbackPlan) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
-from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 from kraft_runbook.upgrade.conditions import target_version
 from kraft_runbook.upgrade.roll import Rolled, RollReading, order, read_roll_of
 from kraft_runbook.upgrade.stages import Gate
-from kraft_runbook.upgrade.way_back import software_way
+from kraft_runbook.upgrade.way_back import level_beyond, software_way
 
 NODE_SECONDS = 15
 """About how long one node takes, restart and waits: 18 restarts of a small cluster took 8 to 12 s each (measured)."""
@@ -62,24 +63,31 @@ def _time(seconds: float) -> str:
 
 
 def way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
-    """Whether the nodes can go back to the version before, and how."""
+    """Whether the nodes can go back to the version before, and how. The answer is ``software_way``'s, as the
+    software_back gate and ``kraft-runbook features`` have it. A look without hosts can say no by the level alone; a yes
+    needs each node's disk.
+    """
     reading = reading_of(seen, spec)
+    if reading.stage is Rolled.UNKNOWN:
+        return not_known(f"where the roll stands is not known: {'; '.join(reading.reasons)}")
     if reading.stage is Rolled.OLD:
         return RollbackPlan(True, "every node runs the version before: nothing has to be undone", ())
     steps = tuple(each for each in _restarts(seen, spec, back=True) if each.startswith("Restart"))[::-1]
     way = software_way(seen, spec, spec.kafka)
     if isinstance(way, Unread):
-        return RollbackPlan(
-            True,
-            "it is open as long as no level was raised that the version before does not know; each node's disk is read"
-            " before it is restarted",
+        beyond = level_beyond(seen, spec.kafka.version)
+        if beyond:
+            told = f"{beyond}. kraft-runbook features --cluster {spec.name} says whether the level can be lowered"
+            return RollbackPlan(False, told, ())
+        return not_known(
+            f"whether each node can start on Kafka {spec.kafka.version} was not read ({way.reason}). kraft-runbook"
+            f" features --cluster {spec.name} reads each node's disk and says so, as the {Gate.BACK} gate does",
             steps,
-            (f"whether each node can start on Kafka {spec.kafka.version} was not read: {way.reason}",),
         )
     if way.closed:
         return RollbackPlan(False, way.render_text(), ())
     if not way.open:
-        return RollbackPlan(False, way.render_text(), steps)
+        return replace(not_known(way.render_text(), steps), known=not way.unknown)
     return RollbackPlan(True, f"every node can start on Kafka {spec.kafka.version}", steps)
 
 

@@ -15,6 +15,7 @@ from kraft_runbook.upgrade.ahead import reading_of, way_back, what_happens_next
 from kraft_runbook.upgrade.checklist import CHECKS
 from kraft_runbook.upgrade.roll import Rolled
 from kraft_runbook.upgrade.stages import TABLE, Gate
+from kraft_runbook.upgrade.way_back import level_beyond
 
 
 def explain(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Explanation:
@@ -44,16 +45,24 @@ def _not_serving(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterOb
         there = broker.software_version == target
         first = conditions.BROKER_ON_TARGET if there else conditions.BROKER_ON_FORMER
         registered = first.progress(seen, spec, node_id=broker.id, earlier=earlier)
-        why = "" if registered.done or there or broker.running is not True else _may_not_know_the_level(seen, spec)
+        ended = broker.running is not True and not broker.lives
+        why = "" if registered.done or there or ended else _may_not_know_the_level(seen, spec)
         yield from (f"{each}{why}" for each in _missing(registered.waiting_for))
         in_sync = conditions.BROKER_IN_SYNC.progress(seen, spec, node_id=broker.id, earlier=earlier)
-        yield from _missing(in_sync.waiting_for)
+        if in_sync.waiting_for != registered.waiting_for:
+            yield from _missing(in_sync.waiting_for)
 
 
 def _may_not_know_the_level(seen: ClusterObservation, spec: ClusterSpec) -> str:
     """Why a broker on the version before may live and never serve: the quorum refuses its registration (measured)."""
     if not was_read(seen.quorum) or seen.quorum.metadata_version is None:
         return ""
+    beyond = level_beyond(seen, spec.kafka.version)
+    if beyond:
+        return (
+            f"; {beyond}. A broker that does lives on and never serves (its log says UNSUPPORTED_VERSION every 2 s):"
+            f" start it on {conditions.target_version(spec)} again"
+        )
     return (
         f"; if its log says UNSUPPORTED_VERSION, Kafka {spec.kafka.version} does not know a level that holds"
         f" (metadata.version {seen.quorum.metadata_version}): it lives and never serves until it runs"

@@ -33,7 +33,8 @@ def read_roll(
     shown: Mapping[str, tuple[int, str | Unread]], old: str, new: str, *, down: Sequence[str] = ()
 ) -> RollReading:
     """Where the roll from ``old`` to ``new`` stands. ``shown``: each running node's id and version, by its name.
-    ``down``: the nodes that do not run. One of those is half-way, whatever the others run: its step goes on.
+    ``down``: the nodes that do not serve, in words. One of those is half-way, whatever the others run: its
+    step goes on.
     """
     unknown = [
         f"{who}: {version.reason}" if isinstance(version, Unread) else f"{who} runs {version}, neither {old} nor {new}"
@@ -45,7 +46,7 @@ def read_roll(
         return RollReading(Rolled.UNKNOWN, tuple(unknown) or ("no node runs",), on_new)
     counts = f"{len(on_new)} of {len(shown)} nodes run {new}, the others {old}"
     if down:
-        return RollReading(Rolled.MIXED, (counts, f"{', '.join(down)} does not run"), on_new)
+        return RollReading(Rolled.MIXED, (counts, *down), on_new)
     stage = Rolled.NEW if len(on_new) == len(shown) else Rolled.MIXED if on_new else Rolled.OLD
     return RollReading(stage, (counts,), on_new)
 
@@ -54,11 +55,13 @@ def read_roll_of(seen: ClusterObservation, old: str, new: str) -> RollReading:
     """The same, of a look at the cluster."""
     nodes = [(f"broker {b.id}", b.id, b.running, b.software_version) for b in seen.brokers.values()]
     nodes += [(f"controller {c.id}", c.id, c.running, c.software_version) for c in seen.controllers.values()]
+    down = [f"broker {b.id} {b.closed}" for b in seen.brokers.values() if b.running is False]
+    down += [f"controller {c.id} does not run" for c in seen.controllers.values() if c.running is False]
     return read_roll(
         {who: (node_id, version) for who, node_id, running, version in nodes if running is not False},
         old,
         new,
-        down=[who for who, _, running, _ in nodes if running is False],
+        down=down,
     )
 
 

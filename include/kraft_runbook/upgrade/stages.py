@@ -47,7 +47,11 @@ TABLE = Transitions(
             Rolled.MIXED,
             "Some nodes run the target, the others the version before. Both serve; no level can be raised.",
         ),
-        Stage(Rolled.NEW, "Every node runs the target. No level was raised by that.", end=_up),
+        Stage(
+            Rolled.NEW,
+            "Every node runs the target. The roll raised no level; one that was raised since shuts the way back.",
+            end=_up,
+        ),
     ),
     outside=(
         Stage(

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, SoftwareLevels
-from kraft_runbook.cluster.observation import ClusterObservation, Unread
+from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.metadata.metadata_version import highest_level
 from kraft_runbook.upgrade.readable import SNAPSHOT_INTERVAL_MS, Unreadable, unreadable
 
 INTERVAL = "metadata.log.max.snapshot.interval.ms"
@@ -27,6 +28,12 @@ class SoftwareWay:
     @property
     def open(self) -> bool:
         return not self.closed and not any(self.in_the_way.values())
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing but what was not read stands in the way."""
+        found = [each for of_node in self.in_the_way.values() for each in of_node]
+        return not self.closed and bool(found) and all(each.unknown for each in found)
 
     def render_text(self) -> str:
         """The answer for a person: open, not yet (and until when), or closed (and by what)."""
@@ -66,6 +73,16 @@ def software_way(seen: ClusterObservation, spec: ClusterSpec, software: Software
         return Unread(f"the levels of Kafka {software.version} could not be read in {software.home} on any host")
     newest = _levels_in(features, spec.kafka.upgrade_to.home) if spec.kafka.upgrade_to else None
     return way_to(features, target, newest or target)
+
+
+def level_beyond(seen: ClusterObservation, version: str) -> str | None:
+    """What shows without any host that no node can start on that version: metadata.version is above the highest level
+    of its release, by this tool's own list. None where that does not show it, which is no yes.
+    """
+    level, highest = seen.quorum.metadata_version if was_read(seen.quorum) else None, highest_level(version)
+    if level is None or highest is None or level <= highest:
+        return None
+    return f"metadata.version is {level}, and Kafka {version} knows no level above {highest}: no node can start on it"
 
 
 def _levels_in(features: FeatureObservation, home: str) -> SoftwareLevels | None:

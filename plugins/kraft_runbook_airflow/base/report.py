@@ -106,7 +106,7 @@ class ClosingReport(ClusterOperator):
         lines += why_they_failed(context, failed)
         lines.append("To go on: correct what is named above and clear the failed task.")
         back = f" (trigger {self.operation.back}__{self.cluster})" if self.operation.back else ""
-        lines.append(f"To go back{back}: {plan.why}.")
+        lines.append(f"To go back{back}: {'' if plan.known else 'whether it can is not known: '}{plan.why}.")
         lines += [f"{n}. {step}" for n, step in enumerate(plan.steps, 1)]
         return "\n".join(lines)
 

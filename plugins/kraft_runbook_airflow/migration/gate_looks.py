@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,6 @@ def examine(
     seen, checks = look_and_judge(
         spec, partial(_judge, spec, gate), CHECKS, tell=tell, apart=apart, earlier=earlier, gone=gone, **deep
     )
-    stopped = next((each.evidence for each in checks if each.code == CODE and each.verdict is Verdict.FAIL), None)
     ends = check_log_ends(
         spec,
         log_ends_file(spec.name),
@@ -67,7 +66,7 @@ def examine(
         blocking=gate != Gate.ROLLBACK,
         tell=tell,
     )
-    return Examined(seen, (*checks, ends), _way_back(spec, gate, seen, stopped, gone))
+    return Examined(seen, (*checks, ends), _way_back(spec, gate, seen, checks, gone))
 
 
 def _judge(
@@ -81,14 +80,22 @@ def _judge(
 
 
 def _way_back(
-    spec: ClusterSpec, gate: str, seen: ClusterObservation, stopped: str | None, gone: Collection[int]
+    spec: ClusterSpec, gate: str, seen: ClusterObservation, checks: Iterable[CheckResult], gone: Collection[int]
 ) -> RollbackPlan:
     """The way back from here; before a rollback with everything that could stop it half-way."""
+    told = {each.verdict: each.evidence for each in checks if each.code == CODE}
+    stopped, unread = told.get(Verdict.FAIL), told.get(Verdict.UNKNOWN)
     if gate != Gate.ROLLBACK:
-        return way_back(seen, spec, dual_write_stopped=stopped)
+        return way_back(seen, spec, dual_write_stopped=stopped, dual_write_unread=unread)
     leads = detect_phase(seen).phase in DUAL_WRITING and not quorum_is_lost(seen)
     behind = what_lies_behind(spec, secrets=airflow_secrets()) if leads else None
     asked = examine_the_hosts_of_those_down(spec, seen, gone)
     return way_back(
-        asked, spec, dual_write_stopped=stopped, gone=gone, not_deletable=not_deletable(spec), lies_behind=behind
+        asked,
+        spec,
+        dual_write_stopped=stopped,
+        dual_write_unread=unread,
+        gone=gone,
+        not_deletable=not_deletable(spec),
+        lies_behind=behind,
     )

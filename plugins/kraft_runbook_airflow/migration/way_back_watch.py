@@ -47,17 +47,18 @@ class WayBackWatch(ClusterOperator):
         seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, with_hosts=True)
         phase = detect_phase(seen).phase
         results = [each for each in CHECKS.run(seen, spec, phase, earlier=earlier).results if each.code in THREATS]
-        stopped = None
+        stopped = unread = None
         if phase in DUAL_WRITING:
             alive = dual_write_liveness(earlier, seen)
             results.append(alive)
             stopped = alive.evidence if alive.verdict is Verdict.FAIL else None
+            unread = alive.evidence if alive.verdict is Verdict.UNKNOWN else None
         behind = (
             what_lies_behind(spec, secrets=airflow_secrets())
             if phase in DUAL_WRITING and not quorum_is_lost(seen)
             else None
         )
-        plan = way_back(seen, spec, dual_write_stopped=stopped, lies_behind=behind)
+        plan = way_back(seen, spec, dual_write_stopped=stopped, dual_write_unread=unread, lies_behind=behind)
         threats = [each for each in results if each.blocks]
         if phase is Phase.FINALIZED and not threats:
             raise AirflowSkipException(f"{self.cluster} is finalized: {plan.why}")
@@ -80,7 +81,7 @@ class WayBackWatch(ClusterOperator):
         record(context, self.cluster, told)
         if not plan.possible or threats:
             named = [
-                *([] if plan.possible else [f"no: {plan.why}"]),
+                *([] if plan.possible else [f"{plan.answer}: {plan.why}"]),
                 *(f"{c.code} {c.title}: {c.evidence} What to do: {c.fix}" for c in threats),
             ]
             raise AirflowFailException(
