@@ -10,11 +10,12 @@ from lab.installation import kafka4_version
 from lab.layout import ROOT, layout
 
 
-def with_kafka4(spec: ClusterSpec) -> ClusterSpec:
+def with_kafka4(spec: ClusterSpec, version: str = "") -> ClusterSpec:
     """The same lab, each node started through a link of its own, and Kafka 4 installed beside. Without ZooKeeper's
-    part nothing of it would run: the lab itself still begins there.
+    part nothing of it would run: the lab itself still begins there. ``version``: the one of ``lab/kafka4/pom.xml``, or
+    ``NEWEST``.
     """
-    version = kafka4_version()
+    version = version or kafka4_version()
     target = Software(version=version, home=str(layout(spec).directory / f"kafka-{version}"))
 
     def link(service: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ first one that is not of that kind; a test compares the result with what the jar
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import struct
@@ -20,6 +21,8 @@ METADATA_VERSION = PACKAGE + "MetadataVersion"
 FEATURE_VERSION = PACKAGE + "FeatureVersion"
 _JAR = re.compile(r"kafka-server-common-(\d+\.\d+\.\d+[^/]*)\.jar")
 _ENUM = re.compile(re.escape(PACKAGE) + r"\w+Version\.class")
+_RECORD = re.compile(r"common/metadata/\w+Record\.json")
+_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 _TEST = ("test.", "unit.test.")
 _NOT_AS_KNOWN = (
     AttributeError,
@@ -36,7 +39,8 @@ WAY_OUT = "name the directory that holds Kafka's libs in the cluster file (kafka
 
 
 def levels_of(home: str) -> dict:
-    """The version of the Kafka in ``home`` and, by feature, its levels and the range that it supports.
+    """The version of the Kafka in ``home``, by feature its levels and the range that it supports, and its metadata
+    records with their highest versions.
 
     Raises HostError where there is no such jar, several, or one whose enums are made in another way.
     """
@@ -57,7 +61,21 @@ def levels_of(home: str) -> dict:
             f"the feature levels in {path} could not be read ({type(error).__name__}: {error})",
             "use a release of this tool that knows this Kafka",
         ) from None
-    return {"version": _JAR.fullmatch(found[0]).group(1), "features": features}
+    version = _JAR.fullmatch(found[0]).group(1)
+    return {"version": version, "features": features, "records": _records(libs, version)}
+
+
+def _records(libs: str, version: str) -> dict:
+    """By name, the highest version of each metadata record: in Kafka's own message files, which its jar holds."""
+    path = os.path.join(libs, f"kafka-metadata-{version}.jar")
+    try:
+        with zipfile.ZipFile(path) as jar:
+            texts = [jar.read(name).decode() for name in jar.namelist() if _RECORD.fullmatch(name)]
+        told = [json.loads(_COMMENT.sub("", text)) for text in texts]
+        records = {each["name"]: int(each["validVersions"].rpartition("-")[2]) for each in told}
+    except (OSError, *_NOT_AS_KNOWN) as error:
+        return {"unread": f"the records in {path} could not be read ({type(error).__name__}: {error})"}
+    return {"value": records} if records else {"unread": f"{path} holds no message files of metadata records"}
 
 
 def _features(classes: list) -> dict:

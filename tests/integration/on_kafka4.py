@@ -40,15 +40,16 @@ def finalized_lab(
     controllers: Mapping[str, str] | None = None,
     brokers: Mapping[str, str] | None = None,
     on_new: Collection[int] = (),
+    version: str = "",
 ) -> Iterator[Lab]:
     """A lab in FINALIZED, every node on 3.9 through a link of its own; ended and removed afterwards. Its cluster file
     still names ZooKeeper, which nobody uses and which is not started.
 
     ``controllers``, ``brokers``: further properties of each. ``on_new``: the nodes that are on 4.x already, as a roll
-    leaves them that was interrupted.
+    leaves them that was interrupted. ``version``: of that 4.x, where it is not the lab's own.
     """
     plain = describe_new_lab()
-    spec = with_kafka4(plain.spec)
+    spec = with_kafka4(plain.spec, version)
     spec = spec.model_copy(
         update={
             "controller_properties": {**spec.controller_properties, **(controllers or {})},

@@ -985,7 +985,7 @@ def test_a_protocol_version_that_kafka_does_not_know_is_unknown_with_what_to_set
     result = CHECKS["KRB-PRE-019"].run(observation(P), spec)
     assert (result.verdict, result.evidence) == (
         Verdict.UNKNOWN,
-        "inter.broker.protocol.version 9.9 is not one that Kafka knows (up to 4.2)",
+        "inter.broker.protocol.version 9.9 is not one that Kafka knows (up to 4.4)",
     )
     assert result.fix.startswith("set kafka.inter_broker_protocol_version in the cluster file")
 

@@ -279,6 +279,7 @@ def test_json_of_what_was_not_read_is_an_object_with_its_reason(run: Run) -> Non
         "reason": "a test did not read it",
         "out_of_time": False,
         "timed_out": False,
+        "way_out": "",
     }
     assert found["phase"]["phase"] == "UNKNOWN"
     jsonschema.validate(found, json.loads((DOCS / "schemas" / "observe.json").read_text()))

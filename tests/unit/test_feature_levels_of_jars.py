@@ -10,6 +10,8 @@ import pytest
 from feature_looks import host_module, kafka3, kafka4, software_in
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.metadata.log.record_schemas import not_read
 from kraft_runbook.metadata.metadata_version import LEVELS
 from lab.installation import JARS, JARS4, java, kafka4_version
 from lab.layout import load
@@ -24,6 +26,8 @@ def test_names_numbers_stars_and_ranges_are_those_of_the_jars_own_classes(jars: 
     lines = [line.split() for line in told.splitlines()]
     software = software_in(jars)
     assert software.version == version
+    assert not isinstance(software.records, Unread) and len(software.records) >= 25
+    assert not_read(software.records) == () and software.records["RegisterBrokerRecord"] == 3
     table = software.features[METADATA_VERSION]
     levels = [line[1:] for line in lines if line[0] == "level"]
     # Nothing comes before the first one, so that Java can't be asked whether it changed anything.
@@ -60,6 +64,15 @@ def test_the_tools_own_list_of_names_agrees() -> None:
         assert {name: number for name, number in named.items() if name in LEVELS} == {
             name: number for name, number in LEVELS.items() if name in named
         }
+
+
+def test_a_home_without_the_jar_of_the_records_says_so_and_its_levels_are_read_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "libs").mkdir()
+    source = JARS4 / f"kafka-server-common-{kafka4_version()}.jar"
+    (tmp_path / "libs" / source.name).symlink_to(source)
+    found = reader.levels_of(str(tmp_path))
+    assert found["features"]["metadata.version"]["highest"] == 27
+    assert f"kafka-metadata-{kafka4_version()}.jar could not be read (FileNotFoundError" in found["records"]["unread"]
 
 
 def jar(directory: Path, **classes: bytes) -> str:

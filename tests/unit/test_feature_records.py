@@ -48,6 +48,11 @@ def read(*values: bytes) -> FeatureRecords:
     return state
 
 
+def test_a_controller_that_was_unregistered_is_registered_no_more() -> None:
+    gone = record(RecordType.UNREGISTER_CONTROLLER, controller_id=104)
+    assert set(read(controller(101, 33), controller(104, 33), gone).seen(2).controllers) == {101}
+
+
 def test_every_record_of_a_level_is_kept_with_its_offset_also_one_that_was_lowered_again() -> None:
     seen = read(NO_OP, level(21), NO_OP, level(22), level(1, "group.version"), level(21)).seen(5)
     assert seen.written == (

@@ -57,6 +57,23 @@ def test_scram_credentials_count_once_and_no_more_once_they_are_removed() -> Non
     assert lost(scram("a"), scram("a"), scram("a", 2), scram("b"), gone) == ["2 SCRAM credentials (level 11)"]
 
 
+def test_cordoned_directories_count_as_they_were_last_told() -> None:
+    one = record(
+        RecordType.REGISTER_BROKER,
+        version=4,
+        broker_id=1,
+        incarnation_id=DIRECTORY,
+        end_points=[],
+        features=[],
+        cordoned_log_dirs=(DIRECTORY, UUID(int=777)),
+    )
+    fewer = record(RecordType.BROKER_REGISTRATION_CHANGE, version=3, broker_id=1, cordoned_log_dirs=(DIRECTORY,))
+    said_nothing = record(RecordType.BROKER_REGISTRATION_CHANGE, version=3, broker_id=1, fenced=1)
+    assert lost(one, fewer, said_nothing, now=30, target=29) == ["1 cordoned log directories (level 30)"]
+    freed = record(RecordType.BROKER_REGISTRATION_CHANGE, version=3, broker_id=1, cordoned_log_dirs=())
+    assert lost(one, freed, now=30, target=29) == []
+
+
 def test_delegation_tokens() -> None:
     made = record(RecordType.DELEGATION_TOKEN, token_id="t", owner="o", requester="r", renewers=())
     gone = record(RecordType.REMOVE_DELEGATION_TOKEN, token_id="t")

@@ -17,7 +17,7 @@ from kafka_jars import kafka_jar
 from metadata_encoding import batch, body, log, record, uvarint
 
 from kraft_runbook.metadata.log.frames import Garbled, records
-from kraft_runbook.metadata.log.record_schemas import SCHEMAS, Field, RecordType, Schema, decode, schemas_in
+from kraft_runbook.metadata.log.record_schemas import SCHEMAS, Field, RecordType, Schema, decode, not_read, schemas_in
 
 
 def _texts() -> st.SearchStrategy[str]:
@@ -78,10 +78,10 @@ def test_an_unknown_tagged_field_is_skipped() -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (uvarint(1) + uvarint(99) + uvarint(0), "offset 7 that no Kafka up to 4.2 writes .type 99"),
+        (uvarint(1) + uvarint(99) + uvarint(0), "offset 7 that no Kafka up to 4.4 writes .type 99"),
         (
             uvarint(1) + uvarint(RecordType.TOPIC) + uvarint(4),
-            "offset 7 that no Kafka up to 4.2 writes .TopicRecord version 4",
+            "offset 7 that no Kafka up to 4.4 writes .TopicRecord version 4",
         ),
         (record(RecordType.TOPIC, name="a")[:-3], "TopicRecord at offset 7 can't be decoded"),
         (record(RecordType.TOPIC, name="a") + b"\0\0", "TopicRecord at offset 7 has 2 bytes too many"),
@@ -91,6 +91,23 @@ def test_what_kafka_does_not_write_is_named_by_its_offset(value: bytes, says: st
     (found,) = records(batch(7, value))
     with pytest.raises(Garbled, match=says):
         decode(found)
+
+
+def test_the_way_out_of_an_unknown_record_is_a_newer_release_and_no_election() -> None:
+    (found,) = records(batch(7, uvarint(1) + uvarint(RecordType.REGISTER_BROKER) + uvarint(5)))
+    with pytest.raises(Garbled, match=r"RegisterBrokerRecord version 5.*up to metadata.version 33") as told:
+        decode(found)
+    assert "use a release of this tool that knows the controllers' Kafka" in told.value.way_out
+    assert "elect" not in str(told.value)
+
+
+def test_what_another_kafka_writes_and_this_decoder_does_not_read_is_named() -> None:
+    ours = {schema.name: schema.latest for schema in SCHEMAS.values()}
+    assert not_read(ours) == not_read({"TopicRecord": 0}) == ()
+    assert not_read({**ours, "TopicRecord": ours["TopicRecord"] + 1, "AnotherRecord": 0}) == (
+        "AnotherRecord",
+        f"TopicRecord version {ours['TopicRecord'] + 1}",
+    )
 
 
 def in_the_jar() -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.metadata.metadata_version import LEVELS, required_level
+from kraft_runbook.metadata.metadata_version import LEVELS, NEWEST_LEVEL, highest_level, required_level
 from lab.installation import JARS, java
 from lab.layout import load
 
@@ -28,6 +28,12 @@ def test_levels_rise_by_one_with_each_version() -> None:
 
 def test_a_release_stands_for_its_latest_level_and_what_came_before_kraft_for_none() -> None:
     assert [required_level(ibp) for ibp in ("3.9", "3.7", "3.7-IV2", "4.0", "2.8")] == [21, 19, 17, 25, 0]
+
+
+def test_a_version_of_kafka_supports_the_levels_of_its_release_and_one_that_is_not_known_none() -> None:
+    versions = ("3.9.2", "4.0.1", "4.1.1", "4.2.2", "4.3.1", "4.4.0")
+    assert [highest_level(each) for each in versions] == [21, 25, 27, 29, 30, NEWEST_LEVEL]
+    assert highest_level("4.5.0") is None
 
 
 def test_a_version_that_no_kafka_knows_is_refused() -> None:

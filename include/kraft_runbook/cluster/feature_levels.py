@@ -55,10 +55,13 @@ class FeatureTable:
 
 @dataclass(frozen=True, slots=True)
 class SoftwareLevels:
-    """One version of Kafka, and its features by name, read out of its own jar."""
+    """One version of Kafka, and its features by name, read out of its own jar. ``records``: its metadata records with
+    their highest versions, by their names there.
+    """
 
     version: str
     features: Mapping[str, FeatureTable]
+    records: Mapping[str, int] | Unread = Unread("its records were not read")
 
     def supports(self, feature: str, level: int) -> bool:
         """Whether a node of this version may meet that level. Level 0 says that the feature is off: any version knows

@@ -10,6 +10,7 @@ from enum import StrEnum
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureTable, Level, SoftwareLevels
 from kraft_runbook.errors import Refused
 from kraft_runbook.features.losses import BRINGS
+from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL
 
 RAISED: Mapping[tuple[str, int], str] = {
     ("eligible.leader.replicas.version", 1): (
@@ -116,10 +117,17 @@ def plan_change(software: SoftwareLevels, feature: str, now: int, wanted: str) -
     target = _level(software, feature, table, wanted)
     lower, upper = sorted((now, target.number))
     between = [level for level in table.levels if lower < level.number <= upper]
-    steps = [Step(each.number, each.name, each.changes_metadata, _brings(feature, each)) for each in between]
+    steps = [
+        Step(each.number, _named(feature, each), each.changes_metadata, _brings(feature, each)) for each in between
+    ]
     if target.number < now:
         steps.reverse()
     return LevelChange(feature, now, target.number, target.name, tuple(steps), software.version)
+
+
+def _named(feature: str, level: Level) -> str:
+    unknown = feature == METADATA_VERSION and level.number > NEWEST_LEVEL
+    return f"{level.name}, which this tool does not know" if unknown else level.name
 
 
 def _brings(feature: str, level: Level) -> str:

@@ -31,6 +31,7 @@ BRINGS: Mapping[int, str] = {
     23: "eligible leader replicas (ELR)",
     30: "cordoned log directories",
     32: "ACLs for ranges of addresses",
+    33: "the end of a controller's registration (UnregisterControllerRecord)",
 }
 """What the levels that changed metadata brought (``MetadataVersion``'s own methods ``isXSupported``)."""
 
@@ -57,6 +58,7 @@ class Held:
     scram: set[tuple[str, int]] = field(default_factory=set)
     tokens: set[str] = field(default_factory=set)
     controllers: set[int] = field(default_factory=set)
+    cordoned: dict[int, int] = field(default_factory=dict)
     log_dirs: dict[int, int] = field(default_factory=dict)
     topics: dict[str, UUID] = field(default_factory=dict)
     assigned: dict[tuple[UUID, int], int] = field(default_factory=dict)
@@ -91,20 +93,25 @@ class Held:
         yield Loss(17, sum(self.log_dirs.values()), "log directories of brokers")
         yield Loss(17, sum(self.assigned.values()), "replicas assigned to a directory")
         yield Loss(23, sum(self.elr.values()), "eligible leader replicas", silent=True)
+        yield Loss(30, sum(self.cordoned.values()), "cordoned log directories")
 
     # -- records -------------------------------------------------------------------------------------------------------
 
     def register_broker(self, values: Mapping[str, Any]) -> None:
         self.log_dirs[values["broker_id"]] = len(values["log_dirs"] or ())
+        self.cordoned[values["broker_id"]] = len(values["cordoned_log_dirs"] or ())
         self._stopping(values["broker_id"], 1 if values["in_controlled_shutdown"] else -1)
 
     def unregister_broker(self, values: Mapping[str, Any]) -> None:
         self.log_dirs.pop(values["broker_id"], None)
+        self.cordoned.pop(values["broker_id"], None)
         self.stopping.discard(values["broker_id"])
 
     def change_broker(self, values: Mapping[str, Any]) -> None:
         if values["log_dirs"]:
             self.log_dirs[values["broker_id"]] = len(values["log_dirs"])
+        if values["cordoned_log_dirs"] is not None:  # null: no change
+            self.cordoned[values["broker_id"]] = len(values["cordoned_log_dirs"])
         self._stopping(values["broker_id"], values["in_controlled_shutdown"])
 
     def _stopping(self, broker_id: int, change: int) -> None:
@@ -115,6 +122,9 @@ class Held:
 
     def register_controller(self, values: Mapping[str, Any]) -> None:
         self.controllers.add(values["controller_id"])
+
+    def unregister_controller(self, values: Mapping[str, Any]) -> None:
+        self.controllers.discard(values["controller_id"])
 
     def add_scram(self, values: Mapping[str, Any]) -> None:
         self.scram.add((values["name"], values["mechanism"]))
@@ -163,6 +173,7 @@ _APPLY = {
     RecordType.UNREGISTER_BROKER: Held.unregister_broker,
     RecordType.BROKER_REGISTRATION_CHANGE: Held.change_broker,
     RecordType.REGISTER_CONTROLLER: Held.register_controller,
+    RecordType.UNREGISTER_CONTROLLER: Held.unregister_controller,
     RecordType.USER_SCRAM_CREDENTIAL: Held.add_scram,
     RecordType.REMOVE_USER_SCRAM_CREDENTIAL: Held.remove_scram,
     RecordType.DELEGATION_TOKEN: Held.add_token,

@@ -23,7 +23,12 @@ from kraft_runbook.cluster.feature_levels import (
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.features.change import Direction, LevelChange
 from kraft_runbook.features.losses import Loss
+from kraft_runbook.metadata.log.record_schemas import not_read
+from kraft_runbook.metadata.log.schemas import NEWEST
+from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL, highest_level
 
+LEADER_FIRST = "let the quorum elect a leader"
+"""The way out of an unread log, where whoever could not read it has no better."""
 CONTROLLERS_REGISTER = 15
 """From this metadata.version on, controllers register and are asked too."""
 IN_MIGRATION = (1, 2)
@@ -82,7 +87,7 @@ def obstacles(
         return ()
     log = seen.log
     if isinstance(log, Unread):
-        return (Obstacle(f"the metadata log could not be read: {log.reason}", "let the quorum elect a leader", True),)
+        return (Obstacle(f"the metadata log could not be read: {log.reason}", log.way_out or LEADER_FIRST, True),)
     return (
         *_migration(log, change),
         *_kraft_version(change, software),
@@ -90,6 +95,7 @@ def obstacles(
         *_nodes(seen, change),
         *_registrations(seen, log, change),
         *_needs(log, change, software),
+        *_records(change, software),
     )
 
 
@@ -200,6 +206,27 @@ def _needs(log: LevelsInLog, change: LevelChange, software: SoftwareLevels) -> I
             yield Obstacle(
                 f"{other} {held.number} needs {change.feature} {held.needs[change.feature]}", f"lower {other} first"
             )
+
+
+def _records(change: LevelChange, software: SoftwareLevels) -> Iterator[Obstacle]:
+    """A level at which the software may write what this tool can't read. Afterwards it could see nothing of the
+    cluster, for good where the level can't be lowered.
+    """
+    of_metadata = change.feature == METADATA_VERSION
+    known = change.target <= NEWEST_LEVEL if of_metadata else highest_level(software.version) is not None
+    if change.direction is not Direction.UP or known:
+        return
+    stay = f"; until then stay at {NEWEST_LEVEL} or below" if of_metadata else "; until then leave it as it is"
+    way_out = f"use a release of this tool that knows Kafka {software.version}{stay}"
+    at = f"{change.feature} {change.target} is beyond what this tool knows (Kafka up to {NEWEST})"
+    if isinstance(software.records, Unread):
+        yield Obstacle(f"{at}, and which records it writes was not read: {software.records.reason}", way_out, True)
+    elif unread := not_read(software.records):
+        yield Obstacle(
+            f"{at}, and Kafka {software.version} has records that it can't read: {', '.join(unread)}. Once one is"
+            " written, this tool could not look at the cluster any more",
+            way_out,
+        )
 
 
 def _supports(supported: Mapping[str, Range], change: LevelChange) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kraft_runbook.cluster.feature_levels import (
     KRAFT_VERSION,
+    METADATA_VERSION,
     FeatureObservation,
     Level,
     LevelsInLog,
@@ -18,6 +19,7 @@ from kraft_runbook.cluster.feature_levels import (
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.features.losses import BRINGS
 from kraft_runbook.features.obstacles import CONTROLLERS_REGISTER, running_software
+from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,10 @@ def _findings(seen: FeatureObservation) -> Iterator[str]:
             yield f"{seen.who(node_id)} could not be asked: {node.reason}"
     if isinstance(seen.log, Unread):
         yield f"the metadata log could not be read: {seen.log.reason}"
+    elif (level := seen.log.levels.get(METADATA_VERSION, 0)) > NEWEST_LEVEL:
+        yield (
+            f"metadata.version {level} is beyond what this tool knows (up to {NEWEST_LEVEL}): use a newer release of it"
+        )
     yield from not_applied(seen)
     yield from unlike_declared(seen)
 

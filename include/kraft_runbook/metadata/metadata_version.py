@@ -1,4 +1,4 @@
-"""Feature levels of metadata.version (``MetadataVersion``), of every release up to Kafka 4.2."""
+"""Feature levels of metadata.version (``MetadataVersion``), of every release up to Kafka 4.4."""
 
 from __future__ import annotations
 
@@ -34,7 +34,13 @@ LEVELS = {
     "4.1-IV1": 27,
     "4.2-IV0": 28,
     "4.2-IV1": 29,
+    "4.3-IV0": 30,
+    "4.4-IV0": 31,
+    "4.4-IV1": 32,
+    "4.4-IV2": 33,
 }
+NEWEST_LEVEL = max(LEVELS.values())
+"""The highest level whose records this tool reads; its schemas are those of the same release."""
 
 
 def highest_level(version: str) -> int | None:
@@ -49,7 +55,7 @@ def required_level(ibp: str) -> int:
     """The level of an inter.broker.protocol.version: the highest that its brokers take, so the least that covers it.
     Before 3.0: 0.
 
-    Without an IV it is the latest of its release. Raises RunbookError for one that no Kafka up to 4.2 knows.
+    Without an IV it is the latest of its release. Raises RunbookError for one that no Kafka up to 4.4 knows.
     """
     if ibp in LEVELS:
         return LEVELS[ibp]
@@ -59,6 +65,6 @@ def required_level(ibp: str) -> int:
     if int(ibp.split(".")[0]) < 3:
         return 0
     raise RunbookError(
-        f"inter.broker.protocol.version {ibp} is not one that Kafka knows (up to 4.2)",
+        f"inter.broker.protocol.version {ibp} is not one that Kafka knows (up to 4.4)",
         way_out="set kafka.inter_broker_protocol_version in the cluster file to what the brokers use, such as 3.9",
     )

@@ -251,7 +251,7 @@ def _try(read: Callable[[], T]) -> T | Unread:
 
 
 def _unread(error: RunbookError) -> Unread:
-    return Unread(error.problem, timed_out=isinstance(error, TimedOut))
+    return Unread(error.problem, timed_out=isinstance(error, TimedOut), way_out=error.way_out)
 
 
 def _is_silent(running: bool | Unread, mode: object, gauges: object) -> bool:

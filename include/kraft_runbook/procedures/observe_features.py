@@ -83,4 +83,4 @@ def _try(read: Callable[[], T]) -> T | Unread:
     try:
         return read()
     except RunbookError as error:
-        return Unread(error.problem)
+        return Unread(error.problem, way_out=error.way_out)

@@ -12,7 +12,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.features.change import Direction, LevelChange, plan_change
 from kraft_runbook.features.losses import Held, Loss
-from kraft_runbook.features.obstacles import Obstacle, obstacles, running_software
+from kraft_runbook.features.obstacles import LEADER_FIRST, Obstacle, obstacles, running_software
 from kraft_runbook.features.preview import Preview, shuts_out
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
@@ -31,8 +31,8 @@ def preview_change(
     if isinstance(software, Obstacle):
         raise Refused(software.problem, way_out=software.way_out)
     if not isinstance(seen.log, LevelsInLog) or isinstance(seen.leader_id, Unread):
-        why = seen.log.reason if isinstance(seen.log, Unread) else "no leader"
-        raise Refused(f"the metadata log could not be read: {why}", way_out="let the quorum elect a leader")
+        why = seen.log if isinstance(seen.log, Unread) else Unread("no leader")
+        raise Refused(f"the metadata log could not be read: {why.reason}", way_out=why.way_out or LEADER_FIRST)
     now = seen.level(feature)
     if isinstance(now, Unread):
         raise Refused(

@@ -64,7 +64,7 @@ def _to_come(who: str, levels: tuple[WrittenLevel, ...] | Unread, software: Soft
     if isinstance(levels, Unread):
         yield Unreadable(
             f"whether {who} can run {software.version} is not known: {levels.reason}",
-            "let the quorum elect a leader, and look again",
+            levels.way_out or "let the quorum elect a leader, and look again",
             unknown=True,
         )
         return

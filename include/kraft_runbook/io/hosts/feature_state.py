@@ -125,6 +125,7 @@ def software_of(told: Mapping[str, Any]) -> SoftwareLevels:
             )
             for name, each in told["features"].items()
         },
+        _value(told["records"]),
     )
 
 

@@ -24,6 +24,7 @@ _WANTED = (
     RecordType.UNFENCE_BROKER,
     RecordType.BROKER_REGISTRATION_CHANGE,
     RecordType.REGISTER_CONTROLLER,
+    RecordType.UNREGISTER_CONTROLLER,
     RecordType.FEATURE_LEVEL,
     RecordType.ZK_MIGRATION_STATE,
     RecordType.BEGIN_TRANSACTION,
@@ -68,6 +69,8 @@ class FeatureRecords:
             self.brokers.pop(values["broker_id"], None)
         elif record.api_key == RecordType.REGISTER_CONTROLLER:
             self.controllers[values["controller_id"]] = _registered(values["controller_id"], values)
+        elif record.api_key == RecordType.UNREGISTER_CONTROLLER:
+            self.controllers.pop(values["controller_id"], None)
         elif record.api_key == RecordType.BROKER_REGISTRATION_CHANGE:
             self._fence(values["broker_id"], values["fenced"])
         else:

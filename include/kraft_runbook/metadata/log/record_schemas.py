@@ -21,10 +21,13 @@ from uuid import UUID
 from kraft_runbook.metadata.log import schemas
 from kraft_runbook.metadata.log.frames import Garbled, Record, read_uvarint
 from kraft_runbook.metadata.log.schemas import NEWEST
+from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL
 
 
 class RecordType(IntEnum):
-    """``apiKey`` of each record (``MetadataRecordType``). CLEAR_ELR is written from Kafka 4.0 on."""
+    """``apiKey`` of each record (``MetadataRecordType``). CLEAR_ELR is written from Kafka 4.0 on,
+    UNREGISTER_CONTROLLER from 4.4 on.
+    """
 
     REGISTER_BROKER = 0
     UNREGISTER_BROKER = 1
@@ -52,6 +55,7 @@ class RecordType(IntEnum):
     REMOVE_DELEGATION_TOKEN = 26
     REGISTER_CONTROLLER = 27
     CLEAR_ELR = 28
+    UNREGISTER_CONTROLLER = 29
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +174,22 @@ def decode(record: Record) -> dict[str, Any]:
 
 def _unknown(record: Record, what: str) -> Garbled:
     return Garbled(
-        f"the metadata log holds a record at offset {record.offset} that no Kafka up to {NEWEST} writes ({what})",
-        way_out="use a release of this tool that knows the controllers' Kafka",
+        f"the metadata log holds a record at offset {record.offset} that no Kafka up to {NEWEST} writes ({what}); this"
+        f" tool reads what is written up to metadata.version {NEWEST_LEVEL}",
+        way_out=(
+            "use a release of this tool that knows the controllers' Kafka; until then look at the cluster with Kafka's"
+            " own tools, and do not change it with this one"
+        ),
+    )
+
+
+def not_read(records: Mapping[str, int]) -> tuple[str, ...]:
+    """Of a Kafka's record types, with their highest versions, what this decoder does not read."""
+    ours = {schema.name: schema.latest for schema in SCHEMAS.values()}
+    return tuple(
+        f"{name} version {latest}" if name in ours else name
+        for name, latest in sorted(records.items())
+        if latest > ours.get(name, -1)
     )
 
 
