@@ -302,7 +302,7 @@ def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Fin
         "if the directory should hold replicas, find out first why it is empty (a volume that is not mounted). A new"
         " disk: as the user that runs Kafka, on the node's host, kafka-storage.sh format --ignore-formatted"
         " --cluster-id=CLUSTER_ID --config FILE, with the cluster's id and the node's own configuration file. It"
-        " formats only directories without meta.properties and gives each a directory.id; the node may run meanwhile"
+        " formats only directories without meta.properties, and gives each a directory.id"
     ),
     needs=Needs.HOSTS,
 )
