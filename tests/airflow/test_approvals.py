@@ -208,7 +208,7 @@ def test_what_is_left_in_zookeeper_is_not_deleted_without_a_signature(
     monkeypatch.setattr(
         leave_kraft,
         "settle_in_zookeeper",
-        lambda spec, **_: settled.append(spec.name) or SimpleNamespace(controller=1, epoch_set=None),
+        lambda spec, **_: settled.append(spec.name) or SimpleNamespace(controller=1, epoch_set=None, election=""),
     )
     run = Run(Gate.ROLLBACK, *([] if signed else ["approve"])).write()
     leave = leave_kraft.LeaveKraft(task_id="leave", cluster="lab", parity_task="parity")

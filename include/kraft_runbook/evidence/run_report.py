@@ -103,6 +103,7 @@ class ControllerlessWindow:
 
     ``raised``: the partitions whose state znode was written again before, since its version was lower than their epoch.
     ``epoch_set``: what /controller_epoch was set to, where ``controller_epoch`` was too low; None: nothing.
+    ``election``: what was proven of the ZooKeeper controller's elections.
     """
 
     at: datetime
@@ -114,6 +115,7 @@ class ControllerlessWindow:
     raised: tuple[str, ...] = ()
     controller_epoch: int | None = None
     epoch_set: int | None = None
+    election: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +280,7 @@ def _window(record: EvidenceRecord, left: kinds.LeftKraft) -> ControllerlessWind
         raised=texts(body, "raised"),
         controller_epoch=whole(body, "controller_epoch"),
         epoch_set=whole(body, "epoch_set"),
+        election=text(body, "election"),
     )
 
 

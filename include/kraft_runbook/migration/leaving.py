@@ -58,7 +58,7 @@ class FencePlan:
                 "delete /controller and /migration in one transaction, which also sets /controller_epoch if the state"
                 " of a partition may hold a greater epoch"
             ),
-            "see every broker follow ZooKeeper's controller",
+            "see every broker follow ZooKeeper's controller, and that controller elect a leader",
         ]
         if self.gone:
             steps.insert(0, f"count controller {_ids(self.gone)} as stopped, on the word of the trigger form")
@@ -174,7 +174,7 @@ class Departure:
     never committed. ``raised``: the partitions whose state znode was written again, since its version was lower than
     their epoch (``parity.partition_epochs``), in words. ``controller_epoch``: /controller_epoch before; ``epoch_set``:
     what it was set to, since a partition's state might hold so much (``metadata.znodes.state_epochs``); None: it was
-    enough.
+    enough. ``election``: what was proven of the ZooKeeper controller's elections, in words.
     """
 
     began_at: datetime
@@ -197,6 +197,7 @@ class Departure:
     raised: tuple[str, ...] = ()
     controller_epoch: int | None = None
     epoch_set: int | None = None
+    election: str = ""
 
     @property
     def window_seconds(self) -> float | None:

@@ -45,6 +45,7 @@ from kraft_runbook.parity.state_versions import Behind
 from kraft_runbook.procedures.known_controller import await_known
 from kraft_runbook.procedures.quorum_fence import QuorumFence
 from kraft_runbook.procedures.quorum_logs import read_logs
+from kraft_runbook.procedures.see_election import see_election
 
 DRAIN_SECONDS = 2.5
 """Seconds that the active controller may take to write the rest to ZooKeeper. Without a majority it stays leader for
@@ -247,7 +248,9 @@ def see_brokers_follow(
     tell: Tell,
     known_within: float,
 ) -> Departure:
-    """Wait for ZooKeeper's election and for every broker that runs to know who won."""
+    """Wait for ZooKeeper's election and for every broker that runs to know who won. Then see that the elected
+    controller can elect leaders, since the brokers are restarted after this.
+    """
     elected = await_election(zookeeper, spec, within=ELECTED_WITHIN)
     moments = replace(moments, elected_at=_now(), controller=elected)
     tell(f"broker {elected} was elected controller")
@@ -258,7 +261,8 @@ def see_brokers_follow(
             f"broker {', '.join(map(str, ended))} does not run, so it can't hang; it is started in ZooKeeper mode"
             " before another broker is stopped"
         )
-    return replace(moments, known_at=_now())
+    moments = replace(moments, known_at=_now())
+    return replace(moments, election=see_election(spec, zookeeper, secrets=secrets, tell=tell))
 
 
 def _without_a_quorum(

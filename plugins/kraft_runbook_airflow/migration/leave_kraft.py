@@ -82,6 +82,7 @@ class LeaveKraft(ClusterOperator):
         require_confirmation(context, spec, MIGRATION, Gate.ROLLBACK, seen)
         departure = settle_in_zookeeper(spec, secrets=airflow_secrets(), tell=self.log.info, known_within=KNOWN_WITHIN)
         self.log.info("already done: broker %s is the controller, and every broker knows it", departure.controller)
+        self.log.info("Elections by the ZooKeeper controller: %s", departure.election)
         if departure.epoch_set is not None:
             record(context, self.cluster, LeftKraft(values=departure.to_dict(), phase=Phase.ZOOKEEPER.value))
         return {"already_done": "a ZooKeeper broker is the controller"}
@@ -183,5 +184,6 @@ class LeaveKraft(ClusterOperator):
             "No metadata could be changed for %s s; ZooKeeper was written up to offset %s, %s changed keys were proven",
             *(told[k] for k in ("window_seconds", "migration_offset", "touched_keys")),
         )
+        self.log.info("Elections by the ZooKeeper controller: %s", departure.election)
         record(context, self.cluster, LeftKraft(values=told, phase=phase.value))
         return told
