@@ -116,7 +116,7 @@ def read_node(asked: dict) -> dict:
         "has_metadata_log": part(lambda: has_metadata_log(asked["log_dirs"])),
         "unreachable_addresses": part(lambda: unreachable(asked["must_reach"])),
         "replicas": part(lambda: survey(asked["log_dirs"])) if asked["replicas"] else {"unread": "not asked for"},
-        "unformatted_dirs": part(lambda: unformatted(asked["log_dirs"])),
+        **log_directories(asked["log_dirs"]),
         "classpath_ok": part(lambda: software_is_there(asked["kafka_home"], asked["kafka_version"])),
     }
 
@@ -131,6 +131,12 @@ def part(ask: Callable[[], object]) -> dict:
         return {"unread": why(error)}
     except (subprocess.SubprocessError, UnicodeDecodeError, ValueError) as error:
         return {"unread": str(error)}
+
+
+def log_directories(paths: list) -> dict:
+    """Both parts of one look, so that no directory is in neither."""
+    lacks, unread = unformatted(paths)
+    return {"unformatted_dirs": {"value": lacks}, "unread_dirs": {"value": unread}}
 
 
 def java_version(pid: int) -> str:

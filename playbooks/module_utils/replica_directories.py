@@ -6,8 +6,10 @@ Kafka keeps a replica's topic id in ``partition.metadata`` in its directory (KIP
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
+import stat
 import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -30,9 +32,9 @@ def survey(log_dirs: list) -> dict:
     """One pass over the log directories, side by side.
 
     ``ids``: topic and id of each topic whose replicas here have one id (lines of ``topic id``, compressed, in base64).
-    ``several``: of each other topic, the id by directory name. ``without_id``: replicas without ``partition.metadata``,
-    by path; ``strays``: the topic id of each ``-stray`` directory, by path. ``unread``: a reason for each path that
-    could not be read. A log directory that does not exist holds nothing.
+    ``several``: of each other topic, the id by directory name (JSON, packed alike). ``without_id``: replicas without
+    ``partition.metadata``, by path; ``strays``: the topic id of each ``-stray`` directory, by path. ``unread``: a
+    reason for each path that could not be read. A log directory that does not exist holds nothing.
     """
     with ThreadPoolExecutor(max_workers=max(1, len(log_dirs))) as pool:
         found = list(pool.map(_survey_one, log_dirs))
@@ -49,8 +51,8 @@ def survey(log_dirs: list) -> dict:
     lines = "".join(f"{topic} {topic_id}\n" for topic, topic_id in sorted(agreed.items()))
     return {
         "directories": whole["directories"],
-        "ids": base64.b64encode(zlib.compress(lines.encode())).decode(),
-        "several": {topic: named for topic, named in ids.items() if topic not in agreed},
+        "ids": _packed(lines),
+        "several": _packed(json.dumps({topic: named for topic, named in ids.items() if topic not in agreed})),
         "without_id": sorted(whole["without_id"])[:KEPT],
         "without_id_count": len(whole["without_id"]),
         "strays": dict(sorted(whole["strays"].items())[:STRAYS_KEPT]),
@@ -58,6 +60,10 @@ def survey(log_dirs: list) -> dict:
         "unread": dict(sorted(whole["unread"].items())[:KEPT]),
         "unread_count": len(whole["unread"]),
     }
+
+
+def _packed(text: str) -> str:
+    return base64.b64encode(zlib.compress(text.encode())).decode()
 
 
 def _survey_one(log_dir: str) -> dict:
@@ -122,15 +128,30 @@ def _topic_id(path: str) -> str | None:
     return found.group(1)
 
 
-def unformatted(log_dirs: list) -> dict:
-    """What each log directory lacks that has no ``meta.properties``, by path."""
-    return {path: what for path in log_dirs if (what := _lacks(path))}
+def unformatted(log_dirs: list) -> tuple:
+    """What each log directory lacks that has no ``meta.properties``, by path; and why each other one can't be read."""
+    lacks: dict = {}
+    unread: dict = {}
+    for path in log_dirs:
+        try:
+            what = _lacks(path)
+        except OSError as error:
+            unread[path] = why(error)
+            continue
+        if what:
+            lacks[path] = what
+    return lacks, unread
 
 
 def _lacks(path: str) -> str | None:
-    if not os.path.isdir(path):
+    """Raises OSError where that can't be told: of a directory that may not be entered, or on a disk that is broken."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
         return "it does not exist"
-    names = os.listdir(path)  # one that can't be read is no empty one
+    if not stat.S_ISDIR(found.st_mode):
+        return "it is no directory"
+    names = os.listdir(path)
     if "meta.properties" in names:
         return None
     return "it has no meta.properties" if [each for each in names if each != "lost+found"] else "it is empty"

@@ -130,6 +130,22 @@ def test_replicas_are_read_with_their_topic_ids_in_one_pass_and_what_hides_is_na
     assert gather_host_facts(spec, [1])[1].replicas == Unread("not asked for")
 
 
+def test_a_log_directory_that_cannot_be_looked_at_is_not_told_as_missing_and_hides_no_other(node: Node) -> None:
+    """A loop of links stands for what a broken disk or a closed directory answers."""
+    loop, lost, file = (node.directory / name for name in ("data-1b", "data-1c", "data-1d"))
+    loop.symlink_to(loop)
+    file.write_text("a file")
+    broker = node.spec.broker(1)
+    broker = broker.model_copy(update={"log_dirs": tuple(map(str, (loop, lost, file, file / "in-a-file")))})
+    host = gather_host_facts(node.spec.model_copy(update={"brokers": (broker,)}), [1])[1]
+    assert host.unread_dirs == {str(loop): f"Too many levels of symbolic links: {loop}"}
+    assert host.unformatted_dirs == {
+        str(lost): "it does not exist",
+        str(file): "it is no directory",
+        str(file / "in-a-file"): "it does not exist",
+    }
+
+
 def test_a_log_directory_that_is_none_is_named(node: Node) -> None:
     (node.directory / "data-1").write_text("a file")
     found = gather_host_facts(node.spec, [1], replicas=True)[1].replicas

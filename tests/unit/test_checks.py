@@ -755,6 +755,12 @@ FAILS: dict[str, list[Case]] = {
             "node 2 would not start: /disk2: it is empty (not read: node 1: a test did not read it)",
         ),
         (H, None, on_host(103, unformatted_dirs={"/c": "it does not exist"}), "node 103 would not start: /c"),
+        (
+            D,
+            None,
+            both(on_host(103, unformatted_dirs={"/c": "it is empty"}), on_host(101, unread_dirs={"/d": "I/O error"})),
+            "/c: it is empty (not read: node 101: /d: I/O error)",
+        ),
     ],
     "KRB-PRE-085": [
         (Z, "start", WITHOUT_ID, "no replica of this cluster, and without partition.metadata: 1: broker 3: /d/gone-0"),
@@ -1422,3 +1428,17 @@ def test_an_empty_directory_is_no_matter_to_a_broker_that_formats_it() -> None:
     restarts = OPERATIONS["rolling_restart"].checks
     assert restarts["KRB-PRE-087"].run(seen, SPEC).passed
     assert restarts["KRB-PRE-087"].run(broker(2, mode=BrokerMode.KRAFT)(seen), SPEC).blocks
+
+
+def test_what_needs_controller_deleted_is_not_advised_where_the_copy_may_be_done() -> None:
+    """One hybrid broker down is enough for the phase to be UNKNOWN."""
+    seen = replicas(apart=(IdsApart("orders", "new", {"old": (1,)}),), apart_count=1)(observation(H))
+    asked = {each.code for each in CHECKS.run(seen, SPEC, Phase.UNKNOWN).results}
+    assert not {"KRB-PRE-026", "KRB-PRE-084"} & asked
+    assert {"KRB-PRE-085", "KRB-PRE-086"} <= asked
+
+
+def test_strays_that_a_move_left_behind_are_counted_and_pass() -> None:
+    found = answer("KRB-PRE-086", replicas(strays_left_over=2)(observation(H)), H, "dual_write")
+    assert found.passed
+    assert found.evidence == "none of 132 replicas; 2 of partitions that the broker does not have"

@@ -41,12 +41,14 @@ def compare(
     first: Hosts,
     *znodes: Mapping[str, dict[str, Any]],
     again: Hosts | None = None,
+    known: Mapping[str, str] | None = None,
 ) -> ReplicasCompared:
     """``znodes``: ZooKeeper's topics before and after the second look at the hosts (one: they did not change).
-    ``again``: what that look finds, where it is not the same as the first.
+    ``again``: what that look finds, where it is not the same as the first. ``known``: the ids of the read before these.
     """
-    reads = list(znodes) if len(znodes) > 1 else [*znodes] * 2
-    known = {topic: znode["topic_id"] for topic, znode in reads[0].items() if "topic_id" in znode}
+    reads = list(znodes) if len(znodes) > 1 else [*znodes] * 3
+    if known is None:
+        known = {topic: znode["topic_id"] for topic, znode in reads[0].items() if "topic_id" in znode}
 
     class Reader:
         def __init__(self, *_: object, **__: object) -> None:
@@ -138,6 +140,22 @@ def test_what_could_not_be_read_is_named_by_broker(monkeypatch: pytest.MonkeyPat
     )
 
 
+def test_of_many_unreadable_paths_a_few_are_named_and_the_observation_keeps_the_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = ReplicaDirectories(
+        9,
+        strays={"/d/t-0.ab-stray": OLD},
+        without_id=("/d/t-1",),
+        unread=tuple(f"/d/t-{i}: Permission denied" for i in range(2000)),
+        unread_count=20_000,
+    )
+    found = compare(monkeypatch, disks(b1=many), {}).unread
+    assert found[0] == "broker 1: /d/t-0: Permission denied"
+    assert (len(found), found[5]) == (6, "broker 1: 19995 further paths")
+    assert many.without_paths() == ReplicaDirectories(9, unread_count=20_000)
+
+
 def test_strays_of_topics_that_exist_are_told_from_those_of_topics_that_are_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -152,9 +170,27 @@ def test_strays_of_topics_that_exist_are_told_from_those_of_topics_that_are_gone
         f"/d/orders-x-0.{unique}-stray": "",
     }
     seen = disks(b2=ReplicaDirectories(5, strays=strays, stray_count=5))
-    found = compare(monkeypatch, seen, {"orders": orders(NEW, 1), long: orders("C" * 22, 1)})
+    found = compare(monkeypatch, seen, {"orders": orders(NEW, 2), long: orders("C" * 22, 1)})
     assert len(cut) == 255
     assert found.strays == tuple(
         f"broker 2: /d/{name}" for name in (f"orders-0.{unique}-stray", f"renamed-0.{unique}-stray", cut)
     )
     assert (found.strays_count, found.strays_of_gone) == (3, 2)
+
+
+def test_a_stray_that_a_move_left_behind_blocks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its topic has the same id still, and the partition belongs to other brokers (KAFKA-13972). One that ZooKeeper
+    assigns to its broker, or whose topic has another id, was set aside while it was needed.
+    """
+    unique = "0123456789abcdef0123456789abcdef"
+    left, needed, other = (f"/d/orders-{i}.{unique}-stray" for i in (0, 1, 2))
+    seen = disks(b3=ReplicaDirectories(3, strays={left: NEW, needed: NEW, other: OLD}, stray_count=3))
+    znode = {"version": 3, "topic_id": NEW, "partitions": {"0": [1, 2], "1": [1, 3], "2": [1, 2]}}
+    found = compare(monkeypatch, seen, {"orders": znode})
+    assert found.strays == (f"broker 3: {needed}", f"broker 3: {other}")
+    assert (found.strays_count, found.strays_left_over, found.strays_of_gone) == (2, 1, 0)
+
+
+def test_a_stray_of_a_topic_that_is_deleted_meanwhile_counts_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = disks(b3=ReplicaDirectories(1, strays={"/d/orders-0.ab-stray": NEW}, stray_count=1))
+    assert compare(monkeypatch, seen, {}, known={"orders": NEW}) == ReplicasCompared(1, strays_of_gone=1)

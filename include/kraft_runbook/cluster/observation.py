@@ -480,6 +480,8 @@ class HostState:
     replicas: ReplicaDirectories | Unread = Unread("not examined")
     unformatted_dirs: Mapping[str, str] | Unread = Unread("not examined")
     """The log directories without ``meta.properties``, by path: what is there instead."""
+    unread_dirs: Mapping[str, str] | Unread = field(default_factory=dict)
+    """The log directories of which that could not be told, by path: why."""
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 class ReplicaDirectories:
     """The replicas in one broker's log directories. ``directories``: how many were read.
 
-    ``topic_ids``: by topic, where all its replicas here have the same id; an observation does not keep it.
+    An observation keeps the numbers alone. ``topic_ids``: by topic, where all its replicas here have the same id.
     ``several_ids``: of the other topics, the id by the directory's name. ``without_id``: paths of replicas without
     ``partition.metadata``, the first 2,000. ``strays``: the topic id of each ``-stray`` directory by its path, the
     first 20,000; empty where it has none. ``unread``: what could not be read, and why.
@@ -31,9 +31,9 @@ class ReplicaDirectories:
     unread: tuple[str, ...] = ()
     unread_count: int = 0
 
-    def without_topic_ids(self) -> ReplicaDirectories:
-        """The same without the map of all topics, which is as long as the topics are many."""
-        return replace(self, topic_ids={}, several_ids={})
+    def without_paths(self) -> ReplicaDirectories:
+        """The numbers alone. What is named grows with the topics; ``ReplicasCompared`` keeps the samples."""
+        return replace(self, topic_ids={}, several_ids={}, without_id=(), strays={}, unread=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,9 @@ class ReplicasCompared:
 
     ``apart``: the first 20 topics whose ids differ. ``without_id``: the first 20 directories without
     ``partition.metadata``. ``strays``: the first 20 ``-stray`` directories of a topic that is in ZooKeeper, as
-    ``broker 2: <path>``. ``strays_of_gone``: how many belong to topics that are not. ``unread``: what is missing from
+    ``broker 2: <path>``. ``strays_of_gone``: how many belong to topics that are not. ``strays_left_over``: how many
+    have the topic's present id while ZooKeeper does not assign the partition to that broker: no replica is missing,
+    and they are not among ``strays``. ``unread``: what is missing from
     this comparison, by broker.
     """
 
@@ -77,4 +79,5 @@ class ReplicasCompared:
     strays: tuple[str, ...] = ()
     strays_count: int = 0
     strays_of_gone: int = 0
+    strays_left_over: int = 0
     unread: tuple[str, ...] = ()

@@ -19,8 +19,11 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_object
 
 SAMPLES = 20
+UNREAD_NAMED = 5
+"""So many paths of one broker are named that could not be read; the others are counted."""
 SUSPECTS = 2000
 """So many topics are looked at again; where more seem wrong the rest is counted as unread."""
+TOPICS_AT_ONCE = 2000
 ZOOKEEPER_SECONDS = 10.0
 _NAME = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[^.-]+-future)?")
 
@@ -57,14 +60,20 @@ def compare_replicas(
     """
     first, unread = _read(spec, hosts)
     seems_wrong = suspects(first, topic_ids)
-    strays, of_gone = strays_of(first, topic_ids)
-    found = ReplicasCompared(
-        sum(each.directories for each in first.values()),
-        strays=strays[:SAMPLES],
-        strays_count=len(strays),
-        strays_of_gone=of_gone,
-        unread=unread,
-    )
+    places, of_gone = strays_of(first, topic_ids)
+    found = ReplicasCompared(sum(each.directories for each in first.values()), strays_of_gone=of_gone, unread=unread)
+    if places:
+        with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
+            named = _topics(reader, sorted({topic for each in places for topic in each.topics}))
+        there = [each for each in places if any(named[topic] for topic in each.topics)]
+        strays = [f"broker {each.broker_id}: {each.path}" for each in there if not each.left_over(named)]
+        found = replace(
+            found,
+            strays=tuple(strays[:SAMPLES]),
+            strays_count=len(strays),
+            strays_of_gone=of_gone + len(places) - len(there),
+            strays_left_over=len(there) - len(strays),
+        )
     if not seems_wrong:
         return found
     topics = sorted({topic for each in seems_wrong.values() for topic in each})
@@ -100,9 +109,9 @@ def _read(
             unread.append(f"broker {broker_id}: {part.reason}")
             continue
         read[broker_id] = part
-        unread += [f"broker {broker_id}: {each}" for each in part.unread]
-        if part.unread_count > len(part.unread):
-            unread.append(f"broker {broker_id}: {part.unread_count - len(part.unread)} further paths")
+        unread += [f"broker {broker_id}: {each}" for each in part.unread[:UNREAD_NAMED]]
+        if (further := part.unread_count - min(len(part.unread), UNREAD_NAMED)) > 0:
+            unread.append(f"broker {broker_id}: {further} further paths")
         if part.stray_count > len(part.strays):
             unread.append(f"broker {broker_id}: {part.stray_count - len(part.strays)} further -stray directories")
         if part.without_id_count > len(part.without_id):
@@ -174,25 +183,57 @@ LONGEST_NAME = 255
 """Kafka cuts the topic in a ``-stray`` name so that the whole has no more (``UnifiedLog.logStrayDirName``)."""
 
 
-def strays_of(read: Mapping[int, ReplicaDirectories], topic_ids: Mapping[str, str]) -> tuple[tuple[str, ...], int]:
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A ``-stray`` directory. ``topics``: those in ZooKeeper that it may belong to, by its id or by its name."""
+
+    broker_id: int
+    path: str
+    topic_id: str
+    topics: tuple[str, ...]
+
+    def left_over(self, topics: Topics) -> bool:
+        """Whether no replica is missing: its topic has the same id still, and the partition is not assigned to the
+        broker. A move that was cancelled, or ended while the broker was down, leaves such a directory (KAFKA-13972).
+        """
+        found = _STRAY.fullmatch(self.path.rpartition("/")[2])
+        of = [each for each in map(topics.get, self.topics) if each is not None]
+        return bool(
+            found
+            and of
+            and all(
+                self.topic_id and each.topic_id == self.topic_id and not each.assigned(self.broker_id, int(found[1]))
+                for each in of
+            )
+        )
+
+
+_STRAY = re.compile(r".*-(\d+)\.[^.-]+-stray", re.DOTALL)
+
+
+def strays_of(read: Mapping[int, ReplicaDirectories], topic_ids: Mapping[str, str]) -> tuple[tuple[Stray, ...], int]:
     """The ``-stray`` directories of topics that are in ZooKeeper, by their id or by their name, and the number of the
     others.
     """
-    ids = frozenset(topic_ids.values())
+    by_id = {topic_id: topic for topic, topic_id in topic_ids.items()}
     of_topics, of_gone = [], 0
     for broker_id, each in sorted(read.items()):
         for path, topic_id in sorted(each.strays.items()):
-            if topic_id in ids or _names_a_topic(path.rpartition("/")[2], topic_ids):
-                of_topics.append(f"broker {broker_id}: {path}")
+            if topic_id in by_id:
+                of_topics.append(Stray(broker_id, path, topic_id, (by_id[topic_id],)))
+            elif topics := _topics_named(path.rpartition("/")[2], topic_ids):
+                of_topics.append(Stray(broker_id, path, topic_id, topics))
             else:
                 of_gone += 1
     return tuple(of_topics), of_gone
 
 
-def _names_a_topic(name: str, topics: Collection[str]) -> bool:
-    """Whether a ``-stray`` directory's name is of one of these topics."""
+def _topics_named(name: str, topics: Collection[str]) -> tuple[str, ...]:
+    """The topics that a ``-stray`` directory's name may be of."""
     topic = name.removesuffix("-stray").rpartition(".")[0].rpartition("-")[0]
-    return topic in topics or (len(name) >= LONGEST_NAME and any(each.startswith(topic) for each in topics))
+    if topic in topics:
+        return (topic,)
+    return tuple(sorted(each for each in topics if each.startswith(topic))) if len(name) >= LONGEST_NAME else ()
 
 
 def _place(path: str) -> tuple[str, int]:
@@ -202,8 +243,12 @@ def _place(path: str) -> tuple[str, int]:
 
 
 def _topics(reader: ZookeeperReader, names: Sequence[str]) -> dict[str, Topic | None]:
-    znodes = reader.get_many([f"/brokers/topics/{name}" for name in names])
-    return {name: None if znode is None else _topic(znode.data) for name, znode in zip(names, znodes, strict=True)}
+    found: dict[str, Topic | None] = {}
+    for at in range(0, len(names), TOPICS_AT_ONCE):
+        some = names[at : at + TOPICS_AT_ONCE]
+        znodes = reader.get_many([f"/brokers/topics/{name}" for name in some])
+        found |= {name: None if znode is None else _topic(znode.data) for name, znode in zip(some, znodes, strict=True)}
+    return found
 
 
 def _topic(data: bytes) -> Topic:

@@ -415,7 +415,7 @@ def _replicas(
     else:
         compared = tree
     kept = {
-        i: replace(each, replicas=each.replicas.without_topic_ids()) if was_read(each.replicas) else each
+        i: replace(each, replicas=each.replicas.without_paths()) if was_read(each.replicas) else each
         for i, each in hosts.items()
     }
     return compared, kept

@@ -302,7 +302,9 @@ def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Fin
         "if the directory should hold replicas, find out first why it is empty (a volume that is not mounted). A new"
         " disk: as the user that runs Kafka, on the node's host, kafka-storage.sh format --ignore-formatted"
         " --cluster-id=CLUSTER_ID --config FILE, with the cluster's id and the node's own configuration file. It"
-        " formats only directories without meta.properties, and gives each a directory.id"
+        " formats only directories without meta.properties, and gives each a directory.id. A directory that can't be"
+        " read: let this tool's user read it, or replace the disk if it is broken. Format nothing there: a broker"
+        " starts without a broken directory"
     ),
     needs=Needs.HOSTS,
 )
@@ -315,9 +317,12 @@ def every_log_directory_is_formatted(seen: ClusterObservation, spec: ClusterSpec
     modes, unread = broker_modes(seen)
     in_kraft = [i for i, mode in modes.items() if mode is BrokerMode.KRAFT]
     in_kraft += [c.id for c in seen.controllers.values() if c.running is True]
-    found, unread_dirs = split_read("node {}", host_parts(seen, in_kraft, "unformatted_dirs"))
+    found, unread_nodes = split_read("node {}", host_parts(seen, in_kraft, "unformatted_dirs"))
+    unread += unread_nodes
+    for i, dirs in split_read("node {}", host_parts(seen, in_kraft, "unread_dirs"))[0].items():
+        unread += [f"node {i}: {path}: {reason}" for path, reason in dirs.items()]
     wrong = [f"node {i} would not start: {path}: {lack}" for i, dirs in found.items() for path, lack in dirs.items()]
-    return settle(wrong, [*unread, *unread_dirs], "all have it" if in_kraft else "no node is in KRaft mode")
+    return settle(wrong, unread, "all have it" if in_kraft else "no node is in KRaft mode")
 
 
 @check(

@@ -8,6 +8,8 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.runbook.checklist import Checklist
 
 BEFORE_THE_COPY = frozenset({Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.UNKNOWN})
+PROVEN_BEFORE_THE_COPY = BEFORE_THE_COPY - {Phase.UNKNOWN}
+"""For checks whose fix changes a topic's znode and deletes /controller: an UNKNOWN phase may be after the copy."""
 UNTIL_FINALIZED = frozenset(Phase) - {Phase.FINALIZED, Phase.KRAFT}
 DURING_MIGRATION = frozenset({Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE})
 DUAL_WRITING = frozenset({Phase.HYBRID, Phase.DUAL_WRITE})

@@ -8,7 +8,12 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.replica_directories import IdsApart
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, UNTIL_FINALIZED, check
+from kraft_runbook.migration.checks.catalogue import (
+    BEFORE_THE_COPY,
+    PROVEN_BEFORE_THE_COPY,
+    UNTIL_FINALIZED,
+    check,
+)
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.health import name_ids
@@ -21,13 +26,14 @@ BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
     "KRB-PRE-084",
     severity=BLOCKING,
     fix=(
-        "give each named topic in ZooKeeper the id that its replicas have. With zookeeper-shell: 'get"
+        "before the metadata copy only (/controller has no kraftControllerEpoch of 0 or more): give each named topic"
+        " in ZooKeeper the id that its replicas have. With zookeeper-shell: 'get"
         " /brokers/topics/TOPIC', then 'set' the same JSON with the replicas' id as \"topic_id\". When all are set,"
         " 'delete /controller': the next controller reads the ids, and every partition takes writes again. If replicas"
         " of a topic have two ids, take the id of those that hold the data; stop each other broker, move its"
         " directories of the topic out of its log directory, and start it: it replicates them anew"
     ),
-    stages=BEFORE_THE_COPY,
+    stages=PROVEN_BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
 def replicas_have_the_topics_ids(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
@@ -91,9 +97,9 @@ def every_replica_directory_has_an_id(seen: ClusterObservation, spec: ClusterSpe
     fix=(
         "delete nothing: the named directories may hold the only copies of acknowledged records. One that was there"
         " before the migration, or whose topic was deleted and created again under its name: move it out of the log"
-        " directory (Kafka does not use it). Otherwise brokers have set live replicas aside since the metadata copy: do"
-        " not go on, compare the topic_id in their partition.metadata with the topic's (kafka-topics --describe), and"
-        " find out first what the topic lacks"
+        " directory (Kafka does not use it). What a move left behind is not named here. Otherwise brokers have set live"
+        " replicas aside since the metadata copy: do not go on, compare the topic_id in their partition.metadata with"
+        " the topic's (kafka-topics --describe), and find out first what the topic lacks"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
@@ -103,9 +109,11 @@ def no_broker_has_set_a_live_replica_aside(seen: ClusterObservation, spec: Clust
 
     A broker renames a replica '-stray' if KRaft's metadata does not have it with the topic id on disk, and begins anew
     at offset 0. Nothing else tells of it: every replica is in sync again. None may lie there before the copy, so that
-    every later one is new. Those of topics that are gone are counted only.
+    every later one is new. Counted only: those of topics that are gone, and leftovers with the topic's present id of a
+    partition that is not assigned to the broker, as a cancelled move leaves them.
     """
     found = needed(seen.replicas)
     wrong = [sample(found.strays, found.strays_count)] if found.strays_count else []
     gone = f"; {found.strays_of_gone} of topics that are gone" if found.strays_of_gone else ""
-    return settle(wrong, found.unread, f"none of {found.directories} replicas{gone}")
+    left = f"; {found.strays_left_over} of partitions that the broker does not have" if found.strays_left_over else ""
+    return settle(wrong, found.unread, f"none of {found.directories} replicas{gone}{left}")

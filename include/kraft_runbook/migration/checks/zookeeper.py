@@ -11,7 +11,13 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
+from kraft_runbook.migration.checks.catalogue import (
+    BEFORE_THE_COPY,
+    CHECKS,
+    PROVEN_BEFORE_THE_COPY,
+    UNTIL_FINALIZED,
+    check,
+)
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
@@ -266,12 +272,12 @@ def no_preferred_election_is_pending(seen: ClusterObservation, spec: ClusterSpec
     "KRB-PRE-026",
     severity=BLOCKING,
     fix=(
-        "run the preflight with hosts first. Where replicas already have an id, KRB-PRE-084 names the topic and that"
-        " id: write it into the topic's znode, else the topic loses its data in the migration. Then restart the"
-        " ZooKeeper controller (delete /controller) on inter.broker.protocol.version 2.8 or later: it gives every other"
-        " topic an id"
+        "before the metadata copy only: run the preflight with hosts first. Where replicas already have an id,"
+        " KRB-PRE-084 names the topic and that id: write it into the topic's znode, else the topic loses its data in"
+        " the migration. Then restart the ZooKeeper controller (delete /controller) on inter.broker.protocol.version"
+        " 2.8 or later: it gives every other topic an id"
     ),
-    stages=BEFORE_THE_COPY,
+    stages=PROVEN_BEFORE_THE_COPY,
     needs=Needs.TREE,
 )
 def every_topic_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
