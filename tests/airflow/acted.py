@@ -96,6 +96,7 @@ class Acted:
             (waiting.wait_for, self._await),
             (final_proof.what_lies_behind, lambda *_, **__: None),
             (way_back_facts.not_deletable, lambda _: self.not_deletable),
+            (way_back_facts.epoch_not_writable, lambda _: None),
             (environment.is_dry_run, lambda: bool(self.params.get("dry_run"))),
             (cluster_claim.release_cluster, lambda *_, **__: self.did.append("gave the claim back")),
             (environment.cluster_spec, lambda _: self.spec),

@@ -38,6 +38,7 @@ def blocking(monkeypatch: pytest.MonkeyPatch, seen: ClusterObservation) -> dict[
     monkeypatch.setattr(migration_gates, "await_movement", lambda *_, **__: None)
     monkeypatch.setattr(migration_gates, "what_lies_behind", lambda *_, **__: None)
     monkeypatch.setattr(migration_gates, "not_deletable", lambda *_, **__: None)
+    monkeypatch.setattr(migration_gates, "epoch_not_writable", lambda *_, **__: None)
     checks = migration_gates.examine(SPEC, Gate.ROLLBACK, print).checks
     return {each.code: each.evidence for each in checks if each.blocks}
 

@@ -48,6 +48,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setattr(departure, name, Part)
     monkeypatch.setattr(departure, "read_controller_znodes", lambda _: Part())
     monkeypatch.setattr(departure, "require_deletable", lambda _: None)
+    monkeypatch.setattr(departure, "_see_settable", lambda *_, **__: None)
     monkeypatch.setattr(departure, "read_controller_epochs", lambda _: ControllerEpochs(4, 4, states=3))
     monkeypatch.setattr(departure, "_await_brokers", lambda *_: order.append("await_brokers"))
     return order

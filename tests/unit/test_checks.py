@@ -496,6 +496,12 @@ FAILS: dict[str, list[Case]] = {
             " elected: 44: orders-0",
         ),
         (Z, "start", tree(controller_epochs=ControllerEpochs(None, 7, 44, Found(44))), "does not exist"),
+        (
+            Z,
+            None,
+            tree(controller_epochs=ControllerEpochs(5, 2**31 - 1, 44, Found(9), Found(1, ("orders-0",)))),
+            "states with a controller epoch that Kafka can't count on from (2147483647): 1: orders-0",
+        ),
     ],
     "KRB-PRE-060": [
         (

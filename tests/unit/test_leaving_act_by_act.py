@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from observations import SPEC
 
-from kraft_runbook.cluster.observation import ControllerEpochs, ZkMigrationState
+from kraft_runbook.cluster.observation import ControllerEpochs, Found, ZkMigrationState
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.handover import ControllerZnodes, NothingDeleted
@@ -62,6 +62,8 @@ class Scene:
         self.differs: StepFailed | None = None
         self.deletion: Exception | None = None
         self.not_deletable: Refused | None = None
+        self.not_writable = False
+        self.uncountable = Found()
         self.logs = NEVER_COPIED
         self.recorded = ZkMigrationState.PRE_MIGRATION
         self.leader = 101
@@ -127,6 +129,11 @@ class Scene:
             if scene.not_deletable:
                 raise scene.not_deletable
 
+        def settable(_: Any, found: ControllerZnodes, greatest: int) -> str | None:
+            if scene.not_writable and found.epoch_wanted(greatest) is not None:
+                raise Refused("this tool may not write /controller_epoch", way_out="grant it")
+            return "this tool may not write /controller_epoch" if scene.not_writable else None
+
         def delete(*_: Any, epoch: int | None = None) -> tuple[str, ...]:
             scene.did.append("deleted")
             scene.epochs.append(epoch)
@@ -149,10 +156,13 @@ class Scene:
             "QuorumConnection": Quorum,
             "FinalProof": Proof,
             "require_deletable": require,
+            "require_epoch_settable": settable,
             "read_controller_znodes": lambda _: znodes(
                 self._offset(), kraft=self.kraft, claimed=self.claimed, held=self.held
             ),
-            "read_controller_epochs": lambda _: ControllerEpochs(self.claimed, self.of_states, states=3),
+            "read_controller_epochs": lambda _: ControllerEpochs(
+                self.claimed, self.of_states, states=3, uncountable=self.uncountable
+            ),
             "await_election": elect,
             "delete_controller_znodes": delete,
             "see_brokers_follow": follow,
@@ -168,16 +178,16 @@ class Scene:
     def _offset(self) -> int | None:
         return self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
 
-    def leave(self, active: int | None = 101, *, since: int | None = 640) -> Departure:
+    def leave(
+        self, active: int | None = 101, *, since: int | None = 640, tell: Callable[[str], None] = lambda _: None
+    ) -> Departure:
         others = tuple(i for i in (101, 102, 103) if i != active)
         plan = FencePlan(active, others)
 
         def mine() -> None:
             self.did.append("still mine")
 
-        return leave_kraft(
-            SPEC, plan, proven_since=since, secrets=environment_secrets({}), tell=lambda _: None, still_mine=mine
-        )
+        return leave_kraft(SPEC, plan, proven_since=since, secrets=environment_secrets({}), tell=tell, still_mine=mine)
 
 
 @pytest.fixture
@@ -246,7 +256,7 @@ def test_a_key_that_differs_lifts_the_fence(scene: Scene) -> None:
 
 
 def test_a_migration_that_moves_after_the_proof_is_another_controller_s(scene: Scene) -> None:
-    scene.offsets = [HIGH - 1, HIGH]
+    scene.offsets = [HIGH - 1, HIGH - 1, HIGH - 1, HIGH]  # two looks are before the fence
     stops(scene, "/migration moved while the quorum was fenced")
     assert "stopped the last" not in scene.did
 
@@ -368,5 +378,34 @@ def test_where_a_broker_is_elected_meanwhile_settling_looks_again(scene: Scene) 
 
 def test_settling_is_refused_where_this_tool_may_not_write_the_epoch(scene: Scene) -> None:
     scene.kraft, scene.offsets, scene.of_states = False, [None], 9
-    scene.not_deletable = Refused("this tool may not write /controller_epoch", way_out="grant it")
+    scene.not_writable = True
     stops(scene, "may not write /controller_epoch", settle)
+    scene.of_states = 4
+    assert settle().epoch_set is None
+
+
+@pytest.mark.parametrize(("of_states", "of_quorum"), [(9, 4), (4, 9)], ids=["a state's", "the quorum's"])
+def test_leaving_is_refused_with_nothing_stopped_where_an_epoch_must_be_set_and_may_not(
+    scene: Scene, of_states: int, of_quorum: int
+) -> None:
+    scene.not_writable, scene.of_states, scene.of_quorum = True, of_states, of_quorum
+    stops(scene, "may not write /controller_epoch")
+    assert not [each for each in scene.did if each.startswith(("fenced", "stopped"))]
+
+
+def test_where_no_epoch_must_be_set_the_right_to_set_it_is_a_risk_and_no_reason_to_stay(scene: Scene) -> None:
+    scene.not_writable = True
+    told: list[str] = []
+    assert scene.leave(tell=told.append).epoch_set is None
+    assert scene.epochs == [None]
+    assert [each for each in told if "may not write /controller_epoch: nothing must be set there now" in each]
+
+
+@pytest.mark.parametrize("kraft", [True, False], ids=["leaving", "settling"])
+def test_an_epoch_that_kafka_can_t_count_on_from_is_never_set(scene: Scene, kraft: bool) -> None:
+    """Kafka adds one to it as an Int: no broker would be elected again, and no leader anywhere."""
+    scene.of_states, scene.uncountable, scene.kraft = 2**31 - 1, Found(1, ("orders-7",)), kraft
+    stops(scene, r"can't count on from \(2147483647\): 1: orders-7; nothing was stopped", None if kraft else settle)
+    assert scene.did == []
+    scene.of_states, scene.uncountable, scene.claimed = 4, Found(), 2**31 - 1
+    stops(scene, "/controller_epoch is 2147483647, which Kafka can't count on", None if kraft else settle)

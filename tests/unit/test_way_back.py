@@ -221,6 +221,26 @@ def test_what_may_not_be_deleted_in_the_end_is_said_in_the_beginning() -> None:
         assert said in plan.why
 
 
+def test_the_right_to_write_the_epoch_closes_the_way_back_only_where_it_must_be_set() -> None:
+    no = "this tool may not write /controller_epoch (NoAuth)"
+    held = zookeeper(controller=ControllerZnode(101, 3), controller_epoch=3)
+    seen = held(with_quorum(leader_epoch=3)(observation(Phase.HYBRID)))
+    plan = way_back(seen, SPEC, epoch_not_writable=no)
+    assert plan.possible and any(risk.startswith(f"{no}: if leave_kraft finds a greater epoch") for risk in plan.risks)
+    seen = tree(controller_epochs=ABOVE)(seen)
+    assert way_back(seen, SPEC).possible
+    plan = way_back(seen, SPEC, epoch_not_writable=no)
+    assert (plan.possible, plan.why) == (False, f"{no}, which must be set to 9")
+
+
+@pytest.mark.parametrize("phase", [Phase.HYBRID, Phase.ZOOKEEPER])
+def test_an_epoch_that_kafka_can_t_count_on_from_closes_the_way_back(phase: Phase) -> None:
+    beyond = ControllerEpochs(3, 2**31 - 1, 44, Found(2, ("orders-7", "orders-1")), Found(1, ("orders-7",)))
+    plan = way_back(tree(controller_epochs=beyond)(observation(phase)), SPEC)
+    assert not plan.possible and plan.steps == ()
+    assert "can't count on from (2147483647): 1: orders-7 (no Kafka wrote that" in plan.why
+
+
 def test_a_leader_that_the_cluster_file_does_not_name_can_t_be_fenced() -> None:
     """Though no voter is a stranger to the file: it may have been told of them before."""
     assert why_no_fence(with_quorum(leader_id=104)(observation(Phase.HYBRID)), SPEC) == (

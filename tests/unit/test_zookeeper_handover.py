@@ -11,12 +11,15 @@ from kazoo.exceptions import BadVersionError, ConnectionLoss, NoAuthError, Rolle
 from kazoo.handlers.threading import KazooTimeoutError
 from observations import SPEC
 
-from kraft_runbook.errors import StepFailed
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.zookeeper.handover import (
     ControllerZnodes,
     NothingDeleted,
     await_election,
     delete_controller_znodes,
+    read_controller_znodes,
+    require_deletable,
+    require_epoch_settable,
 )
 from kraft_runbook.io.zookeeper.session import Znode
 
@@ -119,10 +122,77 @@ def test_what_is_set_and_what_must_be_unchanged_goes_into_the_same_transaction(
     delete_controller_znodes(Deletes(None), znodes, epoch=wanted)  # type: ignore[arg-type]
     ((deleted, more),) = asked
     assert deleted == ({"/migration"} if held_by == 2 and wanted is None else {"/controller", "/migration"})
-    if wanted is not None:
-        assert more == {"first": (epoch, b"9")}
-    else:
-        assert more == ({"unchanged": epoch} if held_by == 101 else {})
+    assert more == ({"unchanged": epoch} if wanted is None else {"first": (epoch, b"9")})
+
+
+@pytest.mark.parametrize("migration", [b"{}", None], ids=["with a /migration", "nothing to delete"])
+def test_a_kraft_controller_that_claims_the_role_of_a_broker_is_seen(migration: bytes | None) -> None:
+    """As in the time before the copy, between the last look and the end of the controllers' processes."""
+
+    class Claimed(Reader):
+        def delete_all(self, znodes: list[Znode], *, unchanged: Znode, **_: Any) -> Any:
+            assert unchanged.path == "/controller_epoch"
+            return [BadVersionError(), *[RolledBackError()] * len(znodes)]
+
+    left = None if migration is None else znode("/migration", migration)
+    znodes = ControllerZnodes(znode("/controller", b'{"brokerid":2}'), left, None, znode("/controller_epoch", b"5"))
+    with pytest.raises(NothingDeleted, match="changed after it was read"):
+        delete_controller_znodes(Claimed(None), znodes)  # type: ignore[arg-type]
+
+
+def test_where_nobody_has_the_role_no_epoch_is_set() -> None:
+    """A /controller that is gone for a moment: whoever is about to be elected would fail at the other version."""
+    znodes = ControllerZnodes(None, znode("/migration", b"{}"), None, znode("/controller_epoch", b"5"))
+    with pytest.raises(NothingDeleted, match="must be set to 9, and nobody has the controller role"):
+        delete_controller_znodes(Reader(AssertionError("it was asked")), znodes, epoch=9)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_claim_between_two_single_reads_shows_in_the_version_that_guards(after: int) -> None:
+    """A server before ZooKeeper 3.6 shows the znodes one by one. The guard is never newer than /controller."""
+
+    class OneByOne(Reader):
+        version = 1
+
+        def get_many(self, paths: list[str]) -> list[Any]:
+            found = []
+            for at, path in enumerate(paths):
+                self.version = 1 if at < after else 2
+                found.append(Znode(path, b"{}", self.version, 1, 1, 1, 0))
+            return found
+
+    found = read_controller_znodes(OneByOne(None))  # type: ignore[arg-type]
+    assert found.epoch is not None and found.controller is not None
+    assert (found.epoch.path, found.controller.path) == ("/controller_epoch", "/controller")
+    assert found.migration is not None and found.migration.path == "/migration"
+    assert found.reassignment is not None and found.reassignment.path == "/admin/reassign_partitions"
+    assert found.epoch.version <= found.controller.version
+
+
+class Rights(Reader):
+    """What this session may not: ``deleting``, ``writing``."""
+
+    def __init__(self, *lacking: str) -> None:
+        self.lacking = lacking
+
+    def may_delete_beside(self, path: str) -> bool:
+        return "deleting" not in self.lacking
+
+    def may_write(self, path: str) -> bool:
+        return "writing" not in self.lacking
+
+
+def test_the_right_to_write_the_epoch_is_asked_for_only_where_it_must_be_set() -> None:
+    znodes = ControllerZnodes(None, None, None, znode("/controller_epoch", b"5"))
+    lacks: Any = Rights("writing")
+    require_deletable(lacks)
+    assert "may not write /controller_epoch" in str(require_epoch_settable(lacks, znodes, 5))
+    with pytest.raises(Refused, match=r"may not write /controller_epoch .*must be set to 6; nothing was stopped"):
+        require_epoch_settable(lacks, znodes, 6)
+    may: Any = Rights("deleting")
+    assert require_epoch_settable(may, znodes, 5) is require_epoch_settable(may, znodes, 6) is None
+    with pytest.raises(Refused, match="may not delete /controller and /migration"):
+        require_deletable(may)
 
 
 @pytest.mark.parametrize(("greatest", "wanted"), [(4, None), (5, None), (6, 6)])

@@ -177,13 +177,15 @@ class ControllerEpochs:
     the states; None: there is no such znode.
 
     ``greatest``: the greatest controller_epoch in the state of a partition, -1 without any; ``states``: how many were
-    read; ``above``: the partitions whose state has a greater one than ``claimed``.
+    read; ``above``: the partitions whose state has a greater one than ``claimed``; ``uncountable``: those whose state
+    has one that no controller counted to.
     """
 
     claimed: int | None
     greatest: int
     states: int
     above: Found = Found()
+    uncountable: Found = Found()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,12 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.conditions import one_controller
-from kraft_runbook.migration.controller_epochs import set_by_leaving, too_low_in_zookeeper
+from kraft_runbook.migration.controller_epochs import (
+    set_by_leaving,
+    too_low_in_zookeeper,
+    uncountable_epochs,
+    wanted_by_leaving,
+)
 from kraft_runbook.migration.leaving import gone_risk, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
 from kraft_runbook.migration.transitions import TABLE, Step
@@ -65,6 +70,12 @@ again of the same error.
 """
 
 
+EPOCH_RISK = (
+    "if leave_kraft finds a greater epoch by then, it stops with nothing deleted, and the controllers start again;"
+    " grant WRITE on it before"
+)
+
+
 REMAINS = (
     "what remains: go forward (restart the brokers that are not in KRaft mode in it), mirror into a new cluster, or"
     " restore from a backup; ZooKeeper's tree holds the metadata of the moment before finalization"
@@ -107,6 +118,7 @@ def way_back(
     dual_write_unread: str | None = None,
     gone: Collection[int] = (),
     not_deletable: str | None = None,
+    epoch_not_writable: str | None = None,
     lies_behind: str | None = None,
 ) -> RollbackPlan:
     """The rollback of the observed cluster.
@@ -114,9 +126,10 @@ def way_back(
     ``dual_write_stopped``: what shows that ZooKeeper is no longer written; None where two looks did not show it.
     ``dual_write_unread``: why whether it is could not be told; None where it was, or the caller looks later.
     ``gone``: controllers whose hosts are gone for good, on the operator's word. ``not_deletable``: why this tool may
-    not delete KRaft's znodes in ZooKeeper; None where it may or was not asked. ``lies_behind``: the state znodes whose
-    version is lower than their partition's epoch, where that was checked. A plan that is not possible but has steps
-    means that a quorum must lead first; the rollback sees to that.
+    not delete KRaft's znodes in ZooKeeper; None where it may or was not asked. ``epoch_not_writable``: the same of
+    writing /controller_epoch, which is a no only where another number must be set. ``lies_behind``: the state znodes
+    whose version is lower than their partition's epoch, where that was checked. A plan that is not possible but has
+    steps means that a quorum must lead first; the rollback sees to that.
     """
     phase = detect_phase(seen).phase
     plan = rollback_plan(phase)
@@ -147,7 +160,10 @@ def way_back(
         return RollbackPlan(False, f"{lost}: a majority of the controllers must run first", RESTORE, plan.risks)
     if phase is Phase.UNKNOWN:
         return plan
+    uncountable = uncountable_epochs(seen)
     if phase is Phase.ZOOKEEPER:
+        if uncountable:
+            return RollbackPlan(False, uncountable, (), plan.risks)
         steps = tuple(_settling(seen, spec))
         if not_deletable and was_read(seen.zookeeper) and seen.zookeeper.migration is not None:
             return RollbackPlan(False, not_deletable, (), plan.risks)
@@ -155,6 +171,14 @@ def way_back(
     obstacles = list(_obstacles(seen, spec, phase, dual_write_stopped, gone))
     if not_deletable:
         obstacles.append(not_deletable)
+    if uncountable:
+        obstacles.append(uncountable)
+    if epoch_not_writable:
+        wanted = wanted_by_leaving(seen)
+        if wanted is not None:
+            obstacles.append(f"{epoch_not_writable}, which must be set to {wanted}")
+        else:
+            plan = replace(plan, risks=(*plan.risks, f"{epoch_not_writable}: {EPOCH_RISK}"))
     if obstacles:
         return RollbackPlan(False, "; ".join(obstacles), (), plan.risks)
     named = tuple(_named(text, seen, lies_behind) for text in plan.steps)

@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import StepFailed, Unreachable
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.broker_backlog import await_taken_in
 from kraft_runbook.io.kafka.metadata_quorum import QuorumConnection, describe_quorum, read_cluster_records
 from kraft_runbook.io.secrets import Secrets
@@ -35,9 +35,12 @@ from kraft_runbook.io.zookeeper.handover import (
     delete_controller_znodes,
     read_controller_znodes,
     require_deletable,
+    require_epoch_settable,
 )
 from kraft_runbook.io.zookeeper.read_epochs import number_in, read_controller_epochs
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.metadata.znodes.state_epochs import NONE
+from kraft_runbook.migration.controller_epochs import why_not_countable
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.never_copied import why_not_proven
 from kraft_runbook.parity.final_proof import FinalProof
@@ -139,7 +142,8 @@ def _leave(
         zookeeper = stack.enter_context(ZookeeperReader(spec.ensemble, secrets=secrets))
         require_deletable(zookeeper)
         greatest = _greatest_state_epoch(spec, secrets=secrets)
-        quorum_epoch = -1
+        _see_settable(zookeeper, greatest, tell)
+        quorum_epoch = NONE
         proof = None
         if plan.active is not None and proven_since is not None:
             proof = stack.enter_context(FinalProof(spec, since=proven_since, secrets=secrets, raised=raised))
@@ -162,6 +166,7 @@ def _leave(
                 quorum.high_watermark()
             except Unreachable as error:
                 raise _NotFenced(error) from None
+            _see_settable(zookeeper, greatest, _silent, quorum_epoch=quorum.leader_epoch)
             fence.raise_it()
             moments = replace(moments, fenced_at=_now())
             if proof is None:
@@ -178,7 +183,7 @@ def _leave(
         fence.nobody_may_return()
         try:
             moments = _give_back(
-                zookeeper, znodes, max(greatest, quorum_epoch if znodes.held_by_kraft else -1), moments, tell
+                zookeeper, znodes, max(greatest, quorum_epoch if znodes.held_by_kraft else NONE), moments, tell
             )
         except NothingDeleted:
             fence.nobody_may_return(settled=False)
@@ -207,6 +212,7 @@ def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, know
                 break
             if znodes.epoch_wanted(greatest) is not None:
                 require_deletable(zookeeper)
+            require_epoch_settable(zookeeper, znodes, greatest)
             try:
                 moments = _give_back(zookeeper, znodes, greatest, moments, tell)
                 break
@@ -217,9 +223,25 @@ def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, know
 
 
 def _greatest_state_epoch(spec: ClusterSpec, *, secrets: Secrets) -> int:
-    """The greatest controller epoch in a partition's state; -1 without any."""
+    """The greatest controller epoch in a partition's state; -1 without any. Raises Refused if Kafka can't count on from
+    an epoch.
+    """
     with ZookeeperReader(spec.ensemble, secrets=secrets, rate=spec.ensemble.read_rate) as zookeeper:
-        return read_controller_epochs(zookeeper).greatest
+        epochs = read_controller_epochs(zookeeper)
+    uncountable = why_not_countable(epochs)
+    if uncountable:
+        why, way_out = uncountable
+        raise Refused(f"{why}; nothing was stopped", way_out=f"{way_out}; then clear this task")
+    return epochs.greatest
+
+
+def _see_settable(zookeeper: ZookeeperReader, greatest: int, tell: Tell, *, quorum_epoch: int = NONE) -> None:
+    """Raise Refused, with nothing stopped, if /controller_epoch must be set and this tool may not write it."""
+    znodes = read_controller_znodes(zookeeper)
+    of_kraft = max(znodes.kraft_epoch, quorum_epoch) if znodes.held_by_kraft else NONE
+    risk = require_epoch_settable(zookeeper, znodes, max(greatest, of_kraft))
+    if risk:
+        tell(f"{risk}: nothing must be set there now; if that changes, nothing is deleted, and the controllers start")
 
 
 def _give_back(
@@ -395,6 +417,9 @@ def _while_it_leads(quorum: QuorumConnection, high_watermark: int, prove: Callab
 
 
 def _nothing() -> None: ...
+
+
+def _silent(_: str) -> None: ...
 
 
 def _offset(zookeeper: ZookeeperReader) -> int | None:

@@ -25,7 +25,11 @@ from kraft_runbook.runbook.way_back import RollbackPlan
 from kraft_runbook_airflow.base.environment import airflow_secrets, is_dry_run, state_directory
 from kraft_runbook_airflow.base.gates import Examined
 from kraft_runbook_airflow.base.second_look import look_and_judge
-from kraft_runbook_airflow.migration.way_back_facts import examine_the_hosts_of_those_down, not_deletable
+from kraft_runbook_airflow.migration.way_back_facts import (
+    epoch_not_writable,
+    examine_the_hosts_of_those_down,
+    not_deletable,
+)
 
 
 def prove(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
@@ -97,5 +101,6 @@ def _way_back(
         dual_write_unread=unread,
         gone=gone,
         not_deletable=not_deletable(spec),
+        epoch_not_writable=epoch_not_writable(spec),
         lies_behind=behind,
     )

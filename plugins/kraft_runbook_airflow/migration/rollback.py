@@ -24,7 +24,11 @@ from kraft_runbook_airflow.base.gone import said_to_be_gone
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator, require_preflight
 from kraft_runbook_airflow.migration.parity import ParityOperator
-from kraft_runbook_airflow.migration.way_back_facts import examine_the_hosts_of_those_down, not_deletable
+from kraft_runbook_airflow.migration.way_back_facts import (
+    epoch_not_writable,
+    examine_the_hosts_of_those_down,
+    not_deletable,
+)
 
 
 class PlanRollback(ClusterOperator):
@@ -41,7 +45,14 @@ class PlanRollback(ClusterOperator):
             if reading.phase in DUAL_WRITING and not quorum_is_lost(seen)
             else None
         )
-        plan = way_back(seen, spec, gone=gone, not_deletable=not_deletable(spec), lies_behind=behind)
+        plan = way_back(
+            seen,
+            spec,
+            gone=gone,
+            not_deletable=not_deletable(spec),
+            epoch_not_writable=epoch_not_writable(spec),
+            lies_behind=behind,
+        )
         goal = context["params"].get("goal", Phase.ZOOKEEPER.value)
         self.log.info("%s is in %s (%s); the goal is %s", self.cluster, reading.phase, "; ".join(reading.reasons), goal)
         if not plan.possible and not plan.steps:

@@ -11,7 +11,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
-from kraft_runbook.io.zookeeper.handover import why_not_deletable
+from kraft_runbook.io.zookeeper.handover import why_epoch_not_writable, why_not_deletable
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook_airflow.base.environment import airflow_secrets
 
@@ -33,5 +33,14 @@ def not_deletable(spec: ClusterSpec) -> str | None:
     try:
         with ZookeeperReader(spec.ensemble, secrets=airflow_secrets()) as zookeeper:
             return why_not_deletable(zookeeper)
+    except Unreachable:
+        return None
+
+
+def epoch_not_writable(spec: ClusterSpec) -> str | None:
+    """Why this tool may not write /controller_epoch; None as above."""
+    try:
+        with ZookeeperReader(spec.ensemble, secrets=airflow_secrets()) as zookeeper:
+            return why_epoch_not_writable(zookeeper)
     except Unreachable:
         return None

@@ -85,7 +85,7 @@ class ControllerZnodes:
 
 
 def why_not_deletable(reader: ZookeeperReader) -> str | None:
-    """Why this session may not delete these znodes, or not write /controller_epoch; None if it may. Changes nothing.
+    """Why this session may not delete these znodes; None if it may. Changes nothing.
 
     ZooKeeper checks DELETE on the parent, not on the znode: Kafka's root for /controller and /migration. Raises
     Unreachable.
@@ -96,11 +96,16 @@ def why_not_deletable(reader: ZookeeperReader) -> str | None:
     left = reader.get_many([REASSIGNMENT, BESIDE_REASSIGNMENT])
     if all(left) and not reader.may_delete_beside(BESIDE_REASSIGNMENT):
         found.append(f"{REASSIGNMENT} (NoAuth: no DELETE on /admin, whose ACL is {reader.acl('/admin')})")
-    told = f"this tool may not delete {' and '.join(found)}" if found else None
-    if not reader.may_write(CONTROLLER_EPOCH):
-        unset = f"{CONTROLLER_EPOCH} (NoAuth: no WRITE; its ACL is {reader.acl(CONTROLLER_EPOCH)})"
-        return f"{told}, nor write {unset}" if told else f"this tool may not write {unset}"
-    return told
+    return f"this tool may not delete {' and '.join(found)}" if found else None
+
+
+def why_epoch_not_writable(reader: ZookeeperReader) -> str | None:
+    """Why this session may not write /controller_epoch; None if it may, and if there is none. Changes nothing. Matters
+    only where another number must be set. Raises Unreachable.
+    """
+    if reader.may_write(CONTROLLER_EPOCH):
+        return None
+    return f"this tool may not write {CONTROLLER_EPOCH} (NoAuth: no WRITE; its ACL is {reader.acl(CONTROLLER_EPOCH)})"
 
 
 GRANT = (
@@ -111,17 +116,35 @@ GRANT = (
 
 
 def require_deletable(reader: ZookeeperReader) -> None:
-    """Raise Refused if this session may not delete these znodes, or not write /controller_epoch, before anything is
-    stopped.
+    """Raise Refused if this session may not delete these znodes, before anything is stopped."""
+    _require(why_not_deletable(reader))
+
+
+def require_epoch_settable(reader: ZookeeperReader, znodes: ControllerZnodes, greatest: int) -> str | None:
+    """Raise Refused, before anything is stopped, if /controller_epoch must be set for epochs up to ``greatest`` and
+    this session may not write it. Where nothing must be set: why it could not be, or None.
     """
-    why_not = why_not_deletable(reader)
+    why_not = why_epoch_not_writable(reader)
+    wanted = znodes.epoch_wanted(greatest)
+    if wanted is None:
+        return why_not
+    _require(why_not and f"{why_not}, which must be set to {wanted}")
+    return None
+
+
+def _require(why_not: str | None) -> None:
     if why_not:
         raise Refused(f"{why_not}; nothing was stopped", way_out=f"{GRANT}; then clear this task")
 
 
 def read_controller_znodes(reader: ZookeeperReader) -> ControllerZnodes:
-    """Read the four znodes together. Raises Unreachable, BadZnode."""
-    return ControllerZnodes(*reader.get_many(["/controller", "/migration", REASSIGNMENT, CONTROLLER_EPOCH]))
+    """Read the four znodes. /controller_epoch, which guards the others, comes first: a server before ZooKeeper 3.6 is
+    read one by one, and a claim between two reads must show in that version. Raises Unreachable, BadZnode.
+    """
+    epoch, controller, migration, reassignment = reader.get_many(
+        [CONTROLLER_EPOCH, "/controller", "/migration", REASSIGNMENT]
+    )
+    return ControllerZnodes(controller, migration, reassignment, epoch)
 
 
 def delete_controller_znodes(
@@ -131,23 +154,29 @@ def delete_controller_znodes(
     at the version that was read: all or none. Returns the paths.
 
     ``epoch``: what /controller_epoch is set to in the same transaction (``ControllerZnodes.epoch_wanted``). Then
-    /controller is deleted whomever it names, so that a broker is elected with the number after it. Where a KRaft
-    controller gives up the role, nothing happens either if another controller has claimed it meanwhile, which changes
-    /controller_epoch.
+    /controller is deleted whomever it names, so that a broker is elected with the number after it. Nothing happens if
+    anyone has claimed the controller role since the znodes were read, which changes /controller_epoch; also where there
+    is nothing to delete, that is looked at.
 
-    Raises NothingDeleted if one was changed, or if ZooKeeper refused; StepFailed if it is not known whether ZooKeeper
-    deleted them.
+    Raises NothingDeleted if one was changed, if ZooKeeper refused, or if an epoch must be set while nobody has the
+    controller role; StepFailed if it is not known whether ZooKeeper deleted them.
     """
+    if epoch is not None and znodes.controller is None:
+        raise NothingDeleted(
+            f"{CONTROLLER_EPOCH} must be set to {epoch}, and nobody has the controller role: brokers that are about to"
+            " be elected would fail, and not try again",
+            way_out="wait until /controller names a broker, then clear this task",
+        )
     doomed = [
         znodes.migration,
         znodes.controller if znodes.held_by_kraft or epoch is not None else None,
         znodes.reassignment if znodes.held_by_kraft else None,
     ]
     deleted = [znode for znode in doomed if znode is not None]
-    guard = znodes.epoch if znodes.held_by_kraft or epoch is not None else None
-    if not deleted:
-        return ()
+    guard = znodes.epoch
     found = deleted if guard is None else [guard, *deleted]
+    if not found:
+        return ()
     try:
         if guard is None:
             answers = reader.delete_all(deleted)
@@ -157,7 +186,9 @@ def delete_controller_znodes(
             answers = reader.delete_all(deleted, first=(guard, b"%d" % epoch))
     except (KazooException, KazooTimeoutError, OSError) as error:
         raise StepFailed(
-            f"{_names(deleted)} could not be deleted: {type(error).__name__}",
+            f"{_names(deleted)} could not be deleted: {type(error).__name__}"
+            if deleted
+            else f"whether {_names(found)} changed could not be looked at: {type(error).__name__}",
             way_out=(
                 "make ZooKeeper reachable for this tool with the brokers' identity, then clear this task: it goes on"
                 " from what it finds"
@@ -165,13 +196,13 @@ def delete_controller_znodes(
         ) from None
     if any(isinstance(answer, NoAuthError) for answer in answers):
         refused = [znode for znode, answer in zip(found, answers, strict=True) if isinstance(answer, NoAuthError)]
+        why_not = why_not_deletable(reader) or why_epoch_not_writable(reader) or "the right was given back meanwhile"
         raise NothingDeleted(
-            f"{_names(refused)} could not be changed (NoAuth), so nothing was; {why_not_deletable(reader)}",
-            way_out=GRANT,
+            f"{_names(refused)} could not be changed (NoAuth), so nothing was; {why_not}", way_out=GRANT
         )
     if any(isinstance(answer, Exception) for answer in answers):
         raise NothingDeleted(
-            f"{_names(deleted)} were not deleted: one of {_names(found)} changed after it was read",
+            f"nothing was deleted: one of {_names(found)} changed after it was read",
             way_out="find the running controller that the cluster file does not name, stop it, then clear this task",
         )
     return tuple(znode.path for znode in deleted)

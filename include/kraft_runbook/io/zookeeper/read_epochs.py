@@ -9,7 +9,7 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.session import Znode
-from kraft_runbook.metadata.znodes.state_epochs import StateEpochs
+from kraft_runbook.metadata.znodes.state_epochs import GREATEST, NONE, StateEpochs
 from kraft_runbook.metadata.znodes.znode_rows import parse_object
 from kraft_runbook.metadata.znodes.znode_values import BadZnode, json_int
 
@@ -35,7 +35,8 @@ def compared(reader: ZookeeperReader, seen: StateEpochs) -> ControllerEpochs:
     """What was seen, beside /controller_epoch as it is now."""
     znode = reader.get(CONTROLLER_EPOCH)
     claimed = None if znode is None else number_in(znode)
-    return ControllerEpochs(claimed, seen.greatest, seen.partitions, seen.above(-1 if claimed is None else claimed))
+    above = seen.above(NONE if claimed is None else claimed)
+    return ControllerEpochs(claimed, seen.greatest, seen.partitions, above, seen.above(GREATEST))
 
 
 def see_one_by_one(reader: ZookeeperReader, topics: Sequence[str], seen: StateEpochs) -> None:

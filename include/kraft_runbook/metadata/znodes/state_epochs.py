@@ -19,6 +19,10 @@ from kraft_runbook.metadata.znodes.tally import SAMPLES, Tally
 
 NONE = -1
 """Less than any epoch."""
+GREATEST = 2**30
+"""No cluster counted that far. Kafka adds one to /controller_epoch as an Int: after 2147483647 the epoch is negative,
+and no broker is elected controller.
+"""
 
 
 class StateEpochs:

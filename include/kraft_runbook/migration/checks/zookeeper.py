@@ -18,6 +18,7 @@ from kraft_runbook.migration.checks.catalogue import (
     UNTIL_FINALIZED,
     check,
 )
+from kraft_runbook.migration.controller_epochs import why_not_countable
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
@@ -168,6 +169,9 @@ def the_zookeeper_controller_may_elect_leaders(seen: ClusterObservation, spec: C
             if epochs.states
             else passed("there is no partition")
         )
+    uncountable = why_not_countable(epochs)
+    if uncountable:
+        return failed(*uncountable)
     both = f"/controller_epoch is {epochs.claimed}, the greatest epoch of {epochs.states} states is {epochs.greatest}"
     if not epochs.above.count:
         return passed(both)
