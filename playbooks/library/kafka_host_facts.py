@@ -33,6 +33,7 @@ options:
   kafka_home: {description: Where Kafka is installed., type: path, required: true}
   kafka_version: {description: The version that should be there., type: str, required: true}
   replicas: {description: Whether to read every replica's topic id., type: bool, default: false}
+  replicas_seconds: {description: How long that may take on this host in all., type: float, default: 20.0}
   nodes:
     description: The nodes on this host.
     type: list
@@ -79,6 +80,7 @@ def main() -> None:
             "kafka_home": {"type": "path", "required": True},
             "kafka_version": {"type": "str", "required": True},
             "replicas": {"type": "bool", "default": False},
+            "replicas_seconds": {"type": "float", "default": 20.0},
             "nodes": {"type": "list", "elements": "dict", "required": True, "options": node},
         },
         supports_check_mode=True,
@@ -115,7 +117,9 @@ def read_node(asked: dict) -> dict:
         "formatted_cluster_id": part(lambda: cluster_id(asked["log_dirs"][0])),
         "has_metadata_log": part(lambda: has_metadata_log(asked["log_dirs"])),
         "unreachable_addresses": part(lambda: unreachable(asked["must_reach"])),
-        "replicas": part(lambda: survey(asked["log_dirs"])) if asked["replicas"] else {"unread": "not asked for"},
+        "replicas": part(lambda: survey(asked["log_dirs"], asked["replicas_seconds"]))
+        if asked["replicas"]
+        else {"unread": "not asked for"},
         **log_directories(asked["log_dirs"]),
         "classpath_ok": part(lambda: software_is_there(asked["kafka_home"], asked["kafka_version"])),
     }

@@ -10,14 +10,14 @@ import json
 import os
 import re
 import stat
+import threading
 import time
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.kafka_host import why
 
-SURVEY_SECONDS = 60.0
-"""How long one log directory may take: a cold disk takes some milliseconds for each replica."""
+GRACE_SECONDS = 2.0
+"""After the end, for what is just being read."""
 KEPT = 2000
 """So many directories without an id, or that can't be read, are named; all are counted."""
 STRAYS_KEPT = 20_000
@@ -28,16 +28,27 @@ TOPIC_ID = re.compile(r"^topic_id: *([A-Za-z0-9_-]{22})$", re.MULTILINE)
 METADATA_LOG = "__cluster_metadata"
 
 
-def survey(log_dirs: list) -> dict:
-    """One pass over the log directories, side by side.
+def survey(log_dirs: list, seconds: float) -> dict:
+    """One pass over the log directories, side by side, of at most ``seconds``: a cold disk takes some milliseconds for
+    each replica, and a broken one may never answer. What was not reached is in ``unread``, by log directory.
 
     ``ids``: topic and id of each topic whose replicas here have one id (lines of ``topic id``, compressed, in base64).
     ``several``: of each other topic, the id by directory name (JSON, packed alike). ``without_id``: replicas without
     ``partition.metadata``, by path; ``strays``: the topic id of each ``-stray`` directory, by path. ``unread``: a
     reason for each path that could not be read. A log directory that does not exist holds nothing.
     """
-    with ThreadPoolExecutor(max_workers=max(1, len(log_dirs))) as pool:
-        found = list(pool.map(_survey_one, log_dirs))
+    ends = time.monotonic() + seconds
+    done: dict = {}
+    readers = [
+        # a daemon: one that hangs in the kernel must not hold up the answer
+        threading.Thread(target=lambda path=path: done.update({path: _survey_one(path, ends, seconds)}), daemon=True)
+        for path in log_dirs
+    ]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(max(0.0, ends + GRACE_SECONDS - time.monotonic()))
+    found = [done.get(path) or _hangs(path, seconds) for path in log_dirs]
     ids: dict = {}
     whole = {"directories": 0, "without_id": [], "strays": {}, "unread": {}}
     for each in found:
@@ -66,9 +77,16 @@ def _packed(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode())).decode()
 
 
-def _survey_one(log_dir: str) -> dict:
-    found = {"directories": 0, "ids": {}, "without_id": [], "strays": {}, "unread": {}}
-    ends = time.monotonic() + SURVEY_SECONDS
+def _nothing() -> dict:
+    return {"directories": 0, "ids": {}, "without_id": [], "strays": {}, "unread": {}}
+
+
+def _hangs(log_dir: str, seconds: float) -> dict:
+    return {**_nothing(), "unread": {log_dir: f"the file system did not answer in {seconds:.0f} s"}}
+
+
+def _survey_one(log_dir: str, ends: float, seconds: float) -> dict:
+    found = _nothing()
     try:
         names = sorted(os.listdir(log_dir))
     except FileNotFoundError:
@@ -78,7 +96,7 @@ def _survey_one(log_dir: str) -> dict:
         return found
     for at, name in enumerate(names):
         if time.monotonic() > ends:
-            found["unread"][log_dir] = f"{at} of {len(names)} directories were read in {SURVEY_SECONDS:.0f} s"
+            found["unread"][log_dir] = f"{at} of {len(names)} directories were read in {seconds:.0f} s"
             break
         suffixed = SUFFIXED.fullmatch(name)
         state = suffixed["state"] if suffixed else "stray" if name.endswith("-stray") else ""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import socket
+from configparser import ConfigParser
 from pathlib import Path
+
+import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode, Unread
 from kraft_runbook.cluster.replica_directories import ReplicaDirectories
+from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets
 from tests.playbooks.conftest import Node, lay_out
@@ -151,3 +155,21 @@ def test_a_log_directory_that_is_none_is_named(node: Node) -> None:
     found = gather_host_facts(node.spec, [1], replicas=True)[1].replicas
     assert isinstance(found, ReplicaDirectories)
     assert found.unread == (f"{node.directory}/data-1: Not a directory: {node.directory}/data-1",)
+
+
+def test_reading_replicas_ends_in_its_time_and_says_what_it_did_not_reach(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (node.directory / "data-1" / "orders-0").mkdir(parents=True)
+    monkeypatch.setattr(playbooks, "seconds_for_replicas", lambda _: 0.0)
+    host = playbooks.gather_host_facts(node.spec, [1], replicas=True)[1]
+    assert isinstance(host.replicas, ReplicaDirectories)
+    assert host.replicas.unread == (f"{node.directory}/data-1: 0 of 1 directories were read in 0 s",)
+    assert host.service_defined is True
+
+
+def test_the_hosts_together_have_time_to_read_their_replicas() -> None:
+    config = ConfigParser()
+    config.read(playbooks.playbook_directory() / "ansible.cfg")
+    assert config.getint("defaults", "forks") == playbooks.FORKS
+    assert [playbooks.seconds_for_replicas(n) for n in (1, 10, 40, 100)] == [20.0, 20.0, 15.0, 6.0]

@@ -42,6 +42,7 @@ def compare(
     *znodes: Mapping[str, dict[str, Any]],
     again: Hosts | None = None,
     known: Mapping[str, str] | None = None,
+    assigned: frozenset[int] = frozenset(),
 ) -> ReplicasCompared:
     """``znodes``: ZooKeeper's topics before and after the second look at the hosts (one: they did not change).
     ``again``: what that look finds, where it is not the same as the first. ``known``: the ids of the read before these.
@@ -61,7 +62,7 @@ def compare(
             """Nothing to close."""
 
         def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
-            topics = reads.pop(0)
+            topics = reads[0] if len(reads) == 1 or len(znodes) == 1 else reads.pop(0)
             names = [path.rpartition("/")[2] for path in paths]
             return [
                 Znode(name, json.dumps(topics[name]).encode(), 0, 0, 0, 0, 0) if name in topics else None
@@ -69,7 +70,9 @@ def compare(
             ]
 
     monkeypatch.setattr(module, "ZookeeperReader", Reader)
-    return compare_replicas(SPEC, first, known, secrets=environment_secrets({}), gather=lambda *_: again or first)
+    return compare_replicas(
+        SPEC, first, known, secrets=environment_secrets({}), gather=lambda *_: again or first, assigned=assigned
+    )
 
 
 def test_replicas_that_agree_with_zookeeper_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,3 +197,30 @@ def test_a_stray_that_a_move_left_behind_blocks_nothing(monkeypatch: pytest.Monk
 def test_a_stray_of_a_topic_that_is_deleted_meanwhile_counts_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = disks(b3=ReplicaDirectories(1, strays={"/d/orders-0.ab-stray": NEW}, stray_count=1))
     assert compare(monkeypatch, seen, {}, known={"orders": NEW}) == ReplicasCompared(1, strays_of_gone=1)
+
+
+def test_a_move_between_the_two_reads_hides_no_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = ReplicaDirectories(1, {"orders": OLD}, without_id=("/d/t-0",), without_id_count=1)
+    before = {"orders": orders(NEW, 1, 2), "t": orders(NEW, 2)}
+    after = {"orders": orders(NEW, 2, 1, 3), "t": orders(NEW, 2, 1)}
+    found = compare(monkeypatch, disks(b1=held), before, after)
+    assert found.apart == (IdsApart("orders", NEW, {OLD: (1,)}),)
+    assert found.without_id == (WithoutId(1, "/d/t-0", assigned=True),)
+
+
+def test_a_topic_that_gets_another_id_between_the_two_reads_is_unread_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = disks(b1=ReplicaDirectories(1, {"orders": OLD}))
+    found = compare(monkeypatch, seen, {"orders": orders(NEW, 1)}, {"orders": orders(OLD, 1)})
+    assert found.unread == ("topics that got another id while they were compared: 1: orders",)
+
+
+def test_a_broker_on_which_no_assigned_replica_is_found_is_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = disks(b1=ReplicaDirectories(1, {"orders": OLD}))
+    found = compare(monkeypatch, seen, {"orders": orders(OLD, 1, 2)}, assigned=frozenset({1, 2}))
+    (told,) = found.unread
+    assert told.startswith("broker 2: none of the replicas that ZooKeeper assigns to it was found")
+
+
+def test_any_number_of_harmless_leftovers_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = disks(b3=ReplicaDirectories(5000, {f"gone-{i}": OLD for i in range(5000)}))
+    assert compare(monkeypatch, seen, {}) == ReplicasCompared(5000)

@@ -1,8 +1,8 @@
 """Compare what the brokers keep on disk of replicas with ZooKeeper's topics.
 
 ZooKeeper and the hosts are not read at one moment, so a topic that is created or deleted meanwhile seems wrong. What
-seems wrong is looked at again: its znode, the host, its znode. It counts if both looks at the host agree, and the znode
-did not change between the last two reads.
+seems wrong is looked at again: its znode, the host, its znode. It counts if both looks at the host agree, and the
+topic had the same id in the last two reads of its znode.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_object
+from kraft_runbook.runbook.check_results import sample
 
 SAMPLES = 20
 UNREAD_NAMED = 5
 """So many paths of one broker are named that could not be read; the others are counted."""
-SUSPECTS = 2000
-"""So many topics are looked at again; where more seem wrong the rest is counted as unread."""
 TOPICS_AT_ONCE = 2000
 ZOOKEEPER_SECONDS = 10.0
 _NAME = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[^.-]+-future)?")
@@ -54,11 +53,18 @@ def compare_replicas(
     *,
     secrets: Secrets,
     gather: GathersHosts,
+    assigned: Collection[int] = (),
 ) -> ReplicasCompared:
-    """``topic_ids``: of each topic in ZooKeeper that has one. ``gather`` reads these brokers' hosts again. Raises
-    Unreachable.
+    """``topic_ids``: of each topic in ZooKeeper that has one. ``gather`` reads these brokers' hosts again.
+    ``assigned``: the brokers to which ZooKeeper assigns a replica. Raises Unreachable.
     """
     first, unread = _read(spec, hosts)
+    unread += tuple(
+        f"broker {i}: none of the replicas that ZooKeeper assigns to it was found in its log directories (a volume that"
+        " is not mounted, or another log.dirs than in the cluster file)"
+        for i, each in first.items()
+        if i in assigned and not each.directories and not each.unread_count
+    )
     seems_wrong = suspects(first, topic_ids)
     places, of_gone = strays_of(first, topic_ids)
     found = ReplicasCompared(sum(each.directories for each in first.values()), strays_of_gone=of_gone, unread=unread)
@@ -77,17 +83,16 @@ def compare_replicas(
     if not seems_wrong:
         return found
     topics = sorted({topic for each in seems_wrong.values() for topic in each})
-    asked = topics[:SUSPECTS]
-    if len(topics) > SUSPECTS:
-        unread += (f"{len(topics)} topics seem wrong; only the first {SUSPECTS} were looked at again",)
     with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
-        before = _topics(reader, asked)
+        before = _topics(reader, topics)
         second, not_again = _read(spec, gather(spec, sorted(seems_wrong)), only=sorted(seems_wrong))
-        after = _topics(reader, asked)
+        after = _topics(reader, topics)
     unread += tuple(each for each in not_again if each not in unread)
-    steady = {topic: after[topic] for topic in asked if before[topic] == after[topic]}
-    apart = ids_apart(second, {i: each for i, each in first.items() if i not in seems_wrong}, steady)
-    without = still_without_id(first, second, steady)
+    both, either, changed = steady(before, after)
+    if changed:
+        unread += (f"topics that got another id while they were compared: {sample(changed)}",)
+    apart = ids_apart(second, {i: each for i, each in first.items() if i not in seems_wrong}, both)
+    without = still_without_id(first, second, either)
     return replace(
         found,
         apart=apart[:SAMPLES],
@@ -131,6 +136,31 @@ def suspects(read: Mapping[int, ReplicaDirectories], topic_ids: Mapping[str, str
         for broker_id, each in read.items()
     }
     return {broker_id: topics for broker_id, topics in found.items() if topics}
+
+
+def steady(before: Topics, after: Topics) -> tuple[Topics, Topics, tuple[str, ...]]:
+    """The topics with the same id in two reads: with the replicas that each partition has in both reads, and with those
+    that it has in either; a move changes them. Then the names of those with another id. A topic that only one read has
+    is being created or deleted.
+    """
+    both: dict[str, Topic | None] = {}
+    either: dict[str, Topic | None] = {}
+    changed = []
+    for name, old in before.items():
+        new = after[name]
+        if old is None and new is None:
+            both[name] = either[name] = None
+        elif old is not None and new is not None:
+            if old.topic_id != new.topic_id:
+                changed.append(name)
+                continue
+            nobody: frozenset[int] = frozenset()
+            held = {
+                p: (old.replicas.get(p, nobody), new.replicas.get(p, nobody)) for p in {*old.replicas, *new.replicas}
+            }
+            both[name] = Topic(old.topic_id, {p: there & here for p, (there, here) in held.items()})
+            either[name] = Topic(old.topic_id, {p: there | here for p, (there, here) in held.items()})
+    return both, either, tuple(changed)
 
 
 def ids_apart(

@@ -411,7 +411,11 @@ def _replicas(
         return hosts, hosts
     tree = zookeeper[0].tree if was_read(zookeeper) else zookeeper
     if was_read(tree):
-        compared = _try(lambda: compare_replicas(spec, hosts, topic_ids, secrets=secrets, gather=_read_hosts))
+        compared = _try(
+            lambda: compare_replicas(
+                spec, hosts, topic_ids, secrets=secrets, gather=_read_hosts, assigned=tree.assigned_broker_ids
+            )
+        )
     else:
         compared = tree
     kept = {

@@ -32,6 +32,15 @@ _MARGIN = 300.0
 """Seconds beyond the stop and the start that a run may last: two waits for the node's lock, formatting, ansible itself.
 """
 _FACTS_SECONDS = 120.0
+FORKS = 10
+"""Hosts that Ansible reads at once (``forks`` in playbooks/ansible.cfg)."""
+
+
+def seconds_for_replicas(machines: int) -> float:
+    """How long one host may read replicas, so that all of them, one wave after the other, take half of the run's time:
+    else the run ends early, and nothing of any host is known.
+    """
+    return min(20.0, _FACTS_SECONDS / 2 / max(1, -(-machines // FORKS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +191,7 @@ def gather_host_facts(
             name: {
                 **node_variables(spec, together[0]),
                 "replicas": replicas,
+                "replicas_seconds": seconds_for_replicas(len(machines)),
                 "nodes": [_read_there(spec, each) for each in together],
             }
             for name, together in machines.items()
