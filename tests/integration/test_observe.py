@@ -89,7 +89,7 @@ def test_log_ends_are_kept_and_a_topic_that_began_anew_and_a_loss_are_told(own_l
     """As the gates do: kept in ZooKeeper mode, then compared."""
     spec, file = own_lab.spec, tmp_path / "log_ends"
     admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
-    by_hand.answered(admin.create_topics([NewTopic(name, 1, 1) for name in ("goes", "anew")]))
+    by_hand.answered(admin.create_topics([NewTopic(name, 1, 3) for name in ("goes", "anew")]))
     for name in ("goes", "anew"):
         by_hand.wait_until(f"{name} is led", lambda name=name: by_hand.produced(spec, name, 0) == "")
 
@@ -112,7 +112,7 @@ def test_log_ends_are_kept_and_a_topic_that_began_anew_and_a_loss_are_told(own_l
         return was_read(now) and not now.pending_topic_deletions and now.topic_count == seen.tree.topics - 2
 
     by_hand.wait_until("the topics are gone", gone)
-    by_hand.answered(admin.create_topics([NewTopic("anew", 1, 1)]))
+    by_hand.answered(admin.create_topics([NewTopic("anew", 1, 3)]))
     assert by_hand.produced(spec, "orders", 0) == ""
     began = check(Phase.PRE_MIGRATION)
     assert (began.severity, began.verdict) == (Severity.WARNING, Verdict.FAIL), began
@@ -124,6 +124,9 @@ def test_log_ends_are_kept_and_a_topic_that_began_anew_and_a_loss_are_told(own_l
     )
     lost = check(Phase.HYBRID)
     assert lost.blocks and f"orders-0 (ended at {more[0]}, now at" in lost.evidence, lost
+
+    by_hand.answered(admin.delete_topics(["anew"]))  # the tests that follow find the lab as it was
+    by_hand.wait_until("the topic is gone", gone)
 
 
 def test_what_pip_installs_examines_a_cluster_and_plays_a_playbook_without_the_checkout(
