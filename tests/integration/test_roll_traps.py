@@ -21,23 +21,30 @@ from kraft_runbook.cluster.feature_levels import (
     NodeOnDisk,
 )
 from kraft_runbook.cluster.node_properties import broker_properties
-from kraft_runbook.cluster.observation import BrokerMode, Found
+from kraft_runbook.cluster.observation import BrokerMode, DynamicConfigs, Found
+from kraft_runbook.errors import StepFailed
 from kraft_runbook.features.change import Direction
 from kraft_runbook.io.hosts.inventory import node_of
+from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, alter_configs, read_configs
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
 from kraft_runbook.procedures.change_level import change_level
+from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook.procedures.topic_margins import topic_margins
 from kraft_runbook.upgrade.class_checks import missing_classes
+from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook.upgrade.way_back import way_to
 from lab import supervision
 from lab.layout import layout
+from lab.tools import run_class
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 OLD_DIES = "but this controller only supports versions 1-21"
 NEW_DIES = "Invalid value 1000 for configuration segment.bytes"
 HANDLER_KEY = "sasl.server.callback.handler.class"
 HANDLER = "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler"
+SEGMENT = "log.segment.bytes"
+MENDED, LEFT = "mended-before-the-roll", "left-as-it-was"
 TINY = "tiny-segments"
 
 
@@ -102,6 +109,38 @@ def test_a_class_that_kafka_4_lacks_is_named_by_the_host_and_would_end_a_broker(
     on_kafka4.answers(lab, broker.id, lambda seen: seen.supported[METADATA_VERSION].highest == 21, within=120)
 
 
+def test_what_the_log_holds_that_kafka_4_does_not_take_is_named_with_the_command_that_mends_it(lab: Lab) -> None:
+    """The mended topic's keys go, on 3.9. The other topic and the broker's value go along, for what comes next."""
+    servers = ",".join(lab.spec.broker_address(each) for each in lab.spec.brokers)
+    admin = AdminClient({"bootstrap.servers": servers})
+    config = {"message.format.version": "2.8-IV1", "message.downconversion.enable": "true"}
+    made = [NewTopic(each, num_partitions=1, replication_factor=3, config=config) for each in (MENDED, LEFT)]
+    for done in admin.create_topics(made).values():
+        done.result(30)
+    broker = Entity(EntityKind.BROKER, str(lab.spec.brokers[0].id))
+    alter_configs(lab.spec, {broker: {SEGMENT: "500000"}}, secrets=lab.secrets)
+
+    seen = observe(lab.spec.model_copy(update={"zookeeper": None}), secrets=lab.secrets, with_hosts=True)
+    topics = UPGRADE.checks["KRB-UPG-019"].run(seen, lab.spec)
+    assert topics.blocks and f"message.format.version of topics 2: {LEFT}, {MENDED}" in topics.evidence
+    assert f"--entity-name {LEFT} --delete-config message.downconversion.enable,message.format.version" in topics.fix
+    brokers = UPGRADE.checks["KRB-UPG-020"].run(seen, lab.spec)
+    assert brokers.blocks and f"broker {broker.name}: {SEGMENT}=500000 (3.9 takes 14 and more" in brokers.evidence
+    for code in ("KRB-UPG-006", "KRB-UPG-017", "KRB-UPG-018", "KRB-UPG-021"):
+        result = UPGRADE.checks[code].run(seen, lab.spec)
+        assert result.passed, result
+
+    tool, *arguments = topics.fix.partition("such as: ")[2].replace(LEFT, MENDED).split()
+    assert tool == "kafka-configs.sh"  # which is this class
+    run_class(lab.spec, "kafka.admin.ConfigCommand", arguments)
+
+    def is_mended() -> bool:
+        found = topic_margins(lab.spec, secrets=lab.secrets).dynamic
+        return isinstance(found, DynamicConfigs) and {each.samples for each in found.topics.values()} == {(LEFT,)}
+
+    by_hand.wait_until("the keys of the mended topic are gone", is_mended, within=60)
+
+
 def set_level(lab: Lab, level: int, kind: UpgradeType) -> None:
     """Without the wait for every node: one of them is down."""
     leader = on_kafka4.leader(lab)
@@ -139,6 +178,23 @@ def test_what_the_leader_will_send_keeps_a_node_away_that_was_down_though_its_di
     on_kafka4.ended(lab, node)
     on_kafka4.switch(lab, victim, lab.spec.kafka.upgrade_to.home)
     by_hand.wait_until("its snapshot is past it too", lambda: way_to(on_kafka4.look(lab), old, new).open, within=90)
+
+
+def test_on_kafka_4_a_topic_that_was_not_mended_takes_no_change_and_a_broker_s_small_value_is_read_over(
+    on_new: Lab,
+) -> None:
+    spec, mended, left = on_new.spec, Entity(EntityKind.TOPIC, MENDED), Entity(EntityKind.TOPIC, LEFT)
+    retention = {"retention.ms": "3600000"}
+    assert alter_configs(spec, {mended: retention}, secrets=on_new.secrets) == ()
+    with pytest.raises(StepFailed, match="Unknown topic config name: message"):
+        alter_configs(spec, {left: retention}, secrets=on_new.secrets)
+    gone = dict.fromkeys(("message.format.version", "message.downconversion.enable"))
+    alter_configs(spec, {left: {**gone, **retention}}, secrets=on_new.secrets)
+
+    broker = Entity(EntityKind.BROKER, str(spec.brokers[0].id))
+    found = read_configs(spec, [broker], [SEGMENT], secrets=on_new.secrets)[broker]
+    assert found.effective[SEGMENT] == str(1024**3)
+    alter_configs(spec, {broker: {SEGMENT: None}}, secrets=on_new.secrets)
 
 
 def test_kraft_version_is_raised_once_and_is_there_afterwards(on_new: Lab) -> None:

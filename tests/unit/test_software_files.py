@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
 from observations import SPEC
 
+from kraft_runbook.cluster.config_tables import GONE_FAMILIES, LEAST_IN_3_9, MEBIBYTE, ConfigTable, config_table
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
 from kraft_runbook.cluster.properties_text import render_properties
-from kraft_runbook.upgrade.file_keys import (
-    ACL_AUTHORIZER,
-    GONE_FAMILIES,
-    GONE_IN_4,
-    SMALLEST,
-    SMALLEST_SEGMENT,
-    file_findings,
-)
+from kraft_runbook.upgrade.file_keys import ACL_AUTHORIZER, file_findings
 from kraft_runbook.upgrade.java import needed_java
 from lab.installation import JARS, JARS4, java, kafka4_version
 from lab.layout import load
@@ -28,17 +23,62 @@ THREE, FOUR = load().kafka.version, kafka4_version()
 
 
 @cache
-def answers(jars: Path, *files: Path) -> tuple[frozenset[str], tuple[str, ...]]:
+def definitions(jars: Path) -> Mapping[tuple[str, str], tuple[str, int | None, int | None]]:
+    """Of each kind and key: its type, and its least and greatest value; None where it has none."""
+    asked = [java(), "-cp", f"{jars}/*", Path(__file__).with_name("PrintConfigBounds.java")]
+    found = {}
+    for line in subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines():
+        kind, key, of_type, *bounds = line.split()
+        least, greatest = (None if each == "-" else int(each) for each in bounds)
+        found[kind, key] = (of_type, least, greatest)
+    return found
+
+
+def said_of_files(jars: Path, *files: Path) -> tuple[str, ...]:
     asked = [java(), "-cp", f"{jars}/*", Path(__file__).with_name("AskKafkaConfig.java"), *files]
     told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
-    keys = frozenset(line.removeprefix("key ") for line in told if line.startswith("key "))
-    return keys, tuple(line.removeprefix("file ").strip() for line in told if line.startswith("file"))
+    return tuple(line.removeprefix("file ").strip() for line in told if line.startswith("file"))
 
 
-def test_the_keys_that_kafka_4_reads_over_are_those_that_3_9_has_and_it_has_not() -> None:
-    gone = answers(JARS)[0] - answers(JARS4)[0]
-    assert {key for key in gone if not key.startswith(GONE_FAMILIES)} == GONE_IN_4
-    assert not {key for key in answers(JARS4)[0] if key.startswith(GONE_FAMILIES)}
+def table(version: str) -> ConfigTable:
+    found = config_table(version)
+    assert isinstance(found, ConfigTable)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "gone", "least"),
+    [
+        ("broker", table(FOUR).gone, table(FOUR).least),
+        ("topic", table(FOUR).topics_gone, table(FOUR).topics_least),
+    ],
+)
+def test_the_table_is_the_difference_of_both_versions_definitions(
+    kind: str, gone: Collection[str], least: Mapping[str, int]
+) -> None:
+    old = {key: each for (of, key), each in definitions(JARS).items() if of == kind}
+    new = {key: each for (of, key), each in definitions(JARS4).items() if of == kind}
+    assert {key for key in old.keys() - new.keys() if not key.startswith(GONE_FAMILIES)} == gone
+    assert not {key for key in new if key.startswith(GONE_FAMILIES)}
+    both = old.keys() & new.keys()
+    lows = {key: (old[key][1], new[key][1]) for key in both}
+    assert {key: low for key, (was, low) in lows.items() if low is not None and (was is None or was < low)} == least
+    assert {key: lows[key][0] for key in least if lows[key][0] is not None} == {
+        key: low for key, low in LEAST_IN_3_9.items() if key in least
+    }
+    highs = [(old[key][2], new[key][2]) for key in both]
+    assert not [each for each in highs if each[1] is not None and (each[0] is None or each[1] < each[0])]
+
+
+def test_each_release_has_what_the_ones_before_it_took_away_and_an_unknown_one_has_no_table() -> None:
+    assert "segment.bytes" not in table("4.0.2").topics_least and "segment.bytes" in table("4.2.0").topics_least
+    assert "num.replica.fetchers" not in table("4.1.1").least and table("4.4.0").least["num.replica.fetchers"] == 1
+    assert "group.share.enable" in table("4.3.0").gone and "group.share.enable" not in table("4.2.2").gone
+    assert table("3.9.2") == ConfigTable()
+    for version in ("4.5.0", "5.0.0", "4.10.0"):
+        found = config_table(version)
+        assert isinstance(found, Unread) and "4.0 to 4.4 were asked" in found.reason
+        assert [each.key for each in file_findings({"log.segment.bytes": "1"}, version)] == ["process.roles"]
 
 
 def test_what_is_said_to_be_refused_is_refused_and_what_is_rendered_is_taken(tmp_path: Path) -> None:
@@ -47,11 +87,12 @@ def test_what_is_said_to_be_refused_is_refused_and_what_is_rendered_is_taken(tmp
         "broker": kraft,
         "controller": controller_properties(SPEC, SPEC.controller(101), ControllerMode.KRAFT),
         "zookeeper": broker_properties(SPEC, SPEC.broker(1), BrokerMode.ZOOKEEPER),
-        "small": {**kraft, "log.segment.bytes": str(SMALLEST_SEGMENT - 1)},
-        "large": {**kraft, "log.segment.bytes": str(SMALLEST_SEGMENT)},
+        "small": {**kraft, "log.segment.bytes": str(MEBIBYTE - 1)},
+        "large": {**kraft, "log.segment.bytes": str(MEBIBYTE)},
     }
-    for key, smallest in SMALLEST.items():
-        files[f"{key} below"] = {**kraft, key: str(-1 if smallest == 1 else smallest - 1)}
+    for key, smallest in table(FOUR).least.items():
+        below = smallest - 1 if smallest != 1 else -1  # without remote storage 0 threads are taken
+        files[f"{key} below"] = {**kraft, key: str(below)}
         files[f"{key} least"] = {**kraft, key: str(smallest)}
     paths = []
     for name, properties in files.items():
@@ -60,7 +101,7 @@ def test_what_is_said_to_be_refused_is_refused_and_what_is_rendered_is_taken(tmp
             key: value for key, value in properties.items() if not value.startswith("${")
         }  # no secrets file is here
         paths[-1].write_text(render_properties(here, header=name))
-    said = dict(zip(files, answers(JARS4, *paths)[1], strict=True))
+    said = dict(zip(files, said_of_files(JARS4, *paths), strict=True))
     ours = {name: any(each.refused for each in file_findings(given, FOUR)) for name, given in files.items()}
     assert {name: bool(text) for name, text in said.items()} == ours, said
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metadata_encoding import ABORT, BEGIN, TOPIC_A, TOPIC_B, batch, change, config, log, partition, record, topic
 
-from kraft_runbook.cluster.observation import Found, MinIsrGroup, TopicMargins
+from kraft_runbook.cluster.observation import DynamicConfigs, Found, MinIsrGroup, TopicMargins, Unread
 from kraft_runbook.metadata.log.log_chunks import Chunk, SnapshotId
 from kraft_runbook.metadata.log.record_schemas import RecordType
 from kraft_runbook.metadata.log.topic_margins import MIN_ISR, SEGMENT, MarginRecords
@@ -42,7 +42,7 @@ def test_a_reassignment_counts_from_its_first_change_to_its_last() -> None:
     assert [margins(*A, begin, each).moving.count for each in (change(0, leader=2), end)] == [1, 0]
     assert margins(*A, begin).moving.samples == ("a-0",)
     gone = record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A)
-    assert margins(*A, begin, gone) == TopicMargins((), {}, Found())
+    assert margins(*A, begin, gone) == TopicMargins((), {}, Found(), dynamic=DynamicConfigs())
 
 
 def test_a_topic_with_segments_that_kafka_4_does_not_take_is_kept_until_it_is_changed_or_gone() -> None:
@@ -71,3 +71,51 @@ def test_what_was_aborted_or_stands_before_a_snapshot_does_not_count() -> None:
     state.apply(Chunk(log(topic("a"), partition(0)), up_to=10))
     state.apply(Chunk(batch(0, topic("b", TOPIC_B), partition(0, TOPIC_B, replicas=(1,))), snapshot=SnapshotId(90, 1)))
     assert state.seen().groups == (group(1, None, "b"),)
+
+
+def dynamic(*values: bytes) -> DynamicConfigs:
+    found = margins(*values).dynamic
+    assert isinstance(found, DynamicConfigs) and "Hunter2" not in str(found)
+    return found
+
+
+def test_keys_of_topics_that_kafka_4_does_not_know_are_kept_until_they_are_deleted_or_the_topic_is_gone() -> None:
+    old = config("message.format.version", "2.8-IV1", "a")
+    other = config(SEGMENT, "104857600", "a")
+    assert dynamic(*A, old, other).topics == {"message.format.version": Found(1, ("a",))}
+    for after in (config("message.format.version", None, "a"), record(RecordType.REMOVE_TOPIC, topic_id=TOPIC_A)):
+        assert dynamic(*A, old, after).topics == {}
+    both = (*A, *B, old, config("message.format.version", "3.0-IV1", "b"))
+    assert dynamic(*both, config("message.downconversion.enable", "true", "b")).topics == {
+        "message.downconversion.enable": Found(1, ("b",)),
+        "message.format.version": Found(2, ("a", "b")),
+    }
+
+
+def test_of_brokers_what_another_kafka_may_not_take_is_kept_and_of_logins_the_classes_alone() -> None:
+    login = "org.example.Login required password=Hunter2;"
+    found = dynamic(
+        config("log.segment.bytes", "500000", "", 4),
+        config("log.segment.bytes", "1", "2", 4),
+        config("log.segment.bytes", None, "2", 4),
+        config("log.retention.ms", "1", "2", 4),
+        config("delegation.token.master.key", "Hunter2", "2", 4),
+        config("listener.name.b.plain.sasl.jaas.config", login, "1", 4),
+        config("listener.name.c.sasl.jaas.config", "Hunter2", "1", 4),
+        config("metric.reporters", "org.example.A, org.example.B", "", 4),
+        config("ssl.engine.factory.class", "Hunter2!", "2", 4),
+        config("principal.builder.class", "org.example.P", "2", 4),
+        config("principal.builder.class", None, "2", 4),
+    )
+    assert found.brokers == {
+        "<default>": {"log.segment.bytes": "500000"},
+        "2": {"delegation.token.master.key": "<set>"},
+    }
+    unread = found.classes["1"].pop("listener.name.c.sasl.jaas.config")  # type: ignore[attr-defined]
+    assert isinstance(unread, Unread) and "required, optional" in unread.reason
+    assert isinstance(found.classes["2"].pop("ssl.engine.factory.class"), Unread)  # type: ignore[attr-defined]
+    assert found.classes == {
+        "1": {"listener.name.b.plain.sasl.jaas.config": ("org.example.Login",)},
+        "2": {},
+        "<default>": {"metric.reporters": ("org.example.A", "org.example.B")},
+    }

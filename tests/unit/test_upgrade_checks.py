@@ -35,11 +35,20 @@ from kraft_runbook.cluster.feature_levels import (
     NodeOnDisk,
     SoftwareLevels,
 )
-from kraft_runbook.cluster.observation import BrokerMetrics, ClusterObservation, Found, MinIsrGroup, TopicMargins
+from kraft_runbook.cluster.observation import (
+    BrokerMetrics,
+    ClusterObservation,
+    DynamicConfigs,
+    Found,
+    MinIsrGroup,
+    TopicMargins,
+)
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.features.operation import FEATURES
+from kraft_runbook.procedures import dynamic_classes
+from kraft_runbook.procedures.dynamic_classes import with_dynamic_classes
 from kraft_runbook.runbook.check_results import Severity, Verdict
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.upgrade import conditions
@@ -57,7 +66,7 @@ PLAIN = SPEC.model_copy(
     }
 )
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-WELL = TopicMargins((MinIsrGroup(None, 3, Found(7, ("orders",))),), {"<default>": 2}, Found())
+WELL = TopicMargins((MinIsrGroup(None, 3, Found(7, ("orders",))),), {"<default>": 2}, Found(), dynamic=DynamicConfigs())
 
 
 def cluster(on_new: tuple[int, ...] = (), *, level: int = 21, disks: Mapping[int, NodeOnDisk] | None = None) -> Any:
@@ -135,8 +144,14 @@ def test_a_healthy_cluster_may_go_up_and_one_that_went_up_may_go_back() -> None:
 
 
 def margins(*groups: MinIsrGroup, of_brokers: Mapping[str, int] = WELL.of_brokers, moving: int = 0) -> Spoil:
-    found = TopicMargins(groups, of_brokers, Found(moving, tuple(f"t-{at}" for at in range(moving))))
+    moved = Found(moving, tuple(f"t-{at}" for at in range(moving)))
+    found = TopicMargins(groups, of_brokers, moved, dynamic=DynamicConfigs())
     return lambda seen: replace(seen, margins=found)
+
+
+def held(**found: Any) -> Spoil:
+    """The metadata log holds these dynamic configurations."""
+    return lambda seen: replace(seen, margins=replace(WELL, dynamic=DynamicConfigs(**found)))
 
 
 def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
@@ -232,6 +247,33 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
             f"broker 2: {NEW_HOME}/libs lacks mine-1.0.jar",
         ),
         (host_changed(2, further_jars={OLD_HOME: ()}), "KRB-UPG-018", "UNKNOWN", "broker 2: not looked at"),
+        (
+            held(classes={"1": {"metric.reporters": WHY}}),
+            "KRB-UPG-017",
+            "UNKNOWN",
+            f"which class the dynamic metric.reporters of 1 names can't be told ({WHY.reason})",
+        ),
+        (lambda seen: replace(seen, margins=replace(WELL, dynamic=WHY)), "KRB-UPG-017", "UNKNOWN", WHY.reason),
+        (lambda seen: replace(seen, margins=WHY), "KRB-UPG-017", "UNKNOWN", WHY.reason),
+        (
+            held(topics={"message.format.version": Found(2, ("a", "b")), "something.else": Found(1, ("a",))}),
+            "KRB-UPG-019",
+            "FAIL",
+            "message.format.version of topics 2: a, b",
+        ),
+        (
+            held(brokers={"<default>": {"log.segment.bytes": "500000"}}),
+            "KRB-UPG-020",
+            "FAIL",
+            "all brokers (their dynamic default): log.segment.bytes=500000 (3.9 takes 14 and more, 4.1.1 takes 1048576"
+            " and more)",
+        ),
+        (
+            held(brokers={"2": {"log.message.downconversion.enable": "true"}}),
+            "KRB-UPG-021",
+            "FAIL",
+            "broker 2: log.message.downconversion.enable",
+        ),
         (margins(moving=2), "KRB-UPG-011", "FAIL", "partitions: 2: t-0, t-1"),
         (
             broker(
@@ -261,6 +303,57 @@ def test_each_reason_not_to_go_up_is_named(spoil: Spoil, code: str, verdict: str
     assert found[code][0] == verdict and words in found[code][1], found[code]
 
 
+@pytest.mark.parametrize(
+    ("code", "found", "command"),
+    [
+        (
+            "KRB-UPG-019",
+            {"topics": {key: Found(1, ("a",)) for key in ("message.downconversion.enable", "message.format.version")}},
+            "--entity-type topics --entity-name a --delete-config message.downconversion.enable,message.format.version",
+        ),
+        (
+            "KRB-UPG-020",
+            {"brokers": {"3": {"log.segment.bytes": "14"}}},
+            "--entity-type brokers --entity-name 3 --add-config log.segment.bytes=1048576",
+        ),
+    ],
+)
+def test_the_command_that_mends_a_dynamic_configuration_is_named(
+    code: str, found: Mapping[str, Any], command: str
+) -> None:
+    result = UPGRADE.checks[code].run(held(**found)(cluster()), PLAIN)
+    start = f"kafka-configs.sh --bootstrap-server {PLAIN.broker_address(PLAIN.brokers[0])} --alter"
+    assert result.blocks and f"{start} {command}" in result.fix
+
+
+def test_a_target_that_no_table_knows_is_unknown_and_not_judged_by_another_one_s() -> None:
+    newer = Software(version="4.9.0", home=NEW_HOME)
+    spec = PLAIN.model_copy(update={"kafka": PLAIN.kafka.model_copy(update={"upgrade_to": newer})})
+    for code in ("KRB-UPG-006", "KRB-UPG-007", "KRB-UPG-015", "KRB-UPG-019", "KRB-UPG-020", "KRB-UPG-021"):
+        result = UPGRADE.checks[code].run(cluster(), spec)
+        assert result.verdict is Verdict.UNKNOWN and "4.0 to 4.4 were asked" in result.evidence, code
+
+
+def test_dynamic_classes_are_looked_for_on_the_hosts_whom_they_concern(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[int, list[tuple[str, str]]] = {}
+
+    def read(spec: object, node_ids: list[int], *, dynamic_classes: Mapping[int, Any]) -> dict[int, Any]:
+        asked.update(dynamic_classes)
+        assert node_ids == list(dynamic_classes)
+        return {each: WHY if each == 2 else seen.hosts[each] for each in node_ids}
+
+    monkeypatch.setattr(dynamic_classes, "read_feature_state", read)
+    seen = cluster().features
+    named = {"<default>": {"metric.reporters": ("A",)}, "2": {"sasl.login.class": ("B",), "x": WHY}}
+    found = with_dynamic_classes(PLAIN, seen, replace(WELL, dynamic=DynamicConfigs(classes=named)))
+    assert isinstance(found, FeatureObservation)
+    of_all = ("the dynamic metric.reporters of all brokers", "A")
+    assert asked == {i: [of_all] for i in ALL} | {2: [of_all, ("the dynamic sasl.login.class of broker 2", "B")]}
+    host = found.hosts[2]
+    assert isinstance(host, NodeHost) and host.classes == WHY
+    assert with_dynamic_classes(PLAIN, seen, WELL) is seen and with_dynamic_classes(PLAIN, seen, WHY) is seen
+
+
 @pytest.mark.parametrize("spoil", [broker(2, running=False, mode=WHY, metrics=WHY), a_controller(102, running=False)])
 def test_in_a_half_done_roll_a_node_that_is_down_keeps_nobody_from_going_on_or_back(spoil: Spoil) -> None:
     for gate in (Gate.UP, Gate.BACK):
@@ -272,7 +365,7 @@ def test_in_a_half_done_roll_a_node_that_is_down_keeps_nobody_from_going_on_or_b
 def test_a_look_without_hosts_leaves_what_needs_them_unknown() -> None:
     found = not_passing(replace(cluster(), features=WHY, margins=WHY), Gate.UP)
     assert {code for code, (verdict, _) in found.items() if verdict == "UNKNOWN"} == {
-        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11, 15, 17, 18)),
+        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11, 15, 17, 18, 19, 20, 21)),
         "KRB-PRE-065",
         "KRB-PRE-066",
     }

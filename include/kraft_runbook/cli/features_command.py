@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraft_runbook.cli.outputs import FeaturesOutput, OtherSoftware
+from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import FeatureObservation, SoftwareLevels
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -51,6 +52,8 @@ def _others(spec: ClusterSpec, seen: FeatureObservation, now: SoftwareLevels | s
 
 def _text(seen: FeatureObservation, other: OtherSoftware) -> str:
     lines = [f"Kafka {other.version} in {other.home}: {other.way.render_text()}"]
+    if isinstance(table := config_table(other.version), Unread):
+        lines.append(f"  {table.reason}")
     for node_id, found in other.files.items():
         refused = [str(each) for each in found if each.refused]
         ignored = [each.key for each in found if not each.refused]

@@ -159,6 +159,18 @@ class MinIsrGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class DynamicConfigs:
+    """Dynamic configurations that another Kafka may not take (``config_tables``, ``class_keys``). ``topics``: by key,
+    the topics on which it is set. ``brokers``: keys and values, by broker id and for ``<default>``. ``classes``: the
+    classes that a key names, by the same; Unread where that can't be told.
+    """
+
+    topics: Mapping[str, Found] = field(default_factory=dict)
+    brokers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    classes: Mapping[str, Mapping[str, tuple[str, ...] | Unread]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class TopicMargins:
     """By the metadata log, how many replicas of each topic may be down. ``of_brokers``: the dynamic
     ``min.insync.replicas`` of ``<default>`` and of brokers, by id. ``moving``: partitions that are being reassigned.
@@ -169,6 +181,7 @@ class TopicMargins:
     of_brokers: Mapping[str, int]
     moving: Found
     small_segments: Found = Found()
+    dynamic: DynamicConfigs | Unread = Unread("dynamic configurations were not read")
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ from kraft_runbook.io.zookeeper.read_tree import read_tree
 from kraft_runbook.migration.leaving import counted_as_down
 from kraft_runbook.parity.decoding import decoding_of, password_secrets
 from kraft_runbook.procedures.compare_replicas import compare_replicas
+from kraft_runbook.procedures.dynamic_classes import with_dynamic_classes
 from kraft_runbook.procedures.observe_features import has_levels, observe_features
 from kraft_runbook.procedures.topic_margins import topic_margins
 
@@ -182,7 +183,8 @@ def observe(
         features=features,
     )
     if with_hosts and detect_phase(seen).phase in (Phase.FINALIZED, Phase.KRAFT):
-        return replace(seen, margins=_try(lambda: topic_margins(spec, secrets=secrets)))
+        margins = _try(lambda: topic_margins(spec, secrets=secrets))
+        return replace(seen, margins=margins, features=with_dynamic_classes(spec, features, margins))
     return seen
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import NodeHost, NodeOnDisk, SoftwareLevels
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -54,6 +55,9 @@ def require_readable(
     refused = file_findings(config, software.version) if config else ()
     problems += [(f"{who}: {each.problem}", each.way_out) for each in refused if each.refused]
     if software != spec.kafka:
+        table = config_table(software.version)
+        if isinstance(table, Unread):
+            problems.append((f"{who}: {table.reason}", "name another target"))
         missing = [each for each in missing_classes(host, software) if isinstance(each, str)]
         problems += [(f"{who}: {each}", "put its jar into that home, or name another class") for each in missing]
     if problems:

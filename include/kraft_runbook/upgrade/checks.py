@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -19,7 +20,6 @@ from kraft_runbook.runbook.cluster_checks import (
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.upgrade.checklist import CHECKS, WHOLE, both, each_host
-from kraft_runbook.upgrade.file_keys import takes_no_small_segments
 from kraft_runbook.upgrade.java import needed_java
 from kraft_runbook.upgrade.roll import Rolled, RollReading, read_roll_of
 from kraft_runbook.upgrade.stages import Gate
@@ -27,6 +27,7 @@ from kraft_runbook.upgrade.way_back import software_way
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 check = CHECKS.check
+SEGMENT = "segment.bytes"
 
 CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", *PRODUCERS)))
 CHECKS.take(
@@ -233,13 +234,13 @@ def a_majority_of_controllers_remains(seen: ClusterObservation, spec: ClusterSpe
     ),
 )
 def no_topic_has_smaller_segments_than_the_target_takes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No topic's own segment.bytes is below 1 MiB, where the target is Kafka 4.
+    """No topic's own segment.bytes is below 1 MiB, where the target is Kafka 4.1 or later.
 
-    3.9 takes 14 bytes and more, Kafka 4 at least 1 MiB (KIP-1030). A broker of Kafka 4 that finds less can't load its
-    logs, and ends.
+    3.9 and 4.0 take 14 bytes and more, later ones at least 1 MiB (KIP-1030). A broker of such a Kafka that finds less
+    can't load its logs, and ends.
     """
     small = needed(seen.margins).small_segments
-    is_asked = takes_no_small_segments(both(spec)[-1].version)
+    is_asked = SEGMENT in needed(config_table(both(spec)[-1].version)).topics_least
     return settle([sample(small.samples, small.count)] if small.count and is_asked else [], (), "none has")
 
 

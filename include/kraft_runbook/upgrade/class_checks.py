@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kraft_runbook.cluster.feature_levels import NamedClass, NodeHost
-from kraft_runbook.cluster.observation import ClusterObservation, Unread
+from kraft_runbook.cluster.observation import ClusterObservation, DynamicConfigs, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
-from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, settle
+from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, Verdict, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.upgrade.checklist import CHECKS, both
@@ -43,7 +43,12 @@ def the_target_has_every_class_that_is_named(seen: ClusterObservation, spec: Clu
     login file (JAAS), and of dynamic configurations. A node that does not find one ends at its start. Options of login
     modules are not read.
     """
-    return _grouped(seen, lambda host: missing_classes(host, both(spec)[-1]), "it has them")
+    found = _grouped(seen, lambda host: missing_classes(host, both(spec)[-1]), "it has them")
+    dynamic = seen.margins if isinstance(seen.margins, Unread) else seen.margins.dynamic
+    unread = [dynamic.reason] if isinstance(dynamic, Unread) else list(_unread_names(dynamic))
+    if not unread or found.verdict is Verdict.FAIL:
+        return found
+    return unknown("; ".join([*([found.evidence] if found.verdict is Verdict.UNKNOWN else []), *unread]))
 
 
 @check(
@@ -72,6 +77,13 @@ def the_target_has_every_further_jar(seen: ClusterObservation, spec: ClusterSpec
                 yield f"{both(spec)[-1].home}/libs lacks {', '.join(gone)}"
 
     return _grouped(seen, lacking, "it has them")
+
+
+def _unread_names(dynamic: DynamicConfigs) -> Iterator[str]:
+    for whose, held in dynamic.classes.items():
+        for key, names in held.items():
+            if isinstance(names, Unread):
+                yield f"which class the dynamic {key} of {whose} names can't be told ({names.reason}): set it anew"
 
 
 def without_version(jar: str) -> str:

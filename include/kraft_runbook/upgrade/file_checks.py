@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import controller_properties
@@ -101,6 +102,9 @@ def _each_file(
 def _told(
     host: NodeHost, version: str, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
 ) -> Iterator[str | Unread]:
+    table = config_table(version)
+    if isinstance(table, Unread):
+        yield table
     if host.config is None:
         yield Unread("it has no file")
     elif isinstance(host.config, Unread):

@@ -1,7 +1,7 @@
 """What a node's configuration file may not hold for a version of Kafka: keys that make it exit, and keys that it reads
 over in silence, so that what they asked for is off without a word.
 
-The list is the difference of the two ``KafkaConfig``; a test asks the classes of both versions.
+Which ones is in ``config_tables``, release by release.
 """
 
 from __future__ import annotations
@@ -9,18 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.config_tables import ConfigTable, config_table
 from kraft_runbook.cluster.java_values import java_int, trim
+from kraft_runbook.cluster.unread import Unread
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
-SMALLEST_SEGMENT = 1024 * 1024
-SMALLEST: Mapping[str, int] = {
-    "log.segment.bytes": SMALLEST_SEGMENT,
-    "metadata.log.segment.bytes": 8 * SMALLEST_SEGMENT,
-    "remote.log.manager.copier.thread.pool.size": 1,
-    "remote.log.manager.expiration.thread.pool.size": 1,
-}
-"""What 4.x takes at least, and 3.9 took less of: for each key of both, each was asked of both versions' validators."""
-
 INSTEAD: Mapping[str, str] = {
     "delegation.token.master.key": "delegation.token.secret.key; without it tokens are off",
     "log.message.timestamp.difference.max.ms": (
@@ -32,26 +25,6 @@ INSTEAD: Mapping[str, str] = {
     "eligible.leader.replicas.enable": "eligible.leader.replicas.version, a feature level (upgrade_features)",
 }
 """What takes the place of a key that is gone."""
-
-GONE_IN_4 = frozenset(
-    {
-        *INSTEAD,
-        "alter.config.policy.kraft.compatibility.enable",
-        "auto.include.jmx.reporter",
-        "broker.id.generation.enable",
-        "controlled.shutdown.max.retries",
-        "controlled.shutdown.retry.backoff.ms",
-        "group.share.max.groups",
-        "leader.imbalance.per.broker.percentage",
-        "log.message.downconversion.enable",
-        "log.message.format.version",
-        "metadata.log.segment.min.bytes",
-        "offsets.commit.required.acks",
-        "reserved.broker.max.id",
-    }
-)
-GONE_FAMILIES = ("zookeeper.", "password.encoder.")
-"""Every key that begins so is gone too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +41,18 @@ class FileFinding:
 
 
 def file_findings(properties: Mapping[str, str], version: str) -> tuple[FileFinding, ...]:
-    """What Kafka of that version refuses in a node's file, and what it ignores. Before 4.0: nothing is asked."""
+    """What Kafka of that version refuses in a node's file, and what it ignores. Before 4.0: nothing is asked. For a
+    release without a table (``config_table``) only what every Kafka 4 refuses.
+    """
     if int(version.split(".")[0]) < 4:
         return ()
-    return (*_refused(properties, version), *_ignored(properties, version))
+    table = config_table(version)
+    if isinstance(table, Unread):
+        table = ConfigTable()
+    return (*_refused(properties, version, table), *_ignored(properties, version, table))
 
 
-def takes_no_small_segments(version: str) -> bool:
-    """Whether a topic's own ``segment.bytes`` has to be ``SMALLEST_SEGMENT`` at least."""
-    return int(version.split(".")[0]) >= 4
-
-
-def _refused(properties: Mapping[str, str], version: str) -> Iterator[FileFinding]:
+def _refused(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:
     if not properties.get("process.roles"):
         yield FileFinding(
             "process.roles",
@@ -94,7 +67,7 @@ def _refused(properties: Mapping[str, str], version: str) -> Iterator[FileFindin
             "use org.apache.kafka.metadata.authorizer.StandardAuthorizer, as the migration's end writes it",
             True,
         )
-    for key, smallest in SMALLEST.items():
+    for key, smallest in table.least.items():
         given = java_int(trim(properties.get(key, "")))
         if given is not None and given < smallest:
             yield FileFinding(
@@ -105,9 +78,9 @@ def _refused(properties: Mapping[str, str], version: str) -> Iterator[FileFindin
             )
 
 
-def _ignored(properties: Mapping[str, str], version: str) -> Iterator[FileFinding]:
+def _ignored(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:
     for key in sorted(properties):
-        if key in GONE_IN_4 or key.startswith(GONE_FAMILIES):
+        if table.has_lost(key):
             yield FileFinding(
                 key,
                 f"{version} reads over {key} in silence",

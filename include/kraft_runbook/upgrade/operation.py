@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import kraft_runbook.upgrade.checks
 import kraft_runbook.upgrade.class_checks
+import kraft_runbook.upgrade.dynamic_checks
 import kraft_runbook.upgrade.file_checks
 import kraft_runbook.upgrade.old_clients  # noqa: F401 - each fills the list
 from kraft_runbook.cluster.spec import ClusterSpec

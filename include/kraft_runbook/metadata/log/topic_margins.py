@@ -13,6 +13,7 @@ import numpy as np
 
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.observation import Found, MinIsrGroup, TopicMargins
+from kraft_runbook.metadata.log.dynamic_records import BROKER, EVERY_BROKER, SAMPLE, TOPIC, DynamicRecords
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.metadata.log.record_index import index_records
 from kraft_runbook.metadata.log.record_schemas import RecordType, decode
@@ -21,11 +22,6 @@ from kraft_runbook.metadata.log.transactions import Transactions
 MIN_ISR, SEGMENT = "min.insync.replicas", "segment.bytes"
 SMALLEST_SEGMENT = 1024 * 1024
 """The least that Kafka 4 takes (KIP-1030)."""
-TOPIC, BROKER = 2, 4
-"""``ConfigResource.Type``."""
-EVERY_BROKER = "<default>"
-"""The name, here and in ZooKeeper, of what is set for all brokers; in the log that is the empty name."""
-SAMPLE = 20
 _WANTED = (
     RecordType.TOPIC,
     RecordType.REMOVE_TOPIC,
@@ -49,6 +45,7 @@ class MarginRecords:
     small_segments: set[str] = field(default_factory=set)
     of_brokers: dict[str, int] = field(default_factory=dict)
     """By broker id, and the default of all, as ``kafka-configs`` sets them."""
+    dynamic: DynamicRecords = field(default_factory=DynamicRecords)
     _transactions: Transactions = field(default_factory=Transactions)
 
     def apply(self, chunk: Chunk) -> None:
@@ -70,6 +67,7 @@ class MarginRecords:
             name = self.names.pop(gone, "")  # its configuration goes with it, without records (ConfigurationsDelta)
             self.of_topics.pop(name, None)
             self.small_segments.discard(name)
+            self.dynamic.forget(name)
             self.moving -= {(gone, number) for number in self.replicas.pop(gone, {})}
         elif kind == RecordType.CONFIG:
             self._config(values)
@@ -77,6 +75,7 @@ class MarginRecords:
             self._partition(values)
 
     def _config(self, values: Mapping[str, Any]) -> None:
+        self.dynamic.apply(values)
         if values["resource_type"] == TOPIC and values["name"] == SEGMENT:
             size = java_int(trim(values["value"] or ""))
             small = size is not None and size < SMALLEST_SEGMENT
@@ -111,8 +110,9 @@ class MarginRecords:
             for replicas, own in sorted(topics, key=lambda each: (each[0], each[1] or 0))
         )
         moving = (f"{self.names.get(topic_id, str(topic_id))}-{number}" for topic_id, number in self.moving)
-        small = self.small_segments & set(self.names.values())
-        return TopicMargins(groups, dict(self.of_brokers), _found(sorted(moving)), _found(sorted(small)))
+        there = set(self.names.values())
+        small = _found(sorted(self.small_segments & there))
+        return TopicMargins(groups, dict(self.of_brokers), _found(sorted(moving)), small, self.dynamic.seen(there))
 
 
 def _found(names: list[str]) -> Found:
