@@ -123,7 +123,7 @@ def ask_every_level(lab: Lab, seen: FeatureObservation, feature: str, targets: r
     for target in (each for each in targets if each != now):
         try:
             change = plan_change(software, feature, now, str(target))
-            ours = "; ".join(each.problem for each in obstacles(seen, change, software))
+            ours = "; ".join(each.problem for each in obstacles(seen, change, software) if not each.server_accepts)
         except Refused as error:
             ours = error.problem
         kind = UpgradeType.SAFE_DOWNGRADE if target < now else UpgradeType.UPGRADE

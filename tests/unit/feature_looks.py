@@ -96,6 +96,7 @@ def look(
             {i: registered(i, of_all) for i in CONTROLLERS},
             3,
             999,
+            {},
         ),
         {
             i: NodeHost(i, {f"/kafka-{of_all.version}": of_all}, None, on_disk(i, held=level), {})

@@ -48,6 +48,17 @@ def read(*values: bytes) -> FeatureRecords:
     return state
 
 
+def test_the_dynamic_min_insync_replicas_of_brokers_are_read_and_topics_configs_are_not() -> None:
+    def config(kind: int, name: str, value: str | None, key: str = "min.insync.replicas") -> bytes:
+        return record(RecordType.CONFIG, resource_type=kind, resource_name=name, name=key, value=value)
+
+    found = read(
+        config(4, "", "2"), config(4, "1", "3"), config(4, "2", "4"), config(2, "orders", "5"),
+        config(4, "3", "9", "log.cleaner.threads"), config(4, "2", None),
+    ).seen(5)  # fmt: skip
+    assert found.min_isr == {"": 2, "1": 3}
+
+
 def test_a_controller_that_was_unregistered_is_registered_no_more() -> None:
     gone = record(RecordType.UNREGISTER_CONTROLLER, controller_id=104)
     assert set(read(controller(101, 33), controller(104, 33), gone).seen(2).controllers) == {101}

@@ -253,6 +253,52 @@ def test_a_feature_that_needs_another_level_says_which() -> None:
     assert ways(look(kafka4(), 23), "1", feature=feature) == []
 
 
+def with_files(brokers: int | None, controllers: int | None, dynamic: dict[str, int] | Unread) -> FeatureObservation:
+    """``None``: the files do not name min.insync.replicas."""
+    seen = in_log(look(kafka4(), 23), min_isr=dynamic)
+    hosts = {}
+    for node_id, host in seen.hosts.items():
+        assert isinstance(host, NodeHost)
+        value = brokers if node_id in seen.brokers else controllers
+        hosts[node_id] = replace(host, config={} if value is None else {"min.insync.replicas": str(value)})
+    return replace(seen, hosts=hosts)
+
+
+ELIGIBLE = "eligible.leader.replicas.version"
+
+
+def test_the_min_insync_replicas_that_elr_would_change_are_told_in_numbers_and_block() -> None:
+    """Measured on 4.1.1: 2 in the brokers' files, none in the controllers', and 2 became 1 for good."""
+    (said,) = ways(with_files(2, None, {}), "1", feature=ELIGIBLE)
+    assert "min.insync.replicas would change for good: broker 1 2 -> 1, by the file of controller 101" in said
+    assert "--entity-default --add-config min.insync.replicas=" in said
+    (single,) = ways(with_files(2, 2, {"3": 4}), "1", feature=ELIGIBLE)
+    assert "broker 3 4 -> 2" in single and "broker 1" not in single
+    (over,) = ways(with_files(1, 1, {"": 2, "3": 3}), "1", feature=ELIGIBLE)
+    assert "would change for good: broker 3 3 -> 2, as it is set for all." in over
+
+
+@pytest.mark.parametrize(("brokers", "controllers", "dynamic"), [(2, 2, {}), (None, None, {}), (2, None, {"": 2})])
+def test_where_elr_changes_no_min_insync_replicas_nothing_blocks(
+    brokers: int | None, controllers: int | None, dynamic: dict[str, int]
+) -> None:
+    assert ways(with_files(brokers, controllers, dynamic), "1", feature=ELIGIBLE) == []
+
+
+def test_files_that_were_not_read_are_no_files_that_agree() -> None:
+    why = Unread("the host did not answer")
+    seen = with_files(2, 2, {})
+    host = seen.hosts[102]
+    assert isinstance(host, NodeHost)
+    for changed in (why, replace(host, config=why), replace(host, config=None)):
+        software = kafka4()
+        look_again = replace(seen, hosts={**seen.hosts, 102: changed})
+        (found,) = obstacles(look_again, plan_change(software, ELIGIBLE, 0, "1"), software)
+        assert found.unknown and "the file of controller 102" in found.problem
+    (found,) = obstacles(with_files(2, 2, why), plan_change(kafka4(), ELIGIBLE, 0, "1"), kafka4())
+    assert found.unknown and why.reason in found.problem
+
+
 def test_the_log_that_could_not_be_read_is_unknown_and_refuses() -> None:
     seen = replace(look(kafka4()), log=Unread("no leader"))
     (found,) = obstacles(seen, plan_change(kafka4(), METADATA_VERSION, 21, "22"), kafka4())

@@ -121,6 +121,8 @@ class LevelsInLog:
     migration_state: int
     """The last ZkMigrationStateRecord; 0 where there is none."""
     end: int
+    min_isr: Mapping[str, int] | Unread = Unread("not read")
+    """The dynamic ``min.insync.replicas`` of brokers by id, and under the empty name what is set for all."""
 
     @property
     def levels(self) -> Mapping[str, int]:

@@ -23,6 +23,7 @@ from kraft_runbook.cluster.feature_levels import (
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.features.change import Direction, LevelChange
 from kraft_runbook.features.losses import Loss
+from kraft_runbook.features.min_isr import ELIGIBLE, MIN_ISR, min_isr_changes
 from kraft_runbook.metadata.log.record_schemas import not_read
 from kraft_runbook.metadata.log.schemas import NEWEST
 from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL, highest_level
@@ -39,11 +40,14 @@ KRAFT_VERSION_WORKS = (4, 1)
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What stands in the way. ``unknown``: it could not be read, so nobody knows."""
+    """What stands in the way. ``unknown``: it could not be read, so nobody knows. ``server_accepts``: the server does
+    not ask for it.
+    """
 
     problem: str
     way_out: str
     unknown: bool = False
+    server_accepts: bool = False
 
     def __str__(self) -> str:
         return f"{self.problem}. {self.way_out[0].upper()}{self.way_out[1:]}."
@@ -96,6 +100,7 @@ def obstacles(
         *_registrations(seen, log, change),
         *_needs(log, change, software),
         *_records(change, software),
+        *_min_isr(seen, log, change),
     )
 
 
@@ -206,6 +211,22 @@ def _needs(log: LevelsInLog, change: LevelChange, software: SoftwareLevels) -> I
             yield Obstacle(
                 f"{other} {held.number} needs {change.feature} {held.needs[change.feature]}", f"lower {other} first"
             )
+
+
+def _min_isr(seen: FeatureObservation, log: LevelsInLog, change: LevelChange) -> Iterator[Obstacle]:
+    """The server asks nothing of that, and lowering the level gives nothing back."""
+    if change.feature != ELIGIBLE or change.direction is not Direction.UP:
+        return
+    set_it = (
+        "set it for all brokers first, to what is meant (kafka-configs.sh --alter --entity-type brokers"
+        f" --entity-default --add-config {MIN_ISR}=…), and take it away from single brokers; the raise keeps that"
+    )
+    changes, unread = min_isr_changes(seen, log)
+    if changes:
+        yield Obstacle(f"{MIN_ISR} would change for good: {'; '.join(changes)}", set_it, server_accepts=True)
+    if unread:
+        told = f"whether {MIN_ISR} would change was not read: {'; '.join(unread)}"
+        yield Obstacle(told, "let this tool read that, and look again", unknown=True, server_accepts=True)
 
 
 def _records(change: LevelChange, software: SoftwareLevels) -> Iterator[Obstacle]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kraft_runbook.cluster.feature_levels import LevelsInLog, Range, Registered, WrittenLevel
+from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.metadata.log.frames import Record
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.metadata.log.record_index import index_records
@@ -33,6 +34,10 @@ _WANTED = (
 )
 
 
+_BROKER = 4
+"""``ConfigResource.Type``."""
+
+
 @dataclass(slots=True)
 class FeatureRecords:
     """The state after the records applied so far."""
@@ -41,26 +46,39 @@ class FeatureRecords:
     brokers: dict[int, Registered] = field(default_factory=dict)
     controllers: dict[int, Registered] = field(default_factory=dict)
     migration_state: int = 0
+    min_isr: dict[str, int] = field(default_factory=dict)
     _transactions: Transactions = field(default_factory=Transactions)
 
     def apply(self, chunk: Chunk) -> None:
         """Read a chunk. A snapshot is a whole state: it replaces this one."""
         if chunk.snapshot is not None and chunk.begins:
             self.written, self.brokers, self.controllers, self.migration_state = [], {}, {}, 0
+            self.min_isr = {}
             self._transactions = Transactions()
         records = index_records(chunk)
-        wanted = records.take(np.isin(records.api_key, _WANTED)).records()
+        # A config's body begins with the type of its resource. There may be very many of topics.
+        of_broker = (records.api_key == RecordType.CONFIG) & (records.data[records.start] == _BROKER)
+        wanted = records.take(np.isin(records.api_key, _WANTED) | of_broker).records()
         for _, record in self._transactions.effective(wanted):
             self._apply(record, in_snapshot=chunk.snapshot is not None)
 
     def seen(self, end: int) -> LevelsInLog:
         """What is known, as a value. ``end``: the last offset that was read."""
-        return LevelsInLog(tuple(self.written), dict(self.brokers), dict(self.controllers), self.migration_state, end)
+        return LevelsInLog(
+            tuple(self.written),
+            dict(self.brokers),
+            dict(self.controllers),
+            self.migration_state,
+            end,
+            dict(self.min_isr),
+        )
 
     def _apply(self, record: Record, *, in_snapshot: bool) -> None:
         values = decode(record)
         if record.api_key == RecordType.FEATURE_LEVEL:
             self.written.append(WrittenLevel(values["name"], values["feature_level"], record.offset, in_snapshot))
+        elif record.api_key == RecordType.CONFIG:
+            self._config(values)
         elif record.api_key == RecordType.ZK_MIGRATION_STATE:
             self.migration_state = int(values["zk_migration_state"])
         elif record.api_key == RecordType.REGISTER_BROKER:
@@ -75,6 +93,15 @@ class FeatureRecords:
             self._fence(values["broker_id"], values["fenced"])
         else:
             self._fence(values["id"], 1 if record.api_key == RecordType.FENCE_BROKER else -1)
+
+    def _config(self, values: Mapping[str, Any]) -> None:
+        if values["name"] != "min.insync.replicas":
+            return
+        least = java_int(trim(values["value"] or ""))
+        if least is None:
+            self.min_isr.pop(values["resource_name"], None)
+        else:
+            self.min_isr[values["resource_name"]] = least
 
     def _fence(self, broker_id: int, change: int) -> None:
         known = self.brokers.get(broker_id)
