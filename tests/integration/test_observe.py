@@ -20,6 +20,7 @@ from fault_threads import end_thread_of
 from installed import install
 from kazoo.client import KazooClient
 from labs import Lab
+from left_on_disk import drop_topic_id, leave_over, write_topic_id
 
 from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
@@ -216,6 +217,27 @@ def test_a_quota_and_a_password_that_would_end_every_controller_block_preflight_
         "1: /config/brokers/1 listener.name.sasl.scram-sha-256.sasl.jaas.config: password.encoder.secret does not"
         " decode it"
     )
+
+
+def test_a_dropped_topic_id_and_a_left_over_directory_block_the_start_until_they_are_cured(own_lab: Lab) -> None:
+    """As the checks say: the replicas' id is written back, the directory is moved away."""
+    on_disk = {"KRB-PRE-084", "KRB-PRE-085", "KRB-PRE-086"}
+
+    def failures() -> dict[str, str]:
+        seen = look(own_lab, Scope.FULL, with_hosts=True)
+        results = CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").results
+        return {each.code: each.evidence for each in results if each.code in on_disk and not each.passed}
+
+    directory = leave_over(own_lab.spec.broker(2))
+    right, wrong = drop_topic_id(own_lab, "orders")
+    assert failures() == {
+        "KRB-PRE-084": f"topic orders: id {wrong} in ZooKeeper, {right} on broker 1, 2, 3",
+        "KRB-PRE-085": f"no replica of this cluster, and without partition.metadata: 1: broker 2: {directory}",
+    }
+    shutil.rmtree(directory)
+    write_topic_id(own_lab, "orders", right)
+    assert failures() == {}
+    by_hand.wait_until("orders takes writes", lambda: not by_hand.produced(own_lab.spec, "orders", 1), within=90)
 
 
 def test_a_broker_whose_listener_died_blocks_preflight_with_the_way_out(own_lab: Lab) -> None:
