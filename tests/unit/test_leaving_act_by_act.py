@@ -26,7 +26,7 @@ HIGH = 1000
 NEVER_COPIED = tuple(LogAccount(i, frozenset({2}), end=9, open_since=4) for i in (101, 102, 103))
 
 
-def znodes(offset: int | None, *, kraft: bool = True, claimed: int = 4, held: bool = True) -> ControllerZnodes:
+def znodes(offset: int | None, *, kraft: bool = True, claimed: int | None = 4, held: bool = True) -> ControllerZnodes:
     """What ZooKeeper holds: /migration at this offset (None: no copy), /controller of KRaft (raft epoch 4) or of a
     broker, /controller_epoch.
     """
@@ -68,7 +68,8 @@ class Scene:
         self.recorded = ZkMigrationState.PRE_MIGRATION
         self.leader = 101
         self.settled: list[bool] = []
-        self.claimed, self.of_states, self.of_quorum = 4, 4, 4
+        self.claimed: int | None = 4
+        self.of_states, self.of_quorum = 4, 4
         self.epochs: list[int | None] = []
         self.held = True
         self.elections = 0
@@ -409,3 +410,11 @@ def test_an_epoch_that_kafka_can_t_count_on_from_is_never_set(scene: Scene, kraf
     assert scene.did == []
     scene.of_states, scene.uncountable, scene.claimed = 4, Found(), 2**31 - 1
     stops(scene, "/controller_epoch is 2147483647, which Kafka can't count on", None if kraft else settle)
+
+
+@pytest.mark.parametrize("kraft", [True, False], ids=["leaving", "settling"])
+def test_without_a_controller_epoch_the_next_controller_would_count_from_zero(scene: Scene, kraft: bool) -> None:
+    scene.claimed, scene.of_states, scene.kraft = None, 14, kraft
+    with pytest.raises(Refused, match="create /controller_epoch 14"):
+        scene.leave() if kraft else settle()
+    assert scene.did == []

@@ -21,7 +21,7 @@ LOWER_CLAIMED = (
 
 def why_not_countable(epochs: ControllerEpochs) -> tuple[str, str] | None:
     """What Kafka can't count on from, and the way out: a number so great that /controller_epoch must never be set to
-    it. None: there is none.
+    it, or none at all, from which Kafka would begin again below the states'. None: there is nothing of the kind.
     """
     if epochs.uncountable.count:
         named = sample(epochs.uncountable.samples, epochs.uncountable.count)
@@ -30,6 +30,13 @@ def why_not_countable(epochs: ControllerEpochs) -> tuple[str, str] | None:
         )
     if epochs.claimed is not None and epochs.claimed > GREATEST:
         return f"/controller_epoch is {epochs.claimed}, which Kafka can't count on from", LOWER_CLAIMED
+    if epochs.claimed is None and epochs.states:
+        return (
+            f"/controller_epoch does not exist, and there are {epochs.states} partition states, with controller epochs"
+            f" up to {epochs.greatest}: the next controller would count from 0",
+            f"in zookeeper-shell, below the chroot: create /controller_epoch {epochs.greatest}; then at once, if a"
+            " broker is the controller, delete /controller; if a KRaft controller is, restart it",
+        )
     return None
 
 

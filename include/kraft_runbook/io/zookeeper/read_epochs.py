@@ -40,11 +40,11 @@ def compared(reader: ZookeeperReader, seen: StateEpochs) -> ControllerEpochs:
 
 
 def see_one_by_one(reader: ZookeeperReader, topics: Sequence[str], seen: StateEpochs) -> None:
-    """The states of topics in which something is unusual. One that Kafka can't parse counts as none, as it does for
-    Kafka.
+    """The states of topics in which something is unusual, of the partitions that are assigned: Kafka reads no others.
+    One that Kafka can't parse counts as none, as it does for Kafka.
     """
-    listed = reader.children_many([f"/brokers/topics/{topic}/partitions" for topic in topics])
-    places = [(topic, name) for topic, names in zip(topics, listed, strict=True) for name in names or ()]
+    held = reader.get_many([f"/brokers/topics/{topic}" for topic in topics])
+    places = [(topic, name) for topic, znode in zip(topics, held, strict=True) for name in _assigned(znode)]
     paths = [f"/brokers/topics/{topic}/partitions/{name}/state" for topic, name in places]
     for (topic, name), znode in zip(places, reader.get_many(paths), strict=True):
         try:
@@ -52,6 +52,15 @@ def see_one_by_one(reader: ZookeeperReader, topics: Sequence[str], seen: StateEp
                 seen.see(topic, int(name), json_int(parse_object(znode.data)["controller_epoch"]))
         except (BadZnode, KeyError, ValueError):
             continue
+
+
+def _assigned(topic: Znode | None) -> tuple[str, ...]:
+    """The partitions that a topic's znode names; none where there is none, or Kafka can't parse it."""
+    try:
+        found = parse_object(topic.data).get("partitions") if topic is not None and topic.data else None
+    except BadZnode:
+        return ()
+    return tuple(found) if isinstance(found, dict) else ()
 
 
 def number_in(znode: Znode) -> int:

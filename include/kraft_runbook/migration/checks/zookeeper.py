@@ -163,15 +163,11 @@ def the_zookeeper_controller_may_elect_leaders(seen: ClusterObservation, spec: C
     epochs = tree.controller_epochs
     if not was_read(epochs):
         return unknown(epochs)
-    if epochs.claimed is None:
-        return (
-            failed("there are partition states, and /controller_epoch does not exist", "start the brokers")
-            if epochs.states
-            else passed("there is no partition")
-        )
     uncountable = why_not_countable(epochs)
     if uncountable:
         return failed(*uncountable)
+    if epochs.claimed is None:
+        return passed("there is no partition")
     both = f"/controller_epoch is {epochs.claimed}, the greatest epoch of {epochs.states} states is {epochs.greatest}"
     if not epochs.above.count:
         return passed(both)
