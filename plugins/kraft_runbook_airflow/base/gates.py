@@ -95,22 +95,32 @@ class ProveGate(ClusterOperator):
     """Check the cluster deeply, join the parity report, and seal both with a digest. Refuses to ask a person about a
     proof that does not hold.
 
+    ``keep``: a look that also keeps what later looks compare with; a dry run has ``examine`` in its place.
+
     Returns every proving of this run's gate, the latest last: each is asked for by a task instance of its own
     (``ApprovalGate``).
     """
 
     def __init__(
-        self, *, operation: Operation, gate: str, examine: Examines, shows: Shows = shows_nothing, **kwargs: Any
+        self,
+        *,
+        operation: Operation,
+        gate: str,
+        examine: Examines,
+        keep: Examines | None = None,
+        shows: Shows = shows_nothing,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.operation = operation
         self.gate = gate
         self.examine = examine
+        self.keep = keep or examine
         self.shows = shows
 
     def act(self, context: Any, spec: ClusterSpec) -> list[dict[str, Any]]:
         shown = self.shows(context)
-        seen, proof = self.prove(context, spec, shown)
+        seen, proof = self.prove(context, spec, shown, self.keep)
         passed = self.operation.is_behind(self.gate, seen, spec)
         if not passed:
             self.require_askable(spec, proof, shown.by)
@@ -128,13 +138,15 @@ class ProveGate(ClusterOperator):
         return [*earlier, {"digest": proof.digest, "passed": passed}]
 
     def rehearse(self, context: Any, spec: ClusterSpec) -> list[dict[str, Any]]:
-        _, proof = self.prove(context, spec, Shown())
+        _, proof = self.prove(context, spec, Shown(), self.examine)
         self.log.info("Dry run: this gate would now wait for an approval")
         return [{"digest": proof.digest, "passed": False}]
 
-    def prove(self, context: Any, spec: ClusterSpec, shown: Shown) -> tuple[ClusterObservation, Proof]:
+    def prove(
+        self, context: Any, spec: ClusterSpec, shown: Shown, examine: Examines
+    ) -> tuple[ClusterObservation, Proof]:
         """The proof as things stand now, said in full in the task's log."""
-        found = self.examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
+        found = examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
         proof = make_proof(
             self.gate,
             found.seen,

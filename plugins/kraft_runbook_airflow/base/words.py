@@ -98,16 +98,16 @@ def ask(
     *,
     shows: Shows = shows_nothing,
     again: Callable[[str], BaseOperator] | None = None,
-    prove_by: Examines | None = None,
+    keep: Examines | None = None,
 ) -> TaskGroup:
-    """A gate of any operation: prove, ask, confirm. ``examine``: how it is looked at; ``prove_by``: by the proof, where
-    that look keeps something for later ones. ``again``: makes the task that proves once more after the last
+    """A gate of any operation: prove, ask, confirm. ``examine``: how it is looked at; ``keep``: by a proof that counts,
+    where that look keeps something for later ones. ``again``: makes the task that proves once more after the last
     signature, where the gate's terms name one.
     """
     terms = operation.table.gate(gate)
     given: dict[str, Any] = {"cluster": cluster.name, "operation": operation, "gate": str(gate)}
     with TaskGroup(f"gate_{terms.name}") as group:
-        prove = ProveGate(task_id="prove", examine=prove_by or examine, shows=shows, **given)
+        prove = ProveGate(task_id="prove", examine=examine, keep=keep, shows=shows, **given)
         signatures = [
             ApprovalGate.partial(task_id=name, number=number, **given).expand(asking=prove.output)
             for number, name in enumerate(APPROVE_TASKS, 1)

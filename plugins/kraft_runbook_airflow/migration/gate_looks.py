@@ -22,7 +22,7 @@ from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
 from kraft_runbook.runbook.way_back import RollbackPlan
-from kraft_runbook_airflow.base.environment import airflow_secrets, is_dry_run, state_directory
+from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
 from kraft_runbook_airflow.base.gates import Examined
 from kraft_runbook_airflow.base.second_look import look_and_judge
 from kraft_runbook_airflow.migration.way_back_facts import (
@@ -30,11 +30,6 @@ from kraft_runbook_airflow.migration.way_back_facts import (
     examine_the_hosts_of_those_down,
     not_deletable,
 )
-
-
-def prove(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
-    """``examine``, where the log ends are kept that later looks compare with. A dry run keeps nothing."""
-    return examine(spec, gate, tell, gone, keeps=not is_dry_run())
 
 
 def log_ends_file(cluster: str) -> Path:
@@ -71,6 +66,9 @@ def examine(
         tell=tell,
     )
     return Examined(seen, (*checks, ends), _way_back(spec, gate, seen, checks, gone))
+
+
+examine_and_keep = partial(examine, keeps=True)
 
 
 def _judge(

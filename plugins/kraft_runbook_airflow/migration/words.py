@@ -22,7 +22,7 @@ from kraft_runbook_airflow.migration.back_steps import BACK_TO_HYBRID, SET_ASIDE
 from kraft_runbook_airflow.migration.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.migration.finalization import FinalizeActiveController, ForgetZookeeperSecrets
 from kraft_runbook_airflow.migration.forward_steps import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
-from kraft_runbook_airflow.migration.gate_looks import examine, prove
+from kraft_runbook_airflow.migration.gate_looks import examine, examine_and_keep
 from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
 from kraft_runbook_airflow.migration.parity import ParityOperator, ShowsParity
 from kraft_runbook_airflow.migration.parity_check import ParityCheck
@@ -90,7 +90,7 @@ def approve(cluster: ClusterSpec, gate: Gate, *, parity: BaseOperator | None = N
         gate,
         examine,
         shows=ShowsParity(parity.task_id) if parity else shows_nothing,
-        prove_by=prove,
+        keep=examine_and_keep,
         again=(lambda task_id: ParityOperator(task_id=task_id, cluster=cluster.name)) if compared else None,
     )
 
