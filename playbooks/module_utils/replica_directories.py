@@ -24,7 +24,9 @@ STRAYS_KEPT = 20_000
 REPLICA = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 SUFFIXED = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)\.[^.-]+-(?P<state>delete|future|stray)")
 """``UnifiedLog.parseTopicPartitionName``. A ``-stray`` name may have its topic cut (``UnifiedLog.logStrayDirName``)."""
-TOPIC_ID = re.compile(r"^topic_id: *([A-Za-z0-9_-]{22})$", re.MULTILINE)
+TOPIC_ID = re.compile(r"^topic_id: *([A-Za-z0-9_-]{22})\r?$", re.MULTILINE)
+NO_ID = "A" * 22
+"""The zero id, which Kafka refuses."""
 METADATA_LOG = "__cluster_metadata"
 
 
@@ -141,7 +143,7 @@ def _topic_id(path: str) -> str | None:
     finally:
         os.close(handle)
     found = TOPIC_ID.search(text)
-    if not found:
+    if not found or found.group(1) == NO_ID:
         raise ValueError("partition.metadata names no topic_id")
     return found.group(1)
 

@@ -117,6 +117,10 @@ def test_replicas_are_read_with_their_topic_ids_in_one_pass_and_what_hides_is_na
             (at / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
     (data / "damaged-0").mkdir()
     (data / "damaged-0" / "partition.metadata").write_text("version: 0\n")
+    (data / "zero-0").mkdir()
+    (data / "zero-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {'A' * 22}\n")
+    (data / "orders-9").mkdir()
+    (data / "orders-9" / "partition.metadata").write_bytes(f"version: 0\r\ntopic_id: {OLD}\r\n".encode())
     (data / "meta.properties").write_text("cluster.id=abc\n")
     (data / "no-replica-1").write_text("a file")
     before = node.files()
@@ -128,8 +132,10 @@ def test_replicas_are_read_with_their_topic_ids_in_one_pass_and_what_hides_is_na
     assert found.several_ids == {"split": {"split-0": OLD, "split-1": NEW}}
     assert found.without_id == (f"{data}/gone-topic-0", f"{second}/gone-1.{unique}-future")
     assert found.strays == {f"{data}/{'t' * 200}.{unique}-stray": OLD, f"{second}/orders-3.{unique}-stray": ""}
-    assert found.unread == (f"{data}/damaged-0: partition.metadata names no topic_id",)
-    assert (found.directories, found.without_id_count, found.stray_count, found.unread_count) == (10, 2, 2, 1)
+    assert found.unread == tuple(
+        f"{data}/{name}: partition.metadata names no topic_id" for name in ("damaged-0", "zero-0")
+    )
+    assert (found.directories, found.without_id_count, found.stray_count, found.unread_count) == (11, 2, 2, 2)
     assert host.unformatted_dirs == {str(second): "it has no meta.properties", str(lost): "it does not exist"}
     assert gather_host_facts(spec, [1])[1].replicas == Unread("not asked for")
 

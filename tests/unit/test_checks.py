@@ -1448,3 +1448,9 @@ def test_strays_that_a_move_left_behind_are_counted_and_pass() -> None:
     found = answer("KRB-PRE-086", replicas(strays_left_over=2)(observation(H)), H, "dual_write")
     assert found.passed
     assert found.evidence == "none of 132 replicas; 2 of partitions that the broker does not have"
+
+
+def test_a_directory_without_an_id_is_the_cause_of_lost_sync_only_after_the_copy() -> None:
+    for phase, told in ((Z, False), (H, True)):
+        seen = both(WITHOUT_ID, topics(under_replicated=("a-0",), under_replicated_count=1))(observation(phase))
+        assert ("Since the metadata copy" in answer("KRB-PRE-029", seen, phase, "start").evidence) is told

@@ -133,7 +133,8 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
             wrong.append(f"broker {broker_id} has {metrics.offline_log_dirs} offline log directories")
     fine = f"{seen.topics.partition_count} partitions are in sync" if was_read(seen.topics) else ""
     found = settle(wrong, unread, fine)
-    without_id = seen.replicas.without_id if wrong and was_read(seen.replicas) else ()
+    copied = wrong and detect_phase(seen).phase in (Phase.HYBRID, Phase.DUAL_WRITE)
+    without_id = seen.replicas.without_id if copied and was_read(seen.replicas) else ()
     if not without_id:
         return found
     # KAFKA-21022: waiting, or moving leaders, brings nothing back here.
@@ -304,7 +305,8 @@ def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Fin
         " --cluster-id=CLUSTER_ID --config FILE, with the cluster's id and the node's own configuration file. It"
         " formats only directories without meta.properties, and gives each a directory.id. A directory that can't be"
         " read: let this tool's user read it, or replace the disk if it is broken. Format nothing there: a broker"
-        " starts without a broken directory"
+        " starts without a broken directory. A controller's metadata directory that was emptied: format it only while"
+        " all other voters are caught up, since its vote is forgotten"
     ),
     needs=Needs.HOSTS,
 )

@@ -29,9 +29,11 @@ BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
         "before the metadata copy only (/controller has no kraftControllerEpoch of 0 or more): give each named topic"
         " in ZooKeeper the id that its replicas have. With zookeeper-shell: 'get"
         " /brokers/topics/TOPIC', then 'set' the same JSON with the replicas' id as \"topic_id\". When all are set,"
-        " 'delete /controller': the next controller reads the ids, and every partition takes writes again. If replicas"
-        " of a topic have two ids, take the id of those that hold the data; stop each other broker, move its"
-        " directories of the topic out of its log directory, and start it: it replicates them anew"
+        " 'delete /controller': the next controller reads the ids, and every partition takes writes again. If each id"
+        " is on other brokers, write the id of those that hold the data; stop each other broker, move its"
+        " directories of the topic out of its log directory, and start it: it replicates them anew. If one broker is"
+        " named with both ids, change nothing yet: partitions of the topic may differ (those added later have the newer"
+        " id), and moving directories away would lose them"
     ),
     stages=PROVEN_BEFORE_THE_COPY,
     needs=Needs.HOSTS,
@@ -61,8 +63,9 @@ def _apart(each: IdsApart) -> str:
     "KRB-PRE-085",
     severity=BLOCKING,
     fix=(
-        "one broker at a time, with the others in sync: stop the broker. If a directory is no replica of this cluster,"
-        " move it out of the log directory. If ZooKeeper assigns the replica to the broker, leave it. Start the broker"
+        "one broker at a time, with the others in sync but for those named here: stop the broker. If a directory is no"
+        " replica of this cluster, move it out of the log directory. If ZooKeeper assigns the replica to the broker,"
+        " leave it. Start the broker"
         " with its present configuration: the controller gives the assigned replicas their ids. Once all replicas are"
         " in sync, run this check again"
     ),
