@@ -69,7 +69,7 @@ def leave(active: int | None, still_mine: Any) -> None:
 @pytest.mark.parametrize(
     ("active", "order"),
     [
-        (101, ["raise_epochs", "ready", "await_brokers", "renewed", "high_watermark", "raise_it"]),
+        (101, ["raise_epochs", "high_watermark", "ready", "await_brokers", "renewed", "high_watermark", "raise_it"]),
         (None, ["ready", "renewed", "raise_it"]),
     ],
 )

@@ -239,14 +239,14 @@ def test_what_was_committed_while_the_drain_was_looked_at_must_be_drained_too(sc
 
 
 def test_a_high_watermark_that_moves_during_the_proof_is_another_controller(scene: Scene) -> None:
-    scene.high_watermarks = [HIGH, HIGH, HIGH, HIGH + 1]
+    scene.high_watermarks = [HIGH, HIGH, HIGH, HIGH, HIGH + 1]  # two looks are before the fence
     stops(scene, "the high watermark moved though the quorum was fenced")
     assert "stopped the last" not in scene.did
 
 
 @pytest.mark.parametrize("after", [0, 2])
 def test_an_active_controller_that_resigns_lifts_the_fence(scene: Scene, after: int) -> None:
-    scene.high_watermarks = [HIGH, *[HIGH] * after, Unreachable("controller 101 leads no more", way_out="")]
+    scene.high_watermarks = [HIGH, HIGH, *[HIGH] * after, Unreachable("controller 101 leads no more", way_out="")]
     stops(scene, "the drain could not be proven: controller 101 leads no more")
 
 

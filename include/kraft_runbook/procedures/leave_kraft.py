@@ -154,8 +154,10 @@ def _leave(
         else:
             try:
                 quorum = stack.enter_context(QuorumConnection(spec, plan.active, secrets=secrets))
+                quorum.high_watermark()
             except Unreachable as error:
                 raise _NotFenced(error) from None
+            _see_settable(zookeeper, greatest, _silent, quorum_epoch=quorum.leader_epoch)
             fence.ready()
             if proof is not None:
                 moments = replace(moments, ready_at=_now())
@@ -166,7 +168,6 @@ def _leave(
                 quorum.high_watermark()
             except Unreachable as error:
                 raise _NotFenced(error) from None
-            _see_settable(zookeeper, greatest, _silent, quorum_epoch=quorum.leader_epoch)
             fence.raise_it()
             moments = replace(moments, fenced_at=_now())
             if proof is None:
