@@ -73,4 +73,4 @@ def examine(spec: object, gate: object, tell: object, gone: object = ()) -> Exam
     return Examined(seen, (check,), rollback_plan(detect_phase(seen).phase))
 
 
-runbook.examine = examine
+runbook.examine = runbook.examine_and_keep = examine
