@@ -1,20 +1,18 @@
-"""How long the fingerprints of all topics take: BLAKE2b, as they are taken, and the keyed sums of before, its peer.
+"""How long the fingerprints of all topics take.
 
-``python -m benchmarks.fingerprints``. Both by turns over the same columns, in one process; the best of five each, in
-seconds of the processor, since a shared machine's clock tells of its neighbours. No cluster is needed.
+``python -m benchmarks.fingerprints``. The best of five, in seconds of the processor, since a shared machine's clock
+tells of its neighbours. No cluster is needed.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns, offsets_of
-from kraft_runbook.metadata.topic_prints import TopicPrint, topic_prints
-from kraft_runbook.metadata.topic_sums import topic_sums
+from kraft_runbook.metadata.topic_prints import topic_prints
 
 SALT = b"0123456789abcdef"
 CONFIGS = (("cleanup.policy", "delete"), ("retention.ms", "86400000"))
@@ -53,10 +51,10 @@ def columns(topics: int, partitions: int, *, out_of_sync: bool) -> TopicColumns:
     )
 
 
-def seconds(take: Callable[[TopicColumns, bytes], Iterator[TopicPrint]], topics: TopicColumns) -> float:
+def seconds(topics: TopicColumns) -> float:
     """Of the processor, for all fingerprints once."""
     began = time.process_time()
-    for _ in take(topics, SALT):
+    for _ in topic_prints(topics, SALT):
         pass
     return time.process_time() - began
 
@@ -66,14 +64,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
-    print("| topics | partitions each | ISR | BLAKE2b | sums | ratio |\n|---|---|---|---|---|---|")
+    print("| topics | partitions each | ISR | time |\n|---|---|---|---|")
     for topics, partitions in ((200_000, 1), (200_000, 10), (4_000, 500)):
         for out_of_sync in (False, True):
             given = columns(topics, partitions, out_of_sync=out_of_sync)
-            taken = [(seconds(topic_prints, given), seconds(topic_sums, given)) for _ in range(rounds)]
-            ours, peer = (min(each) for each in zip(*taken, strict=True))
+            taken = min(seconds(given) for _ in range(rounds))
             isr = "one replica out, every seventh" if out_of_sync else "full"
-            print(f"| {topics} | {partitions} | {isr} | {ours:.2f} s | {peer:.2f} s | {ours / peer:.2f} |", flush=True)
+            print(f"| {topics} | {partitions} | {isr} | {taken:.2f} s |", flush=True)
 
 
 if __name__ == "__main__":

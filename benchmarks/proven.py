@@ -11,6 +11,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.fingerprints import CONFIGS, SALT, columns
@@ -20,7 +21,7 @@ from kraft_runbook.metadata.image.log_replay import StateAt
 from kraft_runbook.parity.proven import Head, read_rows, read_state, write_proven
 from lab.checkout import commit
 
-HEAD = Head("made-up", "made-up", 1, 2, 2, 1, "digest", SALT)
+HEAD = Head("made-up", "made-up", 1, 2, 2, 1, "digest", SALT, datetime(2026, 1, 2, tzinfo=UTC), 1)
 
 
 def seconds(work: Callable[[], object], rounds: int) -> float:

@@ -323,7 +323,7 @@ def test_what_parity_proves_is_saved_under_the_former_name_of_the_option_too(
     module = ModuleType("kraft_runbook.parity.spark.full_comparison")
     module.run_parity = run_parity  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "kraft_runbook.parity.spark.full_comparison", module)
-    run("parity", "--cluster", "lab", "--save-proven", "one", "--save-baseline", "other", "--baseline", "before")
+    run("parity", "--cluster", "lab", "--save-proven", "one", "--save-proven", "other", "--baseline", "before")
     assert asked["save_proven"] == [Path("one"), Path("other")]
     assert asked["baseline"] == Path("before")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -27,8 +27,7 @@ from kraft_runbook.metadata.log.record_index import index_records
 from kraft_runbook.metadata.log.record_schemas import SCHEMAS, Field, RecordType, decode
 from kraft_runbook.metadata.log.transactions import Transactions
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns
-from kraft_runbook.metadata.topic_prints import BLOCK, TopicPrint, topic_prints
-from kraft_runbook.metadata.topic_sums import topic_sums
+from kraft_runbook.metadata.topic_prints import BLOCK, topic_prints
 
 PRINTS = Fingerprints(b"salt")
 NUMBERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
@@ -312,17 +311,11 @@ def topics(**changes: Any) -> TopicColumns:
     )
 
 
-Take = Callable[[TopicColumns, bytes], Iterator[TopicPrint]]
-both_kinds = pytest.mark.parametrize("take", [topic_prints, topic_sums])
-"""The fingerprint as it is taken, and as the files of former versions hold it."""
-
-
-def print_of(columns: TopicColumns, take: Take) -> str:
-    (found,) = take(columns, b"salt")
+def print_of(columns: TopicColumns) -> str:
+    (found,) = topic_prints(columns, b"salt")
     return found.value
 
 
-@both_kinds
 @pytest.mark.parametrize(
     "change",
     [
@@ -349,11 +342,10 @@ def print_of(columns: TopicColumns, take: Take) -> str:
         {"replicas": [3, 1, 2], "isr": [1, 2, 4], "adding": [], "removing": []},
     ],
 )
-def test_every_change_of_a_topic_changes_its_fingerprint(change: Columns, take: Take) -> None:
-    assert print_of(topics(), take) != print_of(topics(**change), take)
+def test_every_change_of_a_topic_changes_its_fingerprint(change: Columns) -> None:
+    assert print_of(topics()) != print_of(topics(**change))
 
 
-@both_kinds
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -363,23 +355,19 @@ def test_every_change_of_a_topic_changes_its_fingerprint(change: Columns, take: 
         ({"": "\0"}, {"\0": ""}),
     ],
 )
-def test_a_config_whose_name_holds_a_nul_is_no_other_config(
-    one: dict[str, str], other: dict[str, str], take: Take
-) -> None:
-    assert print_of(topics(configs=one), take) != print_of(topics(configs=other), take)
+def test_a_config_whose_name_holds_a_nul_is_no_other_config(one: dict[str, str], other: dict[str, str]) -> None:
+    assert print_of(topics(configs=one)) != print_of(topics(configs=other))
 
 
-@both_kinds
-def test_sets_have_no_order_and_a_salt_changes_every_fingerprint(take: Take) -> None:
-    assert print_of(topics(isr=[2, 1], adding=[5, 4], removing=[2, 1]), take) == print_of(
-        topics(isr=[1, 2], adding=[4, 5], removing=[1, 2]), take
+def test_sets_have_no_order_and_a_salt_changes_every_fingerprint() -> None:
+    assert print_of(topics(isr=[2, 1], adding=[5, 4], removing=[2, 1])) == print_of(
+        topics(isr=[1, 2], adding=[4, 5], removing=[1, 2])
     )
-    assert print_of(topics(configs={"a": "1", "b": "2"}), take) == print_of(topics(configs={"b": "2", "a": "1"}), take)
-    assert next(take(topics(), b"other")).digest != next(take(topics(), b"salt")).digest
+    assert print_of(topics(configs={"a": "1", "b": "2"})) == print_of(topics(configs={"b": "2", "a": "1"}))
+    assert next(topic_prints(topics(), b"other")).digest != next(topic_prints(topics(), b"salt")).digest
 
 
-@both_kinds
-def test_partitions_in_another_order_are_the_same_topic(take: Take) -> None:
+def test_partitions_in_another_order_are_the_same_topic() -> None:
     draw = random.Random(3)
     order = draw.sample(range(40), 40)
     lists = [draw.sample(range(1, 99), draw.randint(0, 9)) for _ in range(40)]
@@ -391,16 +379,10 @@ def test_partitions_in_another_order_are_the_same_topic(take: Take) -> None:
         )
         return TopicColumns(["t"], ["x"], partitions, ConfigColumns(np.empty(0, np.int32), [], []))
 
-    assert print_of(columns(order), take) == print_of(columns(sorted(order)), take)
+    assert print_of(columns(order)) == print_of(columns(sorted(order)))
 
 
-def test_a_fingerprint_of_a_former_version_is_taken_as_that_version_took_it() -> None:
-    assert print_of(topics(), topic_sums) == "1 1 564502e3d95e0fff4e623f8da688813a"
-    assert print_of(topics(adding=[9], configs={"a\0b": "ü"}), topic_sums) == "1 1 395b713042839d709fcac1a1ea16007a"
-
-
-@both_kinds
-def test_a_fingerprint_does_not_depend_on_the_topics_beside_it(take: Take) -> None:
+def test_a_fingerprint_does_not_depend_on_the_topics_beside_it() -> None:
     draw = random.Random(7)
     lists = [draw.sample(range(1, 99), draw.randint(0, 9)) for _ in range(BLOCK + 100)]
     count = len(lists)
@@ -422,10 +404,10 @@ def test_a_fingerprint_does_not_depend_on_the_topics_beside_it(take: Take) -> No
         ),
         ConfigColumns(np.empty(0, np.int32), [], []),
     )
-    found = list(take(many, b"salt"))
+    found = list(topic_prints(many, b"salt"))
     assert len({each.digest for each in found}) == count
     for at in (0, 1, 777, BLOCK - 1, BLOCK, count - 1):
         one = topics(
             replicas=lists[at], adding=lists[at], leader=at, leader_epoch=at, isr=lists[at], recovery=at % 2, configs={}
         )
-        assert print_of(one, take) == found[at].value
+        assert print_of(one) == found[at].value

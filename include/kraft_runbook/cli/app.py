@@ -154,11 +154,7 @@ def parity_command(
     ] = None,
     save_proven: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--save-proven",
-            "--save-baseline",
-            help="Where a MATCH in dual write leaves the proven state: --since and --baseline go on from it.",
-        ),
+        typer.Option(help="Where a MATCH in dual write leaves the proven state: --since and --baseline go on from it."),
     ] = None,
     since: Annotated[
         Path | None,

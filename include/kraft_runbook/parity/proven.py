@@ -7,7 +7,7 @@ is what a look at the changes since then builds on (``--since``).
 A zip archive. ``head.json``: the fields of ``Head``. ``zookeeper.jsonl``: ZooKeeper's rows, one a line; most topics as
 one fingerprint, those that needed a closer look row by row. ``log.json`` and one ``.npy`` a column: ``StateAt``. The
 rows hold fingerprints of secrets, and the head their salt: keep the file as you keep the metadata itself. It is written
-with mode 0600, whole or not at all. Files of former versions are read too (``older_baseline``).
+with mode 0600, whole or not at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
-from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -34,30 +33,20 @@ from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.image.frozen_topics import FrozenTopics
 from kraft_runbook.metadata.image.log_replay import StateAt
 from kraft_runbook.metadata.topic_columns import Lists, PartitionColumns
-from kraft_runbook.parity import older_baseline
 from kraft_runbook.parity.parity_report import ZOOKEEPER, ParityReport, Verdict
 
-FORMAT = 3
+FORMAT = 1
 HEAD, ROWS, LOG, IDS = "head.json", "zookeeper.jsonl", "log.json", "ids"
 LINES = 10_000
 """Lines that are compressed in one call: one by one they take half as much time again."""
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
-class FingerprintKind(StrEnum):
-    """How a topic's fingerprint is taken: ``topic_prints``, or by a former version ``topic_sums``."""
-
-    BLAKE2B = "BLAKE2b-128"
-    SUMS = "keyed sums"
-
-
 @dataclass(frozen=True, slots=True)
 class Head:
     """What was proven. ``migration_offset`` and ``end_offset``: the M and E of the comparison, ``last_offset``: the E
-    of its last look at what first did not fit; ``digest``: its report's; ``proven_at``: when it ended.
-
-    ``log_epoch``: the epoch of the quorum's leader at M. Both are None in a file of a former version.
-    ``fingerprints``: how its topics' are taken.
+    of its last look at what first did not fit; ``digest``: its report's; ``proven_at``: when it ended; ``log_epoch``:
+    the epoch of the quorum's leader at M.
     """
 
     cluster: str
@@ -68,9 +57,8 @@ class Head:
     migration_epoch: int
     digest: str
     salt: bytes = field(repr=False)
-    proven_at: datetime | None = None
-    log_epoch: int | None = None
-    fingerprints: FingerprintKind = FingerprintKind.BLAKE2B
+    proven_at: datetime
+    log_epoch: int
 
 
 def may_leave_a_proof(report: ParityReport) -> bool:
@@ -91,8 +79,7 @@ def outlives_zookeeper(kind: Kind) -> bool:
 def write_proven(path: Path, head: Head, rows: Iterable[Row], state: StateAt) -> None:
     """Write the whole file or nothing. ``rows``: ZooKeeper's; ``state``: the log's at ``head.migration_offset``."""
     with private_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        plain = asdict(head) | {"format": FORMAT, "salt": head.salt.hex()}
-        plain["proven_at"] = head.proven_at.isoformat() if head.proven_at else None
+        plain = asdict(head) | {"format": FORMAT, "salt": head.salt.hex(), "proven_at": head.proven_at.isoformat()}
         archive.writestr(HEAD, json.dumps(plain))
         with archive.open(ROWS, "w", force_zip64=True) as lines:
             kept = (row for row in rows if outlives_zookeeper(row.kind))
@@ -145,19 +132,13 @@ def read_head(path: Path) -> Head:
             f"there is no proven state at {path}",
             way_out=f"name the one that the last MATCH in dual write left; before finalization {FULL} leaves one",
         )
-    if older_baseline.is_one(path):
-        return Head(**older_baseline.read_head(path), fingerprints=FingerprintKind.SUMS)
     try:
         with zipfile.ZipFile(path) as archive:
-            if HEAD not in archive.namelist():
-                raise ValueError("it has no head; the proven states of the version before held nothing of ZooKeeper")
             head = json.loads(archive.read(HEAD))
             if head.pop("format") != FORMAT:
-                raise ValueError("a newer version wrote it")
-            if head["proven_at"]:
-                head["proven_at"] = datetime.fromisoformat(head["proven_at"])
-            head["fingerprints"] = FingerprintKind(head["fingerprints"])
-            return Head(**head | {"salt": bytes.fromhex(head["salt"])})
+                raise ValueError("another version wrote it")
+            proven_at = datetime.fromisoformat(head["proven_at"])
+            return Head(**head | {"salt": bytes.fromhex(head["salt"]), "proven_at": proven_at})
     except UNREADABLE as error:
         raise _not_whole(path, error) from None
 
@@ -173,9 +154,6 @@ def require_of(spec: ClusterSpec, head: Head, path: Path) -> None:
 
 def read_rows(path: Path) -> Iterator[Row]:
     """ZooKeeper's rows. Raises RunbookError for a file that is cut short."""
-    if older_baseline.is_one(path):
-        yield from older_baseline.read_rows(path)
-        return
     try:
         with zipfile.ZipFile(path) as archive, archive.open(ROWS) as lines:
             for line in lines:
@@ -186,12 +164,7 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 
 def read_state(path: Path) -> StateAt:
-    """The log's state at M. Raises RunbookError for a file that is cut short, or of a version that kept none."""
-    if older_baseline.is_one(path):
-        raise RunbookError(
-            f"a former version wrote {path}: it holds what ZooKeeper held, and no state to read the log on from",
-            way_out=f"{FULL}; after finalization nothing is compared since a proof: name the file with --baseline",
-        )
+    """The log's state at M. Raises RunbookError for a file that is cut short."""
     try:
         with zipfile.ZipFile(path) as archive:
             told = json.loads(archive.read(LOG))

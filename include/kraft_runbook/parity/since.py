@@ -59,7 +59,6 @@ def compare_since(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityR
 
 def _young_enough(head: Head) -> Position:
     """Where the log is read on. Raises NoProof where the proof is too old to build on."""
-    assert head.proven_at is not None and head.log_epoch is not None
     if datetime.now(UTC) - head.proven_at > FULL_AFTER:
         raise NoProof(
             f"the last full comparison ended at {head.proven_at:%Y-%m-%d %H:%M} UTC, more than {FULL_AFTER} ago",

@@ -29,14 +29,12 @@ from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.image.log_replay import LogReplay, Version
 from kraft_runbook.metadata.log.frames import Garbled
 from kraft_runbook.metadata.topic_prints import TopicPrint
-from kraft_runbook.metadata.topic_sums import topic_sums
 from kraft_runbook.parity.comparison import Difference, ParityReport, compare
 from kraft_runbook.parity.dual_write import NoProof, read_migration
 from kraft_runbook.parity.findings import Findings
 from kraft_runbook.parity.log_follower import LogFollower
 from kraft_runbook.parity.looks import Looks, NotDualWriting, require_dual_write
 from kraft_runbook.parity.proven import (
-    FingerprintKind,
     Head,
     may_leave_a_proof,
     outlives_zookeeper,
@@ -267,11 +265,6 @@ def _compared_with_file(found: Findings, sealed: Sealed, head: Head, path: Path,
     return True
 
 
-def _sums_of(replay: LogReplay) -> list[TopicPrint]:
-    """The fingerprints at M as former versions took them."""
-    return list(topic_sums(replay.at_start.topics.columns(), replay.fingerprints.salt))
-
-
 def _look_at_file(
     spark: SparkSession, found: Findings, sealed: Sealed, log: LogFollower, head: Head, path: Path
 ) -> None:
@@ -292,8 +285,7 @@ def _look_at_file(
         return (version for version in told if outlives_zookeeper(version.kind))
 
     beside = (row for row in rows if row.kind is not Kind.WHOLE_TOPIC)
-    prints = log.replay.prints() if head.fingerprints is FingerprintKind.BLAKE2B else _sums_of(log.replay)
-    topics = _first_look(spark, found, log, prints, rows_frame(spark, as_one.values()), beside, versions)
+    topics = _first_look(spark, found, log, log.replay.prints(), rows_frame(spark, as_one.values()), beside, versions)
     keys = [canonical_rows.whole_topic(name, "").key for name in topics.in_question]
     found.differences += tuple(
         Difference(Kind.WHOLE_TOPIC, key, '"as it was proven"', '"something else"') for key in keys if key in as_one

@@ -53,11 +53,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--save-proven",
-        "--save-baseline",
         type=Path,
         action="append",
         default=[],
-        help="where a MATCH in dual write leaves the proven state; --save-baseline is the former name",
+        help="where a MATCH in dual write leaves the proven state",
     )
     return parser
 
