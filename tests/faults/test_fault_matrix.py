@@ -13,6 +13,7 @@ import fault_ensemble  # noqa: F401 - as above
 import fault_epochs  # noqa: F401 - as above
 import fault_network  # noqa: F401 - as above
 import fault_pending  # noqa: F401 - as above
+import fault_replicas  # noqa: F401 - as above
 import fault_threads  # noqa: F401 - as above
 import pytest
 from fault_aftermath import gather

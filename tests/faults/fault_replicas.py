@@ -1,0 +1,59 @@
+"""What brokers keep on disk and ZooKeeper's topics are apart at the start: a topic's id, a directory that is left over.
+
+Each is repaired by what the failed task's log says.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import by_hand
+from fault_case import Fault
+from fault_injectors import injector
+from fault_processes import soon
+from fault_scene import Scene, Undo, Unexpected
+from left_on_disk import LEFT_OVER, drop_topic_id, leave_over, write_topic_id
+
+from lab import supervision
+from lab.layout import layout
+
+
+@injector("drop_topic_id")
+def drop_topic_id_of(scene: Scene, fault: Fault) -> Undo:
+    """A tool older than 2.8 writes the topic's znode, and the next controller makes another id. Repaired with the id
+    that the failed task names.
+    """
+    topic, lab = str(fault.target["topic"]), scene.ground.lab
+    held, _ = drop_topic_id(lab, topic)
+
+    def undo() -> None:
+        named = re.search(rf"topic {re.escape(topic)}: id \S+ in ZooKeeper, (\S+) on broker 1, 2, 3", scene.told())
+        write_topic_id(lab, topic, named[1] if named else held)
+        soon(lambda: scene.ground.in_sync() or None, "every partition is in sync", within=90, every=0.5)
+        refused = {p: why for p in range(fault.target["partitions"]) if (why := by_hand.produced(lab.spec, topic, p))}
+        if refused:
+            raise Unexpected(f"{topic} takes no records in its partitions: {refused}")
+
+    return undo
+
+
+@injector("leave_replica_over")
+def leave_replica_over(scene: Scene, fault: Fault) -> Undo:
+    """The last broker has a directory of a topic that is long gone, without partition.metadata. Repaired by stopping
+    the broker and moving away what the failed task names.
+    """
+    broker, lab = scene.ground.spec.brokers[-1], scene.ground.lab
+    left = leave_over(broker)
+
+    def undo() -> None:
+        named = re.search(rf"broker {broker.id}: (/\S*/{re.escape(LEFT_OVER)})\b", scene.told())
+        here = layout(lab.spec)
+        supervision.begin_stop(here, broker.service)
+        soon(lambda: not supervision.processes(here)[broker.service].runs or None, "it stops", within=330, every=0.5)
+        shutil.move(named[1] if named else left, scene.ground.directory / Path(left).name)
+        scene.start_service(broker.service)
+        soon(lambda: scene.ground.in_sync() or None, "every partition is in sync", within=90, every=0.5)
+
+    return undo
