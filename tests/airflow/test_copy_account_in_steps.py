@@ -66,7 +66,7 @@ class Evidence:
         self.patch.setattr(task_waits, "cluster_spec", lambda _: spec)
         self.patch.setattr(waiting, "airflow_secrets", lambda: None)
         self.patch.setattr(waiting, "observe", lambda *_, **__: next(looks))
-        trigger = ClusterConditionTrigger("lab", condition.name, None, 60.0)
+        trigger = ClusterConditionTrigger("lab", condition.name, None, 60.0, "false", None, "", "migration")
         trigger.task_instance = SimpleNamespace(id="1", dag_id=DAG, run_id=RUN, task_id="t")  # type: ignore[assignment]
 
         async def run() -> None:

@@ -36,7 +36,6 @@ from kraft_runbook.reassignment.throttles import LEADER_RATE, Former, Leftover
 from kraft_runbook_airflow.base.approvals import begins
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.reassignment import checks, ending, moving, planning, signed, throttling, trigger
-from kraft_runbook_airflow.reassignment.earlier_runs import still_throttling
 from kraft_runbook_airflow.reassignment.ending import VerifyPlan
 from kraft_runbook_airflow.reassignment.files import files_of, saved_by
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas, SaveState
@@ -325,19 +324,6 @@ def test_throttles_come_back_also_where_the_first_task_left_no_record(scene: Sce
     for state, follows in (("failed", False), ("success", True)):
         scene.context["ti"].get_task_states = lambda *_, now=state, **__: {"one": {"claim": now}}
         assert back().follows_a_record(scene.context) is follows
-
-
-def test_what_a_run_throttled_before_an_update_is_put_back_after_it(scene: Scene, put_back: list[RunThrottles]) -> None:
-    """The version before wrote the rate alone, in a file of another name."""
-    files = files_of(scene.context)
-    files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
-    (files.directory / "throttled_to").write_text(str(5 * MB))
-    assert files.throttles.rate == 5 * MB, "it is in force"
-    assert [run.files.name for run in still_throttling("id", print)] == [files.name]
-    back().act(scene.context, SPEC)
-    assert put_back == [RunThrottles.of(PLAN.moves, 5 * MB)]
-    assert files.throttles == RunThrottles(), "nothing is left to put back"
-    assert still_throttling("id", print) == ()
 
 
 def test_what_goes_on_without_a_throttle_is_said(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:

@@ -194,7 +194,7 @@ def test_what_a_full_disk_keeps_out_of_the_evidence_is_still_said(
 def test_a_wait_that_can_t_go_on_record_fails_with_the_disk_s_name(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trigger = ClusterConditionTrigger("lab", "quorum_whole", None, 9.0, "false", None, "")
+    trigger = ClusterConditionTrigger("lab", "quorum_whole", None, 9.0, "false", None, "", "migration")
     trigger.task_instance = SimpleNamespace(id="one", dag_id=DAG_ID, run_id=RUN_ID, task_id="task")
     told: list[str] = []
     monkeypatch.setattr(

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from acted import Acted
-from airflow.sdk.module_loading import import_string
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent
 from signed_run import DAG, RUN, told
 
@@ -38,9 +37,18 @@ def begun() -> None:
     record_for(SPEC.name, DAG, RUN, "preflight.claim_cluster", told({"outcome": "began", "host": "here"}))
 
 
-def ended(deadline: float = 60.0, **given: str) -> Any:
+def ended(deadline: float = 60.0) -> Any:
     """The event with which the wait ends its task."""
-    trigger = ClusterConditionTrigger("lab", conditions.QUORUM_READY.name, deadline=deadline, **given)  # type: ignore[arg-type]
+    trigger = ClusterConditionTrigger(
+        "lab",
+        conditions.QUORUM_READY.name,
+        None,
+        deadline,
+        rehearse="False",
+        first=None,
+        gone="",
+        operation="migration",
+    )
     trigger.task_instance = SimpleNamespace(id="ti-1", dag_id=DAG, run_id=RUN, task_id=WAIT)  # type: ignore[assignment]
 
     async def first() -> Any:
@@ -75,41 +83,3 @@ def test_a_triggerer_that_does_not_share_the_state_waits_for_nothing(acted: Acte
     assert isinstance(ended(), TaskFailedEvent)
     (refused,) = acted.recorded()
     assert refused["outcome"] == "gave_up" and "the state directory is not shared" in refused["error"]
-
-
-def test_what_an_earlier_version_deferred_finds_its_trigger_where_that_version_had_it() -> None:
-    """Its waits name no operation, and are the migration's."""
-    former = "kraft_runbook_airflow"
-    given = {"cluster": "lab", "condition": conditions.QUORUM_READY.name, "deadline": 60.0, "rehearse": "False"}
-    wait = import_string(f"{former}.triggers.ClusterConditionTrigger")(**given, node_id=None, first=None, gone="")
-    assert wait.operation == "migration"
-    assert import_string(f"{former}.triggers.HealthWatchTrigger")(cluster="lab", until=0.0).until == 0.0
-    assert import_string(f"{former}.answers.AnswerTrigger")(gate="start").gate == "start"
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"rehearse": "{{ params.dry_run }}", "gone": ""},
-        {"rehearse": "{{ params.dry_run }}", "gone": "{{ params.gone_controllers or '' }}"},
-    ],
-)
-def test_a_wait_that_an_earlier_version_began_in_the_scheduler_looks_at_nothing_and_says_what_to_do(
-    acted: Acted, given: dict[str, str]
-) -> None:
-    """Its templates are rendered no more: the DAG's newest version decides that (``_create_workload`` of Airflow 3.3).
-    A dry run would wait in earnest, and the controllers said to be gone would be '{{' and others.
-    """
-    begun()
-    looked: list[int] = []
-
-    def look() -> Any:
-        looked.append(1)
-        return observation(Phase.PRE_MIGRATION)
-
-    acted.seen = look
-    assert isinstance(ended(**given), TaskFailedEvent)
-    assert looked == []
-    (body,) = [each for each in acted.recorded() if each["task"] == WAIT]
-    assert body["outcome"] == "gave_up"
-    assert "an earlier version" in body["error"] and "lear this task" in body["error"]

@@ -77,15 +77,6 @@ class Move:
         return tuple(each for each in self.present if each not in self.target)
 
 
-def moves_between(present: Assignment, target: Assignment) -> tuple[Move, ...]:
-    """What differs, order included, of the partitions that both name; in the order of ``target``."""
-    return tuple(
-        Move(partition, present[partition], wanted)
-        for partition, wanted in target.items()
-        if partition in present and present[partition] != wanted
-    )
-
-
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     """Partition numbers by topic, as Kafka's requests have them."""
     found: dict[str, list[int]] = {}

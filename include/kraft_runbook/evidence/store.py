@@ -53,19 +53,7 @@ def run_name(dag_id: str, run_id: str) -> str:
     and ``go+1`` are two runs.
     """
     digest = hashlib.sha256(json.dumps([dag_id, run_id]).encode()).hexdigest()
-    return f"{_name_without_digest(dag_id, run_id)}-{digest[:DIGEST_LENGTH]}"
-
-
-def run_name_in(directory: Path, dag_id: str, run_id: str) -> str:
-    """The same, or the name without a digest, if the run began under that name with an earlier version and no other run
-    has written there.
-    """
-    former = _name_without_digest(dag_id, run_id)
-    if _file(directory, former).is_file():
-        bodies = [each.body for each in inspect_run(directory, former).records]
-        if bodies and all((body.get("dag"), body.get("run")) == (dag_id, run_id) for body in bodies):
-            return former
-    return run_name(dag_id, run_id)
+    return f"{file_name(f'{dag_id}__{run_id}')}-{digest[:DIGEST_LENGTH]}"
 
 
 def append_record(directory: Path, run: str, body: Mapping[str, Any]) -> EvidenceRecord:
@@ -175,10 +163,6 @@ def find_run(directory: Path, wanted: str) -> str:
         f"{directory} holds no evidence of run {wanted}",
         way_out="kraft-runbook evidence lists the runs; --directory names where they lie, if elsewhere",
     )
-
-
-def _name_without_digest(dag_id: str, run_id: str) -> str:
-    return file_name(f"{dag_id}__{run_id}")
 
 
 def _file(directory: Path, run: str) -> Path:

@@ -18,7 +18,7 @@ from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.kinds import TaskFailed, TaskRefused
 from kraft_runbook.evidence.outcomes import BAD_OUTCOMES, outcome_of
 from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.evidence.store import append_record, evidence_directory, read_records, run_name_in
+from kraft_runbook.evidence.store import append_record, evidence_directory, read_records, run_name
 from kraft_runbook_airflow.base.evidence_mirror import mirror
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 def run_file_name(dag_id: str, run_id: str) -> str:
     """A file name for one run, and for no other."""
-    return run_name_in(evidence_directory(os.environ), dag_id, run_id)
+    return run_name(dag_id, run_id)
 
 
 def record_for(cluster: str, dag_id: str, run_id: str, task_id: str, what: Kind) -> EvidenceRecord:

@@ -99,11 +99,6 @@ class TaskWait:
         self._record(Reached, self.condition, "", seen=wait.seen)
         return True
 
-    def give_up(self, why: RunbookError) -> None:
-        """End the wait in this error, which goes on record and is raised."""
-        with self._given_up_on_record():
-            raise why
-
     @contextmanager
     def _given_up_on_record(self) -> Iterator[None]:
         try:

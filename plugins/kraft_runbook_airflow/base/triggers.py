@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.errors import RunbookError
 from kraft_runbook_airflow.base.journal import disk_in_words
 from kraft_runbook_airflow.base.task_waits import TaskWait
 
@@ -21,21 +21,19 @@ class ClusterConditionTrigger(BaseTrigger):
 
     ``rehearse``: in a dry run, and in a step that the run leaves out, say what would be waited for and end.
     ``deadline``: seconds since the task began to wait; a triggerer that is restarted goes on with what is left.
-    ``node_id``, ``first``, ``gone`` and ``operation``: as of ``TaskWait``; a wait that an earlier version began names
-    no operation. Where the scheduler of an earlier version began it, ``rehearse`` and ``gone`` are still templates, and
-    Airflow renders them no more: the sensor no longer starts from its trigger. Such a wait ends the task in error.
+    ``node_id``, ``first``, ``gone`` and ``operation``: as of ``TaskWait``.
     """
 
     def __init__(
         self,
         cluster: str,
         condition: str,
-        node_id: int | None = None,
-        deadline: float = 60.0,
-        rehearse: str | bool = False,
-        first: Sequence[Any] | None = None,
-        gone: str = "",
-        operation: str = "migration",
+        node_id: int | None,
+        deadline: float,
+        rehearse: str | bool,
+        first: Sequence[Any] | None,
+        gone: str,
+        operation: str,
     ) -> None:
         super().__init__()
         self.cluster = cluster
@@ -69,8 +67,6 @@ class ClusterConditionTrigger(BaseTrigger):
             return
         try:
             with disk_in_words():
-                if "{{" in f"{self.rehearse}{self.gone}":
-                    await asyncio.to_thread(wait.give_up, _begun_before())
                 spec = await asyncio.to_thread(wait.begin)
                 while not await asyncio.to_thread(wait.look):
                     await asyncio.sleep(spec.deadlines.poll)
@@ -79,10 +75,3 @@ class ClusterConditionTrigger(BaseTrigger):
             yield TaskFailedEvent()
             return
         yield TaskSuccessEvent()
-
-
-def _begun_before() -> Refused:
-    return Refused(
-        "an earlier version of kraft-runbook began this wait, and this version can't go on with it",
-        way_out="clear this task: it changes nothing, and waits anew",
-    )

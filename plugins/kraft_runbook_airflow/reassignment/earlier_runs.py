@@ -13,7 +13,7 @@ from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook_airflow.base.environment import state_directory
-from kraft_runbook_airflow.reassignment.files import SAVED, THROTTLED_TO, THROTTLES, RunFiles
+from kraft_runbook_airflow.reassignment.files import SAVED, THROTTLES, RunFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +65,5 @@ def order_before(
 
 def still_throttling(cluster_id: str, tell: Callable[[str], object]) -> tuple[EarlierRun, ...]:
     """Those whose throttles were not put back. Whoever holds the claim knows that none of them goes on."""
-    found = earlier_runs(cluster_id, tell, having=(THROTTLED_TO, THROTTLES))
+    found = earlier_runs(cluster_id, tell, having=(THROTTLES,))
     return tuple(run for run in found if run.throttles.rate is not None)

@@ -17,8 +17,6 @@ from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import run_file_name
 
 SAVED, THROTTLES = "saved.json", "throttles.json"
-THROTTLED_TO = "throttled_to"
-"""Where a run of an earlier version wrote the rate that it set for all moves of its plan, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +107,8 @@ class RunFiles:
     @property
     def throttles(self) -> RunThrottles:
         """What this run has set and not put back. Raises Refused where the note of it can't be read."""
-        path, former = self.directory / THROTTLES, self.directory / THROTTLED_TO
-        if path.exists():
-            return RunThrottles.from_json(path.read_text(), source=str(path))
-        if former.exists():
-            return RunThrottles.of(self.plan().moves, int(former.read_text()))
-        return RunThrottles()
+        path = self.directory / THROTTLES
+        return RunThrottles.from_json(path.read_text(), source=str(path)) if path.exists() else RunThrottles()
 
     def will_throttle(self, more: RunThrottles) -> None:
         """Written before it is set, so that whatever was set is known."""
@@ -122,8 +116,7 @@ class RunFiles:
 
     def throttles_are_back(self) -> None:
         """Forget them: a task that goes on moving sets them anew."""
-        for name in (THROTTLES, THROTTLED_TO):
-            (self.directory / name).unlink(missing_ok=True)
+        (self.directory / THROTTLES).unlink(missing_ok=True)
 
 
 def files_of(context: Any) -> RunFiles:
