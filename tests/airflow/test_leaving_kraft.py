@@ -14,7 +14,15 @@ from airflow.sdk.exceptions import AirflowFailException
 from signed_run import DAG, RUN, Run, told
 from structlog.testing import capture_logs
 
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, MigrationZnode, Unread, ZkMigrationState
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    ControllerEpochs,
+    Found,
+    MigrationZnode,
+    Unread,
+    ZkMigrationState,
+)
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.transitions import Gate
@@ -32,6 +40,7 @@ from tests.unit.observations import (
     observation,
     on_host,
     part,
+    tree,
     with_quorum,
     zookeeper,
 )
@@ -55,7 +64,7 @@ class Left:
     """In place of the way out of KRaft: what it was given, and whether it asked who has the cluster right before."""
 
     def __init__(self, acted: Acted) -> None:
-        self.acted, self.given = acted, dict[str, Any]()
+        self.acted, self.given, self.deleted = acted, dict[str, Any](), tuple[str, ...]()
 
     def leave(self, spec: Any, plan: FencePlan, *, still_mine: Callable[[], None] | None, **given: Any) -> Departure:
         assert still_mine is not None
@@ -66,7 +75,7 @@ class Left:
 
     def settle(self, *_: Any, **__: Any) -> Departure:
         self.acted.did.append("settled")
-        return Departure(began_at=datetime.now(UTC), controller=2)
+        return Departure(began_at=datetime.now(UTC), controller=2, deleted=self.deleted)
 
 
 @pytest.fixture
@@ -182,8 +191,25 @@ def test_before_the_copy_there_is_nothing_to_prove(acted: Acted, left: Left) -> 
 def test_what_is_left_of_a_former_try_is_deleted_behind_the_same_gate(acted: Acted, left: Left) -> None:
     seen = part(quorum=WHY)(observation(Phase.ZOOKEEPER))
     stand(acted, seen)
-    assert "already_done" in acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
+    with capture_logs() as said:
+        assert "already_done" in acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
     assert acted.did == ["claimed", "settled"]
+    assert acted.outcomes(LEAVE) == [] and "None" not in str(said)
+
+
+def test_a_broker_that_was_elected_anew_is_on_record(acted: Acted, left: Left) -> None:
+    left.deleted = ("/controller",)
+    stand(acted, part(quorum=WHY)(observation(Phase.ZOOKEEPER)))
+    acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
+    assert acted.outcomes(LEAVE) == ["left_kraft"]
+
+
+def test_what_was_not_measured_is_left_out_of_the_words(acted: Acted, left: Left) -> None:
+    """Where no copy was made, nothing was written to ZooKeeper and no key was proven."""
+    stand(acted, observation(Phase.PRE_MIGRATION))
+    with capture_logs() as said:
+        acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
+    assert "offset None" not in str(said) and "None s" not in str(said)
 
 
 def test_a_rehearsal_stops_nothing(acted: Acted, left: Left) -> None:
@@ -282,6 +308,18 @@ def test_the_plan_refuses_where_there_is_no_way_back(acted: Acted) -> None:
     refused(acted, PLAN, "no rollback is possible now")
     acted.seen, acted.not_deletable = observation(Phase.HYBRID), "this tool may not delete /controller"
     refused(acted, PLAN, "may not delete /controller")
+
+
+def test_the_plan_sees_what_only_the_partitions_states_show(acted: Acted) -> None:
+    """KRB-PRE-082 sends people to this run."""
+    above = ControllerEpochs(claimed=3, greatest=9, states=44, above=Found(2, ("orders-0",)))
+    stand(acted, tree(controller_epochs=above)(observation(Phase.ZOOKEEPER)))
+    (step,) = acted.run(PLAN, dag=BACK, goal="ZOOKEEPER")["steps"]
+    assert step.startswith("leave_kraft: set /controller_epoch from 3 to 9")
+    acted.seen = tree(controller_epochs=Unread("it fell silent"))(observation(Phase.ZOOKEEPER))
+    with capture_logs() as said:
+        assert acted.run(PLAN, dag=BACK, goal="ZOOKEEPER")["steps"] == []
+    assert "not the epochs in partition states (it fell silent); leave_kraft reads them" in str(said)
 
 
 def test_the_plan_of_a_cluster_without_a_leader_is_to_bring_one_back(acted: Acted) -> None:

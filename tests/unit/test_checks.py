@@ -502,6 +502,12 @@ FAILS: dict[str, list[Case]] = {
             tree(controller_epochs=ControllerEpochs(5, 2**31 - 1, 44, Found(9), Found(1, ("orders-0",)))),
             "states with a controller epoch that Kafka can't count on from (2147483647): 1: orders-0",
         ),
+        (
+            Z,
+            None,
+            zookeeper(controller=ControllerZnode(2, -1, epoch_set_after=True)),
+            "/controller_epoch was set after broker 2 was elected controller: it can write nothing to ZooKeeper",
+        ),
     ],
     "KRB-PRE-060": [
         (

@@ -14,6 +14,7 @@ from kraft_runbook.evidence.page import render_page
 from kraft_runbook.evidence.record import EvidenceRecord, find_break, make_record
 from kraft_runbook.evidence.run_report import RunReport, make_report
 from kraft_runbook.evidence.text import render_text
+from kraft_runbook.migration.leaving import Departure
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.parity_report import Verdict
 
@@ -178,6 +179,28 @@ def test_leaving_kraft_says_what_rests_on_a_persons_word_and_on_the_logs_alone()
     shown = "\n".join(entry.summary for entry in read(run).entries)
     assert "controller 103 counted as stopped on the operator's word" in shown
     assert "the copy was never committed: controller 101: migration states 2" in shown
+
+
+@pytest.mark.parametrize(
+    ("epoch_set", "summary"),
+    [
+        (9, "/controller_epoch was set to 9, /controller was deleted, broker 2 was elected"),
+        (None, "/controller was deleted, broker 2 was elected"),
+    ],
+)
+def test_a_cluster_that_had_left_kraft_before_has_no_window_and_nothing_that_was_proven(
+    epoch_set: int | None, summary: str
+) -> None:
+    moments = {name: START for name in ("began_at", "deleted_at", "elected_at")}
+    left = Departure(**moments, controller=2, deleted=("/controller",), controller_epoch=3, epoch_set=epoch_set)
+    run = Run("zk_to_kraft_rollback__lab")
+    run.write("leave_kraft", "left_kraft", {"phase": "ZOOKEEPER", **left.to_dict()})
+    report = read(run)
+    assert [entry.summary for entry in report.entries] == [summary]
+    assert "a broker was elected controller anew: began +0.000 s" in render_text(report)
+    page = render_page(report, run.records, made_at=START)
+    assert "<h2>A broker was elected controller anew</h2>" in page
+    assert "not recorded" not in page.partition("<h2>A broker was")[2].partition("<h2>")[0]
 
 
 @pytest.mark.parametrize(

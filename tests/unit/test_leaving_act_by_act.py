@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,9 +27,11 @@ HIGH = 1000
 NEVER_COPIED = tuple(LogAccount(i, frozenset({2}), end=9, open_since=4) for i in (101, 102, 103))
 
 
-def znodes(offset: int | None, *, kraft: bool = True, claimed: int | None = 4, held: bool = True) -> ControllerZnodes:
+def znodes(
+    offset: int | None, *, kraft: bool = True, claimed: int | None = 4, held: bool = True, set_at: int = 1
+) -> ControllerZnodes:
     """What ZooKeeper holds: /migration at this offset (None: no copy), /controller of KRaft (raft epoch 4) or of a
-    broker, /controller_epoch.
+    broker, /controller_epoch, written at this zxid (1: as all others).
     """
     told = {"brokerid": 101, "kraftControllerEpoch": 4} if kraft else {"brokerid": 1}
     written = {
@@ -41,7 +44,7 @@ def znodes(offset: int | None, *, kraft: bool = True, claimed: int | None = 4, h
         znode("/controller", json.dumps(told)) if held else None,
         None if offset is None else znode("/migration", json.dumps(written)),
         None,
-        znode("/controller_epoch", str(claimed)),
+        replace(znode("/controller_epoch", str(claimed)), mzxid=set_at),
     )
 
 
@@ -72,6 +75,7 @@ class Scene:
         self.of_states, self.of_quorum = 4, 4
         self.epochs: list[int | None] = []
         self.held = True
+        self.set_at = 1
         self.elections = 0
         scene = self
 
@@ -159,7 +163,7 @@ class Scene:
             "require_deletable": require,
             "require_epoch_settable": settable,
             "read_controller_znodes": lambda _: znodes(
-                self._offset(), kraft=self.kraft, claimed=self.claimed, held=self.held
+                self._offset(), kraft=self.kraft, claimed=self.claimed, held=self.held, set_at=self.set_at
             ),
             "read_controller_epochs": lambda _: ControllerEpochs(
                 self.claimed, self.of_states, states=3, uncountable=self.uncountable
@@ -360,6 +364,16 @@ def test_a_cluster_that_left_by_hand_gets_a_controller_whose_epoch_is_above_ever
     scene.kraft, scene.offsets, scene.of_states = False, [None], 9
     assert settle().epoch_set == 9
     assert scene.epochs == [9] and scene.did == ["deleted", "followed"]
+
+
+def test_a_controller_that_can_write_nothing_needs_the_right_to_delete_it(scene: Scene) -> None:
+    """Someone set /controller_epoch alone, so no number must be set."""
+    scene.kraft, scene.offsets, scene.set_at = False, [None], 8
+    scene.not_deletable = Refused("this tool may not delete /controller", way_out="grant it")
+    stops(scene, "may not delete /controller", settle)
+    scene.not_deletable = None
+    assert settle().epoch_set is None
+    assert scene.epochs == [None] and scene.did == ["deleted", "followed"]
 
 
 def test_between_two_controllers_nothing_is_set_before_one_is_elected(scene: Scene) -> None:

@@ -84,6 +84,29 @@ def test_a_partition_whose_replica_left_the_isr_is_not_the_last_word(scene: Scen
     assert len(scene.asked) == 3
 
 
+def test_the_tries_meet_different_brokers_where_there_are_so_many(scene: Scene) -> None:
+    """The one that is ill may be the first replica of the first thousand partitions."""
+    ill, well = [(TopicPartition("orders", n), 2) for n in range(9)], (TopicPartition("payments", 0), 3)
+    scene.candidates = [*ill, well]
+    scene.refused = {partition: "error 80" for partition, _ in ill}
+    scene.leader = 3  # by every state, as the stand-in has it: right for broker 3 alone
+    assert "payments-0 was given its first replica, broker 3" in scene.see()
+    assert scene.asked == [ORDERS, well[0]]
+
+
+def test_where_there_are_fewer_brokers_than_tries_further_partitions_of_theirs_are_asked_for() -> None:
+    found = [(TopicPartition("orders", n), 2 if n < 5 else 3) for n in range(9)]
+    tried = [partition.partition for partition, _ in proof.of_different_brokers(found)]
+    assert tried == [0, 5, 1]
+    assert list(proof.of_different_brokers(found[:2])) == found[:2]
+
+
+def test_what_is_not_asked_for_is_not_read() -> None:
+    found = iter([(TopicPartition("orders", n), n) for n in range(9)])
+    assert len(list(proof.of_different_brokers(found))) == proof.TRIES
+    assert next(found) == (TopicPartition("orders", 3), 3)
+
+
 def test_where_the_election_is_not_allowed_the_numbers_stand_alone(scene: Scene) -> None:
     scene.refused = Refused("ElectLeaders is not allowed to this tool's identity", way_out="allow it")
     assert scene.see().endswith("No election was tried: ElectLeaders is not allowed to this tool's identity")

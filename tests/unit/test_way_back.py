@@ -87,6 +87,40 @@ def test_a_zookeeper_controller_that_can_elect_no_leader_is_named_with_its_cure(
     assert way_back(observation(Phase.ZOOKEEPER), SPEC).steps == ()
 
 
+CUT_OFF = zookeeper(controller=ControllerZnode(2, -1, epoch_set_after=True))
+
+
+def test_a_zookeeper_controller_that_can_write_nothing_is_named_with_its_cure() -> None:
+    (step,) = way_back(CUT_OFF(observation(Phase.ZOOKEEPER)), SPEC).steps
+    assert step.startswith("leave_kraft: delete /controller, let a broker be elected: /controller_epoch was set after")
+    assert "broker 2 was elected controller" in step
+
+
+@pytest.mark.parametrize(
+    ("spoil", "no", "why"),
+    [
+        (
+            tree(controller_epochs=ABOVE),
+            {"epoch_not_writable": "may not write"},
+            "may not write, which must be set to 9",
+        ),
+        (tree(controller_epochs=ABOVE), {"not_deletable": "may not delete"}, "may not delete"),
+        (CUT_OFF, {"not_deletable": "may not delete"}, "may not delete"),
+    ],
+)
+def test_what_settling_must_change_in_zookeeper_it_must_be_allowed_to(
+    spoil: Spoil, no: dict[str, str], why: str
+) -> None:
+    seen = observation(Phase.ZOOKEEPER)
+    assert (way_back(spoil(seen), SPEC, **no).possible, way_back(spoil(seen), SPEC, **no).why) == (False, why)
+    assert way_back(seen, SPEC, **no).possible, "nothing must be changed"
+
+
+def test_what_an_unread_right_does_not_hinder_is_no_no() -> None:
+    no = {"epoch_not_writable": "may not write"}
+    assert way_back(CUT_OFF(observation(Phase.ZOOKEEPER)), SPEC, **no).possible, "it deletes alone"
+
+
 def test_finalized_says_no_and_what_remains() -> None:
     plan = way_back(observation(Phase.FINALIZED), SPEC)
     assert not plan.possible

@@ -34,10 +34,18 @@ HELD = ControllerZnodes(
 
 
 class Reader:
-    """A reader whose deletion is answered so; why nothing may be deleted is not its part."""
+    """A reader whose deletion is answered so; why nothing may be deleted is not its part. ``now``: what /controller
+    holds afterwards.
+    """
+
+    now: bytes | None = None
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
+
+    def get(self, path: str) -> Znode | None:
+        assert path == "/controller"
+        return None if self.now is None else znode(path, self.now)
 
     def delete_all(self, znodes: list[Znode], **_: Any) -> Any:
         if isinstance(self.answer, Exception):
@@ -79,6 +87,54 @@ def test_where_the_connection_breaks_it_is_not_known_what_was_deleted(error: Exc
 def test_where_zookeeper_answers_no_nothing_was_deleted(answers: list[Exception], why: str) -> None:
     with pytest.raises(NothingDeleted, match=why):
         delete_controller_znodes(Reader(answers), HELD)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("now", "way_out"),
+    [
+        (b'{"brokerid":3,"kraftControllerEpoch":-1}', "begins again with broker 3, which is the controller now"),
+        (b'{"brokerid":109,"kraftControllerEpoch":9}', "KRaft controller 109 is in /controller now. Find the running"),
+        (None, "clear this task: it begins again with what ZooKeeper holds then"),
+        (b"garbage", "clear this task: it begins again with what ZooKeeper holds then"),
+    ],
+)
+def test_an_ordinary_election_of_a_broker_is_not_taken_for_a_controller_that_nobody_declared(
+    now: bytes | None, way_out: str
+) -> None:
+    reader: Any = Reader([BadVersionError(), RolledBackError()])
+    reader.now = now
+    with pytest.raises(NothingDeleted) as failed:
+        delete_controller_znodes(reader, HELD)
+    assert way_out in failed.value.way_out
+    assert ("does not name" in failed.value.way_out) == (now is not None and b"109" in now)
+
+
+@pytest.mark.parametrize(
+    ("holder", "elected_at", "set_at", "deleted"),
+    [
+        (b'{"brokerid":2}', 7, 7, {"/migration"}),
+        (b'{"brokerid":2}', 7, 8, {"/migration", "/controller"}),
+        (b'{"brokerid":101,"kraftControllerEpoch":4}', 7, 8, {"/migration", "/controller"}),
+    ],
+    ids=["one transaction", "set by hand later", "KRaft's is deleted anyhow"],
+)
+def test_a_broker_that_can_write_nothing_since_the_epoch_was_set_by_hand_loses_the_role(
+    holder: bytes, elected_at: int, set_at: int, deleted: set[str]
+) -> None:
+    """An election creates /controller and writes /controller_epoch in one transaction (``KafkaZkClient``)."""
+    asked: list[tuple[set[str], Any]] = []
+
+    class Deletes(Reader):
+        def delete_all(self, znodes: list[Znode], **more: Any) -> Any:
+            asked.append(({each.path for each in znodes}, more))
+            return [True] * (len(znodes) + 1)
+
+    epoch = Znode("/controller_epoch", b"9", 3, czxid=1, mzxid=set_at, pzxid=1, ephemeral_owner=0)
+    controller = Znode("/controller", holder, 0, elected_at, elected_at, elected_at, 5)
+    znodes = ControllerZnodes(controller, znode("/migration", b"{}"), None, epoch)
+    assert znodes.cut_off == (set_at > elected_at and b"kraft" not in holder)
+    delete_controller_znodes(Deletes(None), znodes)  # type: ignore[arg-type]
+    assert asked == [(deleted, {"unchanged": epoch})]
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,17 @@ class ControllerMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ControllerZnode:
-    """``/controller``. ``kraft_controller_epoch`` is -1 if it names a ZooKeeper-based broker."""
+    """``/controller``. ``kraft_controller_epoch`` is -1 if it names a ZooKeeper-based broker.
+
+    ``epoch_set_after``: whether /controller_epoch was written after this znode was created. A claim of the controller
+    role does both in one transaction (``KafkaZkClient``), so someone else wrote it, and the controller can write
+    nothing any more: each of its writes checks the version of /controller_epoch.
+    """
 
     broker_id: int
     kraft_controller_epoch: int
     version: int = 0
+    epoch_set_after: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,8 @@ def _summary(body: Body) -> str:
             return f"to {planned.goal}, {len(planned.steps)} steps"
         case kinds.WayBack(why=why):
             return reason_of(body) or f"open: {why}"
+        case kinds.LeftKraft(settled=True, values=left):
+            return _settled(left)
         case kinds.LeftKraft(values=left):
             gone, logs = ", ".join(texts(left, "gone")), "; ".join(texts(left, "logs_read"))
             on_trust = f"; controller {gone} counted as stopped on the operator's word" if gone else ""
@@ -141,6 +143,14 @@ def _summary(body: Body) -> str:
                 f"{name} {text(account, name)}" for name in ("acknowledged", "lost", "duplicated") if name in account
             )
     return reason_of(body) or "; ".join(f"{clean(k)} {text(body, k)}" for k in body if k not in HIDDEN)[:300]
+
+
+def _settled(left: Body) -> str:
+    """A cluster that had left KRaft before: what gave it a controller that can elect leaders."""
+    number, elected = whole(left, "epoch_set"), whole(left, "controller")
+    done = [] if number is None else [f"/controller_epoch was set to {number}"]
+    done += ["/controller was deleted", *([] if elected is None else [f"broker {elected} was elected"])]
+    return ", ".join(done)
 
 
 def _proof(at: kinds.OfGate) -> str:

@@ -258,6 +258,12 @@ class LeftKraft(Kind):
     values: Values
     phase: str
 
+    @property
+    def settled(self) -> bool:
+        """Whether the cluster had left KRaft before: nothing was fenced, a broker was only elected controller anew."""
+        deleted = self.values.get("deleted")
+        return self.values.get("fenced_at") is None and isinstance(deleted, list) and "/controller" in deleted
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutOff(Kind):

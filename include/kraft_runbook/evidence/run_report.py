@@ -103,7 +103,7 @@ class ControllerlessWindow:
 
     ``raised``: the partitions whose state znode was written again before, since its version was lower than their epoch.
     ``epoch_set``: what /controller_epoch was set to, where ``controller_epoch`` was too low; None: nothing.
-    ``election``: what was proven of the ZooKeeper controller's elections.
+    ``election``: what was proven of the ZooKeeper controller's elections. ``settled``: as ``LeftKraft`` has it.
     """
 
     at: datetime
@@ -116,6 +116,7 @@ class ControllerlessWindow:
     controller_epoch: int | None = None
     epoch_set: int | None = None
     election: str = ""
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +282,7 @@ def _window(record: EvidenceRecord, left: kinds.LeftKraft) -> ControllerlessWind
         controller_epoch=whole(body, "controller_epoch"),
         epoch_set=whole(body, "epoch_set"),
         election=text(body, "election"),
+        settled=left.settled,
     )
 
 

@@ -39,7 +39,8 @@ def render_text(report: RunReport) -> str:
         lasted = (
             "for a time that was not measured" if window.window_seconds is None else f"for {window.window_seconds} s"
         )
-        lines += ["", f"no controller {lasted}: {moments}"]
+        what = "a broker was elected controller anew" if window.settled else f"no controller {lasted}"
+        lines += ["", f"{what}: {moments}" if moments else what]
     for workload in report.workloads:
         lines += ["", "workload: " + ", ".join(f"{f.name} {f.value}" for f in workload.figures)]
     for problem in report.problems:

@@ -84,6 +84,29 @@ def too_low_in_zookeeper(seen: ClusterObservation) -> ControllerEpochs | None:
     return None if holder is not None and holder.kraft_controller_epoch >= 0 else states
 
 
+def cut_off_by_epoch(seen: ClusterObservation) -> str | None:
+    """That the broker in /controller can write nothing to ZooKeeper, since someone set /controller_epoch after its
+    election; None where nothing shows it.
+    """
+    holder = seen.zookeeper.controller if was_read(seen.zookeeper) else None
+    if holder is None or holder.kraft_controller_epoch >= 0 or not holder.epoch_set_after:
+        return None
+    return (
+        f"/controller_epoch was set after broker {holder.broker_id} was elected controller: it can write nothing to"
+        " ZooKeeper any more, so it elects no leader and changes no topic"
+    )
+
+
+def why_states_unread(seen: ClusterObservation) -> str | None:
+    """Why the epochs in partition states were not read; None where they were."""
+    if not was_read(seen.zookeeper):
+        return seen.zookeeper.reason
+    tree = seen.zookeeper.tree
+    if not was_read(tree):
+        return tree.reason
+    return None if was_read(tree.controller_epochs) else tree.controller_epochs.reason
+
+
 def _of_kraft(seen: ClusterObservation) -> int:
     """The greatest raft epoch that the KRaft controller in /controller may have written; ``NONE`` without one."""
     if not was_read(seen.zookeeper) or seen.zookeeper.controller is None:

@@ -205,6 +205,15 @@ class Departure:
             return None
         return round((self.known_at - self.fenced_at).total_seconds(), 3)
 
+    def figures(self) -> list[str]:
+        """What was measured, in words; what there was not is left out."""
+        known = {
+            "no metadata could be changed for {} s": self.window_seconds,
+            "ZooKeeper was written up to offset {}": self.migration_offset,
+            "{} changed keys were proven": self.touched_keys,
+        }
+        return [words.format(value) for words, value in known.items() if value is not None]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values; times as ISO text."""
         plain = {k: v.isoformat() if isinstance(v, datetime) else v for k, v in asdict(self).items()}

@@ -14,6 +14,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.conditions import one_controller
 from kraft_runbook.migration.controller_epochs import (
+    cut_off_by_epoch,
     set_by_leaving,
     too_low_in_zookeeper,
     uncountable_epochs,
@@ -165,8 +166,12 @@ def way_back(
         if uncountable:
             return RollbackPlan(False, uncountable, (), plan.risks)
         steps = tuple(_settling(seen, spec))
-        if not_deletable and was_read(seen.zookeeper) and seen.zookeeper.migration is not None:
+        elects = too_low_in_zookeeper(seen)
+        deletes = was_read(seen.zookeeper) and seen.zookeeper.migration is not None
+        if not_deletable and (deletes or elects or cut_off_by_epoch(seen)):
             return RollbackPlan(False, not_deletable, (), plan.risks)
+        if epoch_not_writable and elects:
+            return RollbackPlan(False, f"{epoch_not_writable}, which must be set to {elects.greatest}", (), plan.risks)
         return replace(plan, steps=steps, seconds=_seconds(seen, spec, phase)) if steps else plan
     obstacles = list(_obstacles(seen, spec, phase, dual_write_stopped, gone))
     if not_deletable:
@@ -252,6 +257,8 @@ def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:
             f" /controller, let a broker be elected: {epochs.above.count} of {epochs.states} partition states have a"
             " greater controller epoch, and the ZooKeeper controller can elect no leader for them"
         )
+    elif cut_off := cut_off_by_epoch(seen):
+        yield f"{Step.LEAVE_KRAFT.value}: delete /controller, let a broker be elected: {cut_off}"
     left = [b.id for b in seen.brokers.values() if b.mode == BrokerMode.HYBRID]
     if left:
         yield (

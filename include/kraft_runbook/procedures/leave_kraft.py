@@ -198,8 +198,9 @@ def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, know
     and wait until every broker follows.
 
     Where a partition's state has a greater controller epoch than /controller_epoch, as a cluster that left by Kafka's
-    documented order may have it: set that, and let a broker be elected with the number after it. Raises Refused where
-    this tool may not write there.
+    documented order may have it: set that, and let a broker be elected with the number after it. A controller that can
+    write nothing, since someone set that number alone, is replaced by an election too. Raises Refused where this tool
+    may not write or delete there.
     """
     moments = Departure(began_at=_now())
     with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
@@ -211,7 +212,7 @@ def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, know
                 znodes = read_controller_znodes(zookeeper)
             if znodes.held_by_kraft:
                 break
-            if znodes.epoch_wanted(greatest) is not None:
+            if znodes.epoch_wanted(greatest) is not None or znodes.cut_off:
                 require_deletable(zookeeper)
             require_epoch_settable(zookeeper, znodes, greatest)
             try:
@@ -257,6 +258,11 @@ def _give_back(
         tell(
             f"/controller_epoch is {before}, and partition states may hold up to {epoch}: the same transaction sets it"
             f" to {epoch}, or the ZooKeeper controller could elect no leader for these partitions"
+        )
+    elif znodes.cut_off:
+        tell(
+            "/controller_epoch was set after the last election, so the controller can write nothing: deleting"
+            " /controller, so that a broker is elected"
         )
     deleted = delete_controller_znodes(zookeeper, znodes, epoch=epoch)
     return replace(moments, deleted=deleted, deleted_at=_now(), controller_epoch=before, epoch_set=epoch)

@@ -7,7 +7,7 @@ one: what Kafka's own leader rebalance does every five minutes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from kraft_runbook.metadata.topic_columns import TopicColumns
 from kraft_runbook.metadata.znodes.znode_rows import parse_object
 
 TRIES = 3
-"""How many partitions are asked for before it counts as failed: a replica may leave the ISR between look and election.
+"""How many partitions are asked for before it counts as failed, of different brokers where that can be: a replica may
+leave the ISR between look and election, and a broker may be ill.
 """
 ANSWER_SECONDS = 120.0
 """Seconds that the controller may take. It handles its events one after the other, so it answers once it has taken over
@@ -51,7 +52,7 @@ def see_election(spec: ClusterSpec, zookeeper: ZookeeperReader, *, secrets: Secr
         " epoch"
     )
     refused: list[str] = []
-    for partition, preferred in _not_led_by_their_first(zookeeper):
+    for partition, preferred in of_different_brokers(_not_led_by_their_first(zookeeper)):
         try:
             why_not = elect_preferred_leaders(spec, [partition], secrets=secrets, timeout=ANSWER_SECONDS)
         except Refused as error:
@@ -65,8 +66,6 @@ def see_election(spec: ClusterSpec, zookeeper: ZookeeperReader, *, secrets: Secr
             tell(f"the ZooKeeper controller elects leaders: {told}")
             return f"{told}; {numbers}"
         refused.append(f"{partition}: {why_not.get(partition, 'its state did not change')}")
-        if len(refused) == TRIES:
-            break
     if refused:
         raise StepFailed(
             f"the ZooKeeper controller elected none of {len(refused)} leaders that it was asked for:"
@@ -81,6 +80,23 @@ def see_election(spec: ClusterSpec, zookeeper: ZookeeperReader, *, secrets: Secr
         f"{numbers}. No election was seen, since every partition is led by its first replica, or that one is not in"
         f" sync; states with the elected controller's epoch: {written}"
     )
+
+
+def of_different_brokers(found: Iterable[tuple[TopicPartition, int]]) -> Iterator[tuple[TopicPartition, int]]:
+    """At most ``TRIES`` of these partitions: the first of each broker, then others of the same brokers. What is not
+    asked for is not read.
+    """
+    asked: set[int] = set()
+    others: list[tuple[TopicPartition, int]] = []
+    for partition, preferred in found:
+        if preferred not in asked:
+            asked.add(preferred)
+            yield partition, preferred
+            if len(asked) == TRIES:
+                return
+        elif len(others) < TRIES:
+            others.append((partition, preferred))
+    yield from others[: TRIES - len(asked)]
 
 
 def _not_led_by_their_first(zookeeper: ZookeeperReader) -> Iterator[tuple[TopicPartition, int]]:

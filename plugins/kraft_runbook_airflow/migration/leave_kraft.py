@@ -83,7 +83,7 @@ class LeaveKraft(ClusterOperator):
         departure = settle_in_zookeeper(spec, secrets=airflow_secrets(), tell=self.log.info, known_within=KNOWN_WITHIN)
         self.log.info("already done: broker %s is the controller, and every broker knows it", departure.controller)
         self.log.info("Elections by the ZooKeeper controller: %s", departure.election)
-        if departure.epoch_set is not None:
+        if "/controller" in departure.deleted:
             record(context, self.cluster, LeftKraft(values=departure.to_dict(), phase=Phase.ZOOKEEPER.value))
         return {"already_done": "a ZooKeeper broker is the controller"}
 
@@ -180,10 +180,7 @@ class LeaveKraft(ClusterOperator):
                 len(departure.raised),
                 ", ".join(told["raised"]),
             )
-        self.log.info(
-            "No metadata could be changed for %s s; ZooKeeper was written up to offset %s, %s changed keys were proven",
-            *(told[k] for k in ("window_seconds", "migration_offset", "touched_keys")),
-        )
+        self.log.info("%s", "; ".join(departure.figures()))
         self.log.info("Elections by the ZooKeeper controller: %s", departure.election)
         record(context, self.cluster, LeftKraft(values=told, phase=phase.value))
         return told

@@ -6,17 +6,19 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Planned
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
+from kraft_runbook.migration.controller_epochs import why_states_unread
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
-from kraft_runbook.procedures.observe import observe
+from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.way_back import render_estimate
 from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
@@ -36,9 +38,10 @@ class PlanRollback(ClusterOperator):
 
     def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         gone = said_to_be_gone(context, spec)
-        seen = examine_the_hosts_of_those_down(
-            spec, observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone), gone
-        )
+        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
+        if detect_phase(seen).phase is Phase.ZOOKEEPER:  # what is left to do may show in the partitions' states alone
+            seen = observe(spec, secrets=airflow_secrets(), scope=Scope.FULL, gone=gone)
+        seen = examine_the_hosts_of_those_down(spec, seen, gone)
         reading = detect_phase(seen)
         behind = (
             what_lies_behind(spec, secrets=airflow_secrets())
@@ -63,7 +66,7 @@ class PlanRollback(ClusterOperator):
         self.log.info(
             "The rollback%s:\n%s",
             render_estimate(plan),
-            "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or "nothing is left to do",
+            "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or _nothing_is_left(seen),
         )
         record(
             context,
@@ -75,6 +78,13 @@ class PlanRollback(ClusterOperator):
     def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
         """The same: it changes nothing."""
         return self.act(context, spec)
+
+
+def _nothing_is_left(seen: ClusterObservation) -> str:
+    unread = why_states_unread(seen)
+    return "nothing is left to do" + (
+        f", as far as was read: not the epochs in partition states ({unread}); leave_kraft reads them" if unread else ""
+    )
 
 
 class ProveBeforeLeaving(ParityOperator):

@@ -20,11 +20,12 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from kraft_runbook.cluster.observation import MigrationZnode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.io.zookeeper.read_epochs import CONTROLLER_EPOCH, number_in
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.session import Znode
 from kraft_runbook.metadata.znodes.znode_rows import parse_controller, parse_migration
+from kraft_runbook.metadata.znodes.znode_values import BadZnode
 
 REASSIGNMENT = "/admin/reassign_partitions"
 """KRaft never deletes it. A ZooKeeper controller that finds it would carry out an old reassignment again (inferred from
@@ -56,6 +57,15 @@ class ControllerZnodes:
     def held_by_kraft(self) -> bool:
         """Whether /controller names a KRaft controller (KIP-866: ``kraftControllerEpoch``)."""
         return self.controller is not None and parse_controller(self.controller.data).kraft_controller_epoch >= 0
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether /controller names a broker that can write nothing, since someone set /controller_epoch after its
+        election (``ControllerZnode.epoch_set_after``).
+        """
+        if self.controller is None or self.epoch is None or self.held_by_kraft:
+            return False
+        return self.epoch.mzxid > self.controller.czxid
 
     @property
     def kraft_epoch(self) -> int:
@@ -154,7 +164,8 @@ def delete_controller_znodes(
     at the version that was read: all or none. Returns the paths.
 
     ``epoch``: what /controller_epoch is set to in the same transaction (``ControllerZnodes.epoch_wanted``). Then
-    /controller is deleted whomever it names, so that a broker is elected with the number after it. Nothing happens if
+    /controller is deleted whomever it names, so that a broker is elected with the number after it. So it is where its
+    controller can write nothing (``ControllerZnodes.cut_off``). Nothing happens if
     anyone has claimed the controller role since the znodes were read, which changes /controller_epoch; also where there
     is nothing to delete, that is looked at.
 
@@ -169,7 +180,7 @@ def delete_controller_znodes(
         )
     doomed = [
         znodes.migration,
-        znodes.controller if znodes.held_by_kraft or epoch is not None else None,
+        znodes.controller if znodes.held_by_kraft or znodes.cut_off or epoch is not None else None,
         znodes.reassignment if znodes.held_by_kraft else None,
     ]
     deleted = [znode for znode in doomed if znode is not None]
@@ -202,10 +213,29 @@ def delete_controller_znodes(
         )
     if any(isinstance(answer, Exception) for answer in answers):
         raise NothingDeleted(
-            f"nothing was deleted: one of {_names(found)} changed after it was read",
-            way_out="find the running controller that the cluster file does not name, stop it, then clear this task",
+            f"nothing was deleted: one of {_names(found)} changed after it was read", way_out=_after_a_change(reader)
         )
     return tuple(znode.path for znode in deleted)
+
+
+def _after_a_change(reader: ZookeeperReader) -> str:
+    """What to do where someone else changed the znodes: an election of a broker is nothing wrong."""
+    try:
+        now = reader.get("/controller")
+        holder = None if now is None else parse_controller(now.data)
+    except (RunbookError, BadZnode):
+        holder = None
+    if holder is None:
+        return "clear this task: it begins again with what ZooKeeper holds then"
+    if holder.kraft_controller_epoch < 0:
+        return (
+            f"clear this task: it begins again with broker {holder.broker_id}, which is the controller now. If this"
+            " comes again and again, find in the brokers' controller.log why they elect each other"
+        )
+    return (
+        f"KRaft controller {holder.broker_id} is in /controller now. Find the running controller that the cluster file"
+        " does not name, stop it, then clear this task"
+    )
 
 
 def await_election(reader: ZookeeperReader, spec: ClusterSpec, *, within: float) -> int:

@@ -6,6 +6,7 @@ import json
 import re
 import socket
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kraft_runbook.cluster.addresses import split_address
@@ -27,8 +28,8 @@ from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_controller,
 
 SINGLE = (
     "/cluster/id",
+    "/controller_epoch",  # before /controller: where they are read one by one, an election between must not look wrong
     "/controller",
-    "/controller_epoch",
     "/migration",
     "/admin/reassign_partitions",
     "/admin/preferred_replica_election",
@@ -45,7 +46,7 @@ def read_zookeeper(
     RunbookError, naming the servers or the znode.
     """
     with ZookeeperReader(zookeeper, secrets=secrets, timeout=timeout) as reader:
-        cluster_id, controller, epoch, migration, reassignment, election = reader.get_many(SINGLE)
+        cluster_id, epoch, controller, migration, reassignment, election = reader.get_many(SINGLE)
         broker_ids, deletions, topics = reader.children_many(
             ["/brokers/ids", "/admin/delete_topics", "/brokers/topics"]
         )
@@ -60,7 +61,7 @@ def read_zookeeper(
         state = ZookeeperState(
             cluster_id=_cluster_id(cluster_id) if cluster_id else None,
             brokers={b.broker_id: b for b in brokers},
-            controller=_controller(controller) if controller else None,
+            controller=_controller(controller, epoch) if controller else None,
             controller_epoch=_integer(epoch) if epoch else None,
             migration=_migration(migration) if migration else None,
             pending_topic_deletions=deletions or (),
@@ -112,11 +113,12 @@ def _cluster_id(znode: Znode) -> str:
     return value
 
 
-def _controller(znode: Znode) -> ControllerZnode:
+def _controller(znode: Znode, epoch: Znode | None) -> ControllerZnode:
     try:
-        return parse_controller(znode.data, znode.version)
+        found = parse_controller(znode.data, znode.version)
     except BadZnode:
         raise _garbled(znode) from None
+    return replace(found, epoch_set_after=epoch is not None and epoch.mzxid > znode.czxid)
 
 
 def _migration(znode: Znode) -> MigrationZnode:

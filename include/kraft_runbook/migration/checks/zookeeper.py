@@ -18,7 +18,7 @@ from kraft_runbook.migration.checks.catalogue import (
     UNTIL_FINALIZED,
     check,
 )
-from kraft_runbook.migration.controller_epochs import why_not_countable
+from kraft_runbook.migration.controller_epochs import cut_off_by_epoch, why_not_countable
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
@@ -153,10 +153,19 @@ def the_zookeeper_controller_may_elect_leaders(seen: ClusterObservation, spec: C
     A cluster that left KRaft by Kafka's documented order may have such states: a KRaft controller writes its raft epoch
     there, which rises faster (KAFKA-20488). The ZooKeeper controller elects no leader for these partitions and leaves
     dead replicas in their ISR, while the gauges look healthy (measured on 3.9.2: after a kill -9 no leader for 45 s and
-    more).
+    more). And nobody set /controller_epoch after the controller's election: each write of a controller checks that
+    znode's version, so it could write nothing.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
+    cut_off = cut_off_by_epoch(seen)
+    if cut_off:
+        return failed(
+            cut_off,
+            f"trigger zk_to_kraft_rollback__{spec.name}: its leave_kraft lets a broker be elected again. By hand, with"
+            " no KRaft controller running, in zookeeper-shell below the chroot: 'delete /controller'. Then run this"
+            " check again",
+        )
     tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
@@ -177,8 +186,9 @@ def the_zookeeper_controller_may_elect_leaders(seen: ClusterObservation, spec: C
         f"{both}; partitions for which no leader can be elected: {sample(epochs.above.samples, epochs.above.count)}",
         f"trigger zk_to_kraft_rollback__{spec.name}: its leave_kraft sets /controller_epoch and lets a broker be"
         " elected again, in one transaction. By hand, with no KRaft controller running, in zookeeper-shell below the"
-        f" chroot: 'set /controller_epoch {epochs.greatest}', and at once 'delete /controller'. Then run this check"
-        " again",
+        " chroot: 'delete -v 2147483647 /controller' must answer 'version No is not valid', else you may not delete it,"
+        f" and must set nothing. Then 'set /controller_epoch {epochs.greatest}', and at once 'delete /controller'. Then"
+        " run this check again",
     )
 
 
