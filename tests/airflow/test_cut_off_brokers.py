@@ -45,8 +45,9 @@ class Cluster:
     """A cluster that has left KRaft. A broker's restart brings it into ZooKeeper mode with all its threads.
 
     ``hybrid``: the brokers still in migration mode; ``dead``: those of them that lack a thread; ``unseen``: those whose
-    threads can't be looked at. ``ended``: whose process has ended. ``held_by``: a restarted broker is out of sync until
-    the one that leads its partitions was restarted too. Its clock runs with its sleepers.
+    threads can't be looked at. ``ended``: whose process has ended; until ``session`` ZooKeeper still has their znodes.
+    ``held_by``: a restarted broker is out of sync until the one that leads its partitions was restarted too. Its clock
+    runs with its sleepers.
     """
 
     def __init__(
@@ -57,9 +58,10 @@ class Cluster:
         unseen: Iterable[int] = (),
         ended: Iterable[int] = (),
         held_by: dict[int, int] | None = None,
+        session: float = 0.0,
     ) -> None:
         self.hybrid, self.dead, self.unseen, self.held_by = set(hybrid), set(dead), set(unseen), held_by or {}
-        self.ended = set(ended)
+        self.ended, self.session = set(ended), session
         self.restarted: list[int] = []
         self.out_of_sync: dict[int, int] = {}
         self.clock = 0.0
@@ -68,8 +70,14 @@ class Cluster:
         seen = later(left_kraft(*self.hybrid), self.clock)
         for each in self.ended:
             seen = broker(each, running=False, mode=Unread(f"broker {each} does not run"))(seen)
+        assert was_read(seen.zookeeper)
+        registered = {i: each for i, each in seen.zookeeper.brokers.items() if self._has_a_session(i)}
+        seen = replace(seen, zookeeper=replace(seen.zookeeper, brokers=registered))
         assert was_read(seen.topics)
         return replace(seen, topics=replace(seen.topics, out_of_sync_by_broker=dict(self.out_of_sync)))
+
+    def _has_a_session(self, node: int) -> bool:
+        return node not in self.ended or self.clock < self.session
 
     def threads(self, _: ClusterSpec, brokers: Iterable[int]) -> dict[int, HostState]:
         hosts = observation(Phase.HYBRID).hosts
@@ -85,6 +93,7 @@ class Cluster:
     def restart(self, _: ClusterSpec, what: Play, **__: object) -> PlaybookResult:
         assert (what.playbook, what.variables["mode"]) == ("restart_broker", BrokerMode.ZOOKEEPER.value)
         node = what.node_id
+        assert node not in self.ended or not self._has_a_session(node), "its id is taken, so it would end again"
         self.restarted.append(node)
         self.hybrid.discard(node)
         self.ended.discard(node)
@@ -201,6 +210,11 @@ def test_one_that_ended_is_started_also_where_no_other_is_in_migration_mode(run:
     cluster = Cluster((), ended=(3,))
     assert run(cluster, left=None) == {"restarted": [3]}
     assert cluster.clock < 35, "no thread was waited for"
+
+
+def test_one_that_was_killed_is_started_only_once_its_session_has_ended(run: Run) -> None:
+    """Its id is taken until then: it would end again at once."""
+    assert run(Cluster((1, 3), ended=(2,), session=18.0))["restarted"] == [2]
 
 
 def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run: Run) -> None:
