@@ -103,7 +103,8 @@ class ControllerlessWindow:
 
     ``raised``: the partitions whose state znode was written again before, since its version was lower than their epoch.
     ``epoch_set``: what /controller_epoch was set to, where ``controller_epoch`` was too low; None: nothing.
-    ``election``: what was proven of the ZooKeeper controller's elections. ``settled``: as ``LeftKraft`` has it.
+    ``election``: what was proven of the ZooKeeper controller's elections. ``settled``: nothing was
+    fenced, since the cluster had left KRaft before; a broker was only elected controller anew.
     """
 
     at: datetime
