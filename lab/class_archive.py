@@ -4,8 +4,8 @@ feature of the JVM.
     python -m lab.class_archive
 
 makes the archive, as `make test`, `make demo` and `make lab-up` do. It is bound to this Java and to these very jars
-(paths, sizes, times): any other JVM ignores it, says so on standard error, and starts as ever without. It saves a third of the processor time of a broker's
-start.
+(paths, sizes, times): any other JVM ignores it, says so on standard error, and starts as ever without. It saves a third
+of the processor time of a broker's start.
 """
 
 from __future__ import annotations

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import base64
 import random
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+
+from asked_java import ask_java
 
 from kraft_runbook.cluster.observation import Consequence
 from kraft_runbook.metadata.znodes.topic_config_values import _JUDGES
 from kraft_runbook.metadata.znodes.znode_faults import faults_of
-from lab.installation import fetch_jars, java
+from lab.installation import fetch_jars
 from tests.unit.bad_znodes import BAD, GOOD, config, data_of
 
 JUDGE = Path(__file__).with_name("ZnodeJudge.java")
@@ -170,12 +171,8 @@ def judged(cases: list[tuple[str, bytes]]) -> list[set[str]]:
     lines = "".join(
         f"{base64.b64encode(path.encode()).decode()} {base64.b64encode(data).decode()}\n" for path, data in cases
     )
-    jars = fetch_jars("3.9.2")
-    done = subprocess.run(
-        [java(), "-cp", f"{jars}/*", JUDGE], input=lines, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return [set(filter(None, line.split(","))) for line in done.stdout.splitlines()]
+    told = ask_java(JUDGE, jars=fetch_jars("3.9.2"), given=lines)
+    return [set(filter(None, line.split(","))) for line in told.splitlines()]
 
 
 def test_kafka_s_own_classes_throw_where_a_fault_is_told_and_nowhere_else() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from asked_java import ask_java
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka_jars import kafka_jar
@@ -27,7 +27,6 @@ from kraft_runbook.migration.copy_tuning import (
     size_of,
     tune,
 )
-from lab.installation import java
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTS = st.integers(0, 5_000_000)
@@ -197,18 +196,7 @@ public class Ask {
 def test_kafka_3_9_defines_every_property_and_takes_its_value(tmp_path: Path) -> None:
     (tmp_path / "Ask.java").write_text(ASK)
     rendered = {f"{key}={value}" for size in SIZES for key, value in size.properties.items()}
-    command = [
-        str(java()),
-        "-Xmx128m",
-        "-XX:TieredStopAtLevel=1",
-        "-cp",
-        f"{kafka_jar('kafka_2.13').parent}/*",
-        str(tmp_path / "Ask.java"),
-        *sorted(rendered),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    said = done.stdout.splitlines()
+    said = ask_java(tmp_path / "Ask.java", *sorted(rendered), jars=kafka_jar("kafka_2.13").parent).splitlines()
     assert {line.partition(" in place of ")[0] for line in said[:-3]} == {
         each.replace("=", " takes ") for each in rendered
     }

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
+from asked_java import ask_java
 from feature_looks import host_module, kafka3, kafka4, software_in
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.metadata.log.record_schemas import not_read
 from kraft_runbook.metadata.metadata_version import LEVELS
-from lab.installation import JARS, JARS4, java, kafka4_version
+from lab.installation import JARS, JARS4, kafka4_version
 from lab.layout import load
 
 ASKED = Path(__file__).with_name("PrintFeatureLevels.java")
@@ -22,8 +22,7 @@ errors, reader = host_module("kafka_host"), host_module("feature_levels")
 
 @pytest.mark.parametrize(("jars", "version"), [(JARS, load().kafka.version), (JARS4, kafka4_version())])
 def test_names_numbers_stars_and_ranges_are_those_of_the_jars_own_classes(jars: Path, version: str) -> None:
-    told = subprocess.run([java(), "-cp", f"{jars}/*", ASKED], capture_output=True, text=True, check=True).stdout
-    lines = [line.split() for line in told.splitlines()]
+    lines = [line.split() for line in ask_java(ASKED, jars=jars).splitlines()]
     software = software_in(jars)
     assert software.version == version
     assert not isinstance(software.records, Unread) and len(software.records) >= 25

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import importlib.util
 import random
-import subprocess
 from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from asked_java import ask_java
 from observations import SPEC
 from secured import LOGIN, secured
 
@@ -24,6 +24,7 @@ from kraft_runbook.cluster.properties_text import parse_properties, render_prope
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Listener, SecurityProtocol
+from lab.installation import JARS
 
 ROOT = Path(__file__).resolve().parents[2]
 MODES: tuple[Mode, ...] = (*BrokerMode, *ControllerMode)
@@ -188,9 +189,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     for protocol in CALLS:
         lay_down(f"calls-{protocol}", controller_that_calls(protocol))
         lay_down(f"calls-{protocol}-as-kafka-defaults", without_sasl(controller_that_calls(protocol)))
-    command = ["java", "-cp", f"{ROOT}/build/jars/*", str(Path(__file__).with_name("AskKafka.java")), str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
+    ask_java(Path(__file__).with_name("AskKafka.java"), directory, jars=JARS)
     return Answers((directory / "answers.txt").read_text().splitlines())
 
 

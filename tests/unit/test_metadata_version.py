@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from asked_java import ask_java
 
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.metadata.metadata_version import LEVELS, NEWEST_LEVEL, highest_level, required_level
-from lab.installation import JARS, java
+from lab.installation import JARS
 from lab.layout import load
 
 
 def test_the_levels_of_every_release_up_to_the_labs_kafka_are_those_of_its_own_enum() -> None:
     source = Path(__file__).with_name("PrintMetadataVersions.java")
-    told = subprocess.run([java(), "-cp", f"{JARS}/*", source], capture_output=True, text=True, check=True).stdout
-    theirs = {name: int(level) for name, level in map(str.split, told.splitlines())}
+    theirs = {name: int(level) for name, level in map(str.split, ask_java(source, jars=JARS).splitlines())}
     assert {name: level for name, level in LEVELS.items() if level <= max(theirs.values())} == theirs
     assert required_level(".".join(load().kafka.version.split(".")[:2])) == max(theirs.values())
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked_java import ask_java
 from feature_looks import MODULES, host_module, software_in
 
 from kraft_runbook.cluster import login_modules
@@ -19,7 +20,7 @@ from kraft_runbook.cluster.class_keys import BUILT_IN, CLASS_KEYS, TYPED_CLASS, 
 from kraft_runbook.cluster.feature_levels import NamedClass, NamedClasses
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.io.hosts.feature_state import classes_of
-from lab.installation import JARS, JARS4, java, kafka4_version
+from lab.installation import JARS, JARS4, kafka4_version
 from lab.layout import load
 
 for needed in ("kafka_host", "properties_text", "kafka_user", "login_modules"):
@@ -81,8 +82,7 @@ LATER = {"group.share.dlq.manager.class.name", "group.streams.topology.descripti
 def test_the_keys_that_name_a_class_are_those_that_kafka_types_or_documents_so() -> None:
     typed, told = set(), set()
     for jars in (JARS, JARS4):
-        asked = [java(), "-cp", f"{jars}/*", Path(__file__).with_name("AskConfigTypes.java")]
-        for line in subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines():
+        for line in ask_java(Path(__file__).with_name("AskConfigTypes.java"), jars=jars).splitlines():
             key, kind, of_a_class = line.split()
             if kind == "CLASS":
                 typed.add(key)

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from asked_java import ask_java
 from observations import SPEC
 
 from kraft_runbook.cluster.config_tables import GONE_FAMILIES, LEAST_IN_3_9, MEBIBYTE, ConfigTable, config_table
@@ -16,7 +17,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.upgrade.file_keys import ACL_AUTHORIZER, file_findings
 from kraft_runbook.upgrade.java import needed_java
-from lab.installation import JARS, JARS4, java, kafka4_version
+from lab.installation import JARS, JARS4, kafka4_version
 from lab.layout import load
 
 THREE, FOUR = load().kafka.version, kafka4_version()
@@ -25,9 +26,8 @@ THREE, FOUR = load().kafka.version, kafka4_version()
 @cache
 def definitions(jars: Path) -> Mapping[tuple[str, str], tuple[str, int | None, int | None]]:
     """Of each kind and key: its type, and its least and greatest value; None where it has none."""
-    asked = [java(), "-cp", f"{jars}/*", Path(__file__).with_name("PrintConfigBounds.java")]
     found = {}
-    for line in subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines():
+    for line in ask_java(Path(__file__).with_name("PrintConfigBounds.java"), jars=jars).splitlines():
         kind, key, of_type, *bounds = line.split()
         least, greatest = (None if each == "-" else int(each) for each in bounds)
         found[kind, key] = (of_type, least, greatest)
@@ -35,8 +35,7 @@ def definitions(jars: Path) -> Mapping[tuple[str, str], tuple[str, int | None, i
 
 
 def said_of_files(jars: Path, *files: Path) -> tuple[str, ...]:
-    asked = [java(), "-cp", f"{jars}/*", Path(__file__).with_name("AskKafkaConfig.java"), *files]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
+    told = ask_java(Path(__file__).with_name("AskKafkaConfig.java"), *files, jars=jars).splitlines()
     return tuple(line.removeprefix("file ").strip() for line in told if line.startswith("file"))
 
 
