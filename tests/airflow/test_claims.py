@@ -16,6 +16,7 @@ from kraft_runbook.io.cluster_claim import Claim, RunState, hold_claim, lease_en
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
 from tests.unit.observations import SPEC
 
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
@@ -27,9 +28,9 @@ TWO = Claim("zk_to_kraft_rollback__lab", "two", "2026-03-04T09:30:00+00:00", "ho
 def reader(zookeeper: str) -> Iterator[ZookeeperReader]:
     with ZookeeperReader(ZooKeeper(servers=(zookeeper,)), secrets=environment_secrets({})) as session:
         yield session
-        znode = session.get(PATH)
-        if znode:
-            session.delete(znode)
+        place = ClaimZnode(session)
+        if place.read():
+            place.delete()
 
 
 def take(reader: ZookeeperReader, claim: Claim, state: RunState, *, now: datetime = NOW) -> bool:
@@ -106,7 +107,7 @@ def test_of_many_that_claim_at_once_one_gets_it(reader: ZookeeperReader, zookeep
 
 def test_what_is_no_claim_holds_nothing(reader: ZookeeperReader) -> None:
     for data in (b"", b"no JSON", b"\xff"):
-        assert reader.create(PATH, data)
+        assert ZookeeperWriter(reader).create(PATH, data)
         take(reader, ONE, RunState.UNKNOWN)
         assert release_claim(ClaimZnode(reader), ONE)
 

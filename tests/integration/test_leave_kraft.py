@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan
 from kraft_runbook.migration.never_copied import why_not_proven
-from kraft_runbook.parity.final_proof import FinalProof
+from kraft_runbook.parity.comparison import Comparison
+from kraft_runbook.parity.final_proof import FinalProof, LastLook
 from kraft_runbook.procedures import leave_kraft as departure
 from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
 from kraft_runbook.procedures.observe import accepts, observe
@@ -190,9 +192,9 @@ def test_an_active_controller_that_resigns_during_the_proof_lifts_the_fence_at_o
 ) -> None:
     over = threading.Event()
 
-    def never_ends(self: FinalProof, reader: object) -> int:
+    def never_ends(self: FinalProof, reader: object) -> LastLook:
         over.wait(300)
-        return 0
+        return LastLook(0, Comparison(Counter()))
 
     monkeypatch.setattr(FinalProof, "compare", never_ends)
     with pytest.raises(StepFailed, match="does not lead the quorum any more") as failed:

@@ -42,6 +42,7 @@ from kraft_runbook.parity.proven import read_head, read_rows, read_state, write_
 from kraft_runbook.parity.quorum_facts import declared_rows
 from kraft_runbook.parity.since import compare_since
 from kraft_runbook.parity.spark.full_comparison import run_parity
+from kraft_runbook.procedures.raise_versions import raise_all
 from lab.layout import zookeeper_servers
 
 Edit = Callable[[bytes], bytes | None]
@@ -68,7 +69,7 @@ def caught_up(dual_write: Lab) -> None:
     proven = describe_quorum(dual_write.spec, secrets=dual_write.secrets).high_watermark
     until_written(dual_write)
     with FinalProof(dual_write.spec, since=proven, secrets=dual_write.secrets) as proof:
-        proof.raise_epochs(print)
+        raise_all(proof, tell=print)
     assert what_lies_behind(dual_write.spec, secrets=dual_write.secrets) is None
 
 

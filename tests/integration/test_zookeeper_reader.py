@@ -21,6 +21,7 @@ from kraft_runbook.io.zookeeper.handover import (
     why_not_deletable,
 )
 from kraft_runbook.io.zookeeper.multi_read import MultiRead
+from kraft_runbook.io.zookeeper.read_columns import PartitionStates
 from kraft_runbook.io.zookeeper.read_tree import read_tree
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.canonical_rows import Fingerprints
@@ -54,6 +55,36 @@ def test_znodes_of_any_size_come_in_order_and_a_missing_one_is_none(tree: ZooKee
         assert reader.children_many(["/", "/n/0", "/n/none"]) == [("n",), (), None]
         assert reader.get_many([]) == []
         assert (reader.server_version() or "").startswith("3.")
+
+
+def test_whatever_a_reader_is_asked_nothing_in_zookeeper_changes(tree: ZooKeeper, zookeeper: KazooClient) -> None:
+    asked = {
+        "acl": ["/n"],
+        "children": ["/n"],
+        "children_many": [["/n", "/none"]],
+        "get": ["/n/1"],
+        "get_bulk": [PartitionStates(["t"], [2])],
+        "get_many": [["/n/1", "/none"]],
+        "is_restricted": ["/n"],
+        "server_version": [],
+    }
+    before = stats(zookeeper, "/reader-test")
+    with ZookeeperReader(tree, secrets=environment_secrets({})) as reader:
+        assert {name for name in dir(reader) if not name.startswith("_")} == set(asked)
+        for name, given in asked.items():
+            found = getattr(reader, name)(*given)
+            if name == "get_bulk":
+                assert [bulk.data for bulk in found] == [[None, None]]
+    assert stats(zookeeper, "/reader-test") == before and len(before) == 2 + len(SIZES)
+
+
+def stats(zookeeper: KazooClient, path: str) -> dict[str, tuple[int, int, int]]:
+    """Of this znode and all below it: the last changes of its data, of its ACL and of its children."""
+    stat = zookeeper.get(path)[1]
+    found = {path: (stat.mzxid, stat.aversion, stat.pzxid)}
+    for name in zookeeper.get_children(path):
+        found |= stats(zookeeper, f"{path}/{name}")
+    return found
 
 
 def test_a_server_without_multi_read_is_read_one_by_one(tree: ZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         monkeypatch.setattr(departure, name, Part)
     monkeypatch.setattr(departure, "read_controller_znodes", lambda _: Part())
     monkeypatch.setattr(departure, "require_deletable", lambda _: None)
+    monkeypatch.setattr(departure, "raise_all", lambda *_, **__: order.append("raise_all") or ())
     monkeypatch.setattr(departure, "_see_settable", lambda *_, **__: None)
     monkeypatch.setattr(departure, "read_controller_epochs", lambda _: ControllerEpochs(4, 4, states=3))
     monkeypatch.setattr(departure, "_await_brokers", lambda *_: order.append("await_brokers"))
@@ -69,7 +70,7 @@ def leave(active: int | None, still_mine: Any) -> None:
 @pytest.mark.parametrize(
     ("active", "order"),
     [
-        (101, ["raise_epochs", "high_watermark", "ready", "await_brokers", "renewed", "high_watermark", "raise_it"]),
+        (101, ["raise_all", "high_watermark", "ready", "await_brokers", "renewed", "high_watermark", "raise_it"]),
         (None, ["ready", "renewed", "raise_it"]),
     ],
 )

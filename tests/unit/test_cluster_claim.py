@@ -28,16 +28,22 @@ from kraft_runbook.io.cluster_claim import (
     told_of_claim,
 )
 from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper import claim_znode
 from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 ONE = Claim("zk_to_kraft_migration__lab", "one", "2026-03-04T09:00:00+00:00", "host-a", NOW + timedelta(hours=2))
 TWO = Claim("zk_to_kraft_rollback__lab", "two", "2026-03-04T09:30:00+00:00", "host-b", NOW + timedelta(hours=2))
 
 
+@pytest.fixture(autouse=True)
+def _the_reader_is_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim_znode, "ZookeeperWriter", lambda reader: reader)
+
+
 class OneZnode:
-    """In place of ZooKeeper: the claim's znode. ``written``: what was done to it."""
+    """In place of ZooKeeper, its reader and its writer: the claim's znode. ``written``: what was done to it."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.written = data, list[bytes | None]()

@@ -13,7 +13,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecurityProtocol
 from kraft_runbook.io.zookeeper.read_entities import read_entities
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata.canonical_rows import Fingerprints
 from kraft_runbook.metadata.znodes.copied_records import CopiedRecords
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets, ZnodeFindings

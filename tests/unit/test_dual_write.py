@@ -15,7 +15,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.parity import dual_write
 from kraft_runbook.parity.dual_write import NoProof, await_movement, read_migration, require_movement
 

@@ -11,9 +11,11 @@ import pytest
 
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.metadata.canonical_rows import Kind
-from kraft_runbook.parity import final_proof
 from kraft_runbook.parity.comparison import Comparison, Difference, Undecoded
-from kraft_runbook.parity.final_proof import FinalProof
+from kraft_runbook.parity.final_proof import LastLook
+from kraft_runbook.parity.state_versions import Behind
+from kraft_runbook.procedures import raise_versions as module
+from kraft_runbook.procedures.raise_versions import prove_and_raise
 
 BEHIND = Difference(Kind.PARTITION_EPOCH, '["orders",1]', "7", "11", ("/brokers/topics/orders/partitions/1/state",))
 DIFFERS = Difference(Kind.TOPIC, '["orders"]', '{"a":1}', '{"a":2}', ("/brokers/topics/orders",))
@@ -25,24 +27,24 @@ class Proof:
     """``found``: what comparison after comparison shows; ``mended``: which versions were raised."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *found: Comparison) -> None:
-        self.found, self.mended = list(found), list[Any]()
-        monkeypatch.setattr(FinalProof, "_compared", lambda *_: self.found.pop(0))
-        monkeypatch.setattr(final_proof, "touched_keys", lambda _: {(Kind.TOPIC, '["orders"]')})
-        monkeypatch.setattr(final_proof, "raise_versions", self._mend)
-        self.proof: Any = FinalProof.__new__(FinalProof)  # without a connection: this is about the verdict
-        self.proof._replay, self.proof.raised = None, []
+        self.found, self.mended, self.raised = list(found), list[Any](), list[Behind]()
+        monkeypatch.setattr(module, "raise_versions", self._mend)
 
     def _mend(self, _: Any, behind: Any) -> tuple[Any, ...]:
         self.mended += behind
         return tuple(behind)
 
-    def compare(self) -> int:
+    def compare(self, _: Any) -> LastLook:
+        return LastLook(1, self.found.pop(0))
+
+    def prove(self) -> int:
         zookeeper: Any = None
-        return int(self.proof.compare(zookeeper))
+        proof: Any = self
+        return prove_and_raise(proof, zookeeper, self.raised)
 
 
 def test_what_agrees_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Proof(monkeypatch, FINE).compare() == 1
+    assert Proof(monkeypatch, FINE).prove() == 1
 
 
 @pytest.mark.parametrize(
@@ -59,19 +61,19 @@ def test_what_does_not_agree_ends_it_and_nothing_is_written(
 ) -> None:
     proof = Proof(monkeypatch, found)
     with pytest.raises(StepFailed, match=named):
-        proof.compare()
+        proof.prove()
     assert proof.mended == []
 
 
 def test_versions_that_alone_lie_behind_are_mended_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     behind = Comparison(Counter(), (BEHIND,))
     proof = Proof(monkeypatch, behind, FINE)
-    assert proof.compare() == 1
+    assert proof.prove() == 1
     assert (
         [str(each) for each in proof.mended]
         == ["orders-1 (version 7, epoch 11)"]
-        == [str(each) for each in proof.proof.raised]
+        == [str(each) for each in proof.raised]
     )
     still = Proof(monkeypatch, behind, behind)
     with pytest.raises(StepFailed, match="ZooKeeper and the metadata log differ"):
-        still.compare()
+        still.prove()

@@ -17,7 +17,7 @@ from kraft_runbook.cluster.observation import ControllerEpochs, Found, ZkMigrati
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.handover import ControllerZnodes, NothingDeleted
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.never_copied import LogAccount
 from kraft_runbook.procedures import leave_kraft as departure
@@ -114,21 +114,20 @@ class Scene:
                 return found
 
         class Proof(Opened):
-            raised = ()
-
-            def raise_epochs(self, _: Any) -> None:
-                scene.did.append("mended")
-
             def newest_topics(self) -> dict[str, Any]:
                 return {}
 
             def read_on(self, _: int) -> None: ...
 
-            def compare(self, _: Any) -> int:
-                scene.did.append("proved")
-                if scene.differs:
-                    raise scene.differs
-                return 7
+        def mend(*_: Any, **__: Any) -> tuple[Any, ...]:
+            scene.did.append("mended")
+            return ()
+
+        def prove(*_: Any) -> int:
+            scene.did.append("proved")
+            if scene.differs:
+                raise scene.differs
+            return 7
 
         def require(_: Any) -> None:
             if scene.not_deletable:
@@ -160,6 +159,8 @@ class Scene:
             "QuorumFence": Fence,
             "QuorumConnection": Quorum,
             "FinalProof": Proof,
+            "raise_all": mend,
+            "prove_and_raise": prove,
             "require_deletable": require,
             "require_epoch_settable": settable,
             "read_controller_znodes": lambda _: znodes(

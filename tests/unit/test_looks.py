@@ -15,7 +15,7 @@ from test_parity_spellings import DECODING, Tree, records_of, znode_of
 from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.image.log_replay import LogReplay, Version
 from kraft_runbook.metadata.log.log_chunks import Chunk

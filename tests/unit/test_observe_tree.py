@@ -13,7 +13,7 @@ import pytest
 from kraft_runbook.io.zookeeper import read_tree
 from kraft_runbook.io.zookeeper.read_tree import _see_columns, _see_one_by_one, _see_what_lasts, _Topics
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata.canonical_rows import Fingerprints
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns
 from kraft_runbook.metadata.znodes.znode_columns import is_plain_name

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_runbook.io.zookeeper.multi_read import MAX_REQUEST_BYTES
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.metadata.image.frozen_topics import FrozenTopics
@@ -23,7 +23,8 @@ from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, Partition
 from kraft_runbook.metadata.znodes.znode_rows import path_of, stat_rows
 from kraft_runbook.parity.comparison import Comparison, ParityReport, Verdict, compare, make_report
 from kraft_runbook.parity.partition_epochs import compare_packed, is_behind, packed
-from kraft_runbook.parity.state_versions import WRITES_AT_ONCE, Behind, batches
+from kraft_runbook.parity.state_versions import Behind
+from kraft_runbook.procedures.raise_versions import WRITES_AT_ONCE, batches
 
 STATE = "/brokers/topics/t/partitions/7/state"
 

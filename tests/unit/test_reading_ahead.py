@@ -38,7 +38,8 @@ class Server:
 
 def read(server: Server, count: int, *, rate: float | None = None) -> list[int]:
     reader: Any = ZookeeperReader.__new__(ZookeeperReader)  # without a session: this is about its requests
-    reader._client, reader._timeout, reader._rate, reader._next_request = server, 1.0, rate, 0.0
+    reader._session = SimpleNamespace(client=server, timeout=1.0)
+    reader._rate, reader._next_request = rate, 0.0
 
     def make(start: int, size: int) -> tuple[int, Any]:
         end = min(count, start + size)

@@ -14,7 +14,7 @@ from observations import SPEC, host
 from kraft_runbook.cluster.observation import BrokerMode, HostState, Unread
 from kraft_runbook.cluster.replica_directories import IdsApart, ReplicaDirectories, ReplicasCompared, WithoutId
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.procedures import compare_replicas as module
 from kraft_runbook.procedures.compare_replicas import compare_replicas
 

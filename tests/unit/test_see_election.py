@@ -13,7 +13,7 @@ from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.observation import ControllerEpochs, Found
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns, ints
 from kraft_runbook.metadata.znodes.state_epochs import StateEpochs
 from kraft_runbook.procedures import see_election as proof

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraft_runbook.io.zookeeper.read_epochs import see_one_by_one
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata.znodes.state_epochs import StateEpochs
 
 

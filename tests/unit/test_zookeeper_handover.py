@@ -12,6 +12,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from observations import SPEC
 
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.zookeeper import handover
 from kraft_runbook.io.zookeeper.handover import (
     ControllerZnodes,
     NothingDeleted,
@@ -21,7 +22,12 @@ from kraft_runbook.io.zookeeper.handover import (
     require_deletable,
     require_epoch_settable,
 )
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
+
+
+@pytest.fixture(autouse=True)
+def _the_reader_is_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handover, "ZookeeperWriter", lambda reader: reader)
 
 
 def znode(path: str, data: bytes) -> Znode:
@@ -34,8 +40,8 @@ HELD = ControllerZnodes(
 
 
 class Reader:
-    """A reader whose deletion is answered so; why nothing may be deleted is not its part. ``now``: what /controller
-    holds afterwards.
+    """A reader and its writer, whose deletion is answered so; why nothing may be deleted is not its part. ``now``:
+    what /controller holds afterwards.
     """
 
     now: bytes | None = None

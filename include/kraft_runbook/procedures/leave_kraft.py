@@ -48,6 +48,7 @@ from kraft_runbook.parity.state_versions import Behind
 from kraft_runbook.procedures.known_controller import await_known
 from kraft_runbook.procedures.quorum_fence import QuorumFence
 from kraft_runbook.procedures.quorum_logs import read_logs
+from kraft_runbook.procedures.raise_versions import prove_and_raise, raise_all
 from kraft_runbook.procedures.see_election import see_election
 
 DRAIN_SECONDS = 2.5
@@ -146,8 +147,9 @@ def _leave(
         quorum_epoch = NONE
         proof = None
         if plan.active is not None and proven_since is not None:
-            proof = stack.enter_context(FinalProof(spec, since=proven_since, secrets=secrets, raised=raised))
-            proof.raise_epochs(tell)  # before the fence, since that may take long and its hosts wait for a limited time
+            proof = stack.enter_context(FinalProof(spec, since=proven_since, secrets=secrets))
+            # before the fence, since that may take long and its hosts wait for a limited time
+            raised += raise_all(proof, tell=tell)
         fence = stack.enter_context(QuorumFence(spec, plan, secrets=secrets, tell=tell))
         if plan.active is None:
             moments = _without_a_quorum(spec, fence, zookeeper, moments, tell, still_mine)
@@ -173,7 +175,7 @@ def _leave(
             if proof is None:
                 moments = _see_no_copy(spec, fence, quorum, zookeeper, moments, secrets, tell)
             else:
-                moments = _drain_and_prove(quorum, proof, zookeeper, moments)
+                moments = _drain_and_prove(quorum, proof, zookeeper, moments, raised)
             quorum_epoch = quorum.leader_epoch
         znodes = read_controller_znodes(zookeeper)
         if znodes.written_to is not None and znodes.written_to.kraft_metadata_offset != moments.migration_offset:
@@ -370,7 +372,11 @@ def _await_brokers(spec: ClusterSpec, proof: FinalProof, secrets: Secrets, tell:
 
 
 def _drain_and_prove(
-    quorum: QuorumConnection, proof: FinalProof, zookeeper: ZookeeperReader, moments: Departure
+    quorum: QuorumConnection,
+    proof: FinalProof,
+    zookeeper: ZookeeperReader,
+    moments: Departure,
+    raised: list[Behind],
 ) -> Departure:
     """Wait until ZooKeeper holds everything committed, and prove it for every changed key. Raises StepFailed if either
     fails.
@@ -393,12 +399,12 @@ def _drain_and_prove(
 
         def prove() -> int:
             proof.read_on(high_watermark)
-            return proof.compare(zookeeper)
+            return prove_and_raise(proof, zookeeper, raised)
 
         touched = _while_it_leads(quorum, high_watermark, prove)
     except Unreachable as error:
         raise StepFailed(f"the drain could not be proven: {error.problem}", way_out=LIFTED) from None
-    return replace(moments, proven_at=_now(), touched_keys=touched, raised=tuple(map(str, proof.raised)))
+    return replace(moments, proven_at=_now(), touched_keys=touched, raised=tuple(map(str, raised)))
 
 
 def _while_it_leads(quorum: QuorumConnection, high_watermark: int, prove: Callable[[], T]) -> T:

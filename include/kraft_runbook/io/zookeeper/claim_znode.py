@@ -5,7 +5,8 @@ wherever a task runs.
 from __future__ import annotations
 
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
+from kraft_runbook.io.zookeeper.znode import Znode
 
 PATH = "/kraft_runbook_claim"
 """Below the chroot. Kafka does not read it, and the migration does not copy it."""
@@ -29,7 +30,8 @@ class ClaimZnode:
         """Create it, or replace what was read. False if another run was quicker. Raises RunbookError if ZooKeeper does
         not let this tool write.
         """
-        return self._zookeeper.create(PATH, data) if self._read is None else self._zookeeper.replace(self._read, data)
+        writer = ZookeeperWriter(self._zookeeper)
+        return writer.create(PATH, data) if self._read is None else writer.replace(self._read, data)
 
     def delete(self) -> bool:
-        return self._read is not None and self._zookeeper.delete(self._read)
+        return self._read is not None and ZookeeperWriter(self._zookeeper).delete(self._read)

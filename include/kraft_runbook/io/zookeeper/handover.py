@@ -23,7 +23,8 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.io.zookeeper.read_epochs import CONTROLLER_EPOCH, number_in
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata.znodes.znode_rows import parse_controller, parse_migration
 from kraft_runbook.metadata.znodes.znode_values import BadZnode
 
@@ -100,11 +101,11 @@ def why_not_deletable(reader: ZookeeperReader) -> str | None:
     ZooKeeper checks DELETE on the parent, not on the znode: Kafka's root for /controller and /migration. Raises
     Unreachable.
     """
-    found = []
-    if not reader.may_delete_beside(BESIDE):
+    found, writer = [], ZookeeperWriter(reader)
+    if not writer.may_delete_beside(BESIDE):
         found.append(f"/controller and /migration (NoAuth: no DELETE on their parent, whose ACL is {reader.acl('/')})")
     left = reader.get_many([REASSIGNMENT, BESIDE_REASSIGNMENT])
-    if all(left) and not reader.may_delete_beside(BESIDE_REASSIGNMENT):
+    if all(left) and not writer.may_delete_beside(BESIDE_REASSIGNMENT):
         found.append(f"{REASSIGNMENT} (NoAuth: no DELETE on /admin, whose ACL is {reader.acl('/admin')})")
     return f"this tool may not delete {' and '.join(found)}" if found else None
 
@@ -113,7 +114,7 @@ def why_epoch_not_writable(reader: ZookeeperReader) -> str | None:
     """Why this session may not write /controller_epoch; None if it may, and if there is none. Changes nothing. Matters
     only where another number must be set. Raises Unreachable.
     """
-    if reader.may_write(CONTROLLER_EPOCH):
+    if ZookeeperWriter(reader).may_write(CONTROLLER_EPOCH):
         return None
     return f"this tool may not write {CONTROLLER_EPOCH} (NoAuth: no WRITE; its ACL is {reader.acl(CONTROLLER_EPOCH)})"
 
@@ -188,13 +189,14 @@ def delete_controller_znodes(
     found = deleted if guard is None else [guard, *deleted]
     if not found:
         return ()
+    writer = ZookeeperWriter(reader)
     try:
         if guard is None:
-            answers = reader.delete_all(deleted)
+            answers = writer.delete_all(deleted)
         elif epoch is None:
-            answers = reader.delete_all(deleted, unchanged=guard)
+            answers = writer.delete_all(deleted, unchanged=guard)
         else:
-            answers = reader.delete_all(deleted, first=(guard, b"%d" % epoch))
+            answers = writer.delete_all(deleted, first=(guard, b"%d" % epoch))
     except (KazooException, KazooTimeoutError, OSError) as error:
         raise StepFailed(
             f"{_names(deleted)} could not be deleted: {type(error).__name__}"

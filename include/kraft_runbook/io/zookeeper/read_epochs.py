@@ -8,7 +8,7 @@ from kraft_runbook.cluster.observation import ControllerEpochs
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata.znodes.state_epochs import GREATEST, NONE, StateEpochs
 from kraft_runbook.metadata.znodes.znode_rows import parse_object
 from kraft_runbook.metadata.znodes.znode_values import BadZnode, json_int

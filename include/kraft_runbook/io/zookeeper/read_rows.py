@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from kraft_runbook.io.zookeeper.session import Znode
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata.canonical_rows import Kind, Row, parse_key
 from kraft_runbook.metadata.differences import Difference
 from kraft_runbook.metadata.image.image import Key

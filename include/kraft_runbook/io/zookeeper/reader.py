@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from kazoo.exceptions import (
     ConnectionLoss,
@@ -35,7 +36,8 @@ from kraft_runbook.io.zookeeper.multi_read import (
     OfStat,
     Units,
 )
-from kraft_runbook.io.zookeeper.session import Znode, ZookeeperSession
+from kraft_runbook.io.zookeeper.session import ZookeeperSession
+from kraft_runbook.io.zookeeper.znode import Znode
 
 T = TypeVar("T")
 
@@ -50,10 +52,12 @@ IN_FLIGHT = 3
 """Requests sent ahead of their replies."""
 
 
-class ZookeeperReader(ZookeeperSession):
-    """A session that also reads. A reply that takes longer than ``timeout`` seconds raises Unreachable.
+class ZookeeperReader:
+    """A session that reads, and can do nothing else. A context manager; paths are Kafka's, the chroot is added here.
 
-    ``rate``: how many znodes a second are read at most, over many requests; None: as many as the server gives.
+    ``timeout``: seconds that connecting, and each reply, may take. Raises Unreachable, naming the servers, when it
+    takes longer. ``rate``: how many znodes a second are read at most, over many requests; None: as many as the server
+    gives. ``spread``: which server to begin with (``session``).
     """
 
     def __init__(
@@ -67,10 +71,19 @@ class ZookeeperReader(ZookeeperSession):
     ) -> None:
         if rate is not None and not rate > 0:
             raise ValueError(f"a rate of {rate} znodes a second reads nothing")
-        super().__init__(zookeeper, secrets=secrets, timeout=timeout, spread=spread)
+        self._session = ZookeeperSession(zookeeper, secrets=secrets, timeout=timeout, spread=spread)
         self._rate = rate
         self._next_request = 0.0
         self._multi_read = True
+
+    def __enter__(self) -> Self:
+        self._session.connect()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.close()
 
     def get(self, path: str) -> Znode | None:
         """One znode; None where there is none."""
@@ -89,32 +102,43 @@ class ZookeeperReader(ZookeeperSession):
             data, (czxid, mzxid, _, _, version, _, _, owner, _, _, pzxid) = found
             return Znode(path, data or b"", version, czxid, mzxid, pzxid, owner)
 
-        return self._read(GET_DATA, paths, znode, self._client.get_async)
+        return self._read(GET_DATA, paths, znode, self._session.client.get_async)
 
     def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
         """The children's names of each znode, sorted; None where there is no such znode."""
-        return self._read(GET_CHILDREN, paths, lambda _, names: tuple(sorted(names)), self._client.get_children_async)
+        single = self._session.client.get_children_async
+        return self._read(GET_CHILDREN, paths, lambda _, names: tuple(sorted(names)), single)
+
+    def acl(self, path: str) -> str:
+        """The znode's ACL for a person: ``scheme:id=permissions``, a digest's hash left out. Says why where it may not
+        be read.
+        """
+        try:
+            acls, _ = self._session.client.get_acls(self._session.with_chroot(path))
+        except (KazooException, KazooTimeoutError) as error:
+            return f"not shown ({type(error).__name__})"
+        return ", ".join(f"{each.id.scheme}:{_who(each.id)}={_permissions(each.perms)}" for each in acls)
 
     def is_restricted(self, path: str) -> bool:
         """Whether the znode carries an ACL other than world:anyone with all rights (``zookeeper.set.acl``). False where
         there is no such znode.
         """
         try:
-            acls, _ = self._client.get_acls(self._zookeeper.chroot + path)
+            acls, _ = self._session.client.get_acls(self._session.zookeeper.chroot + path)
         except NoNodeError:
             return False
         except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
-            raise self._unreachable(f"{type(error).__name__} while reading the ACL of {path}") from None
+            raise self._session.unreachable(f"{type(error).__name__} while reading the ACL of {path}") from None
         except ZookeeperError as error:
-            raise self._refused(error) from None
+            raise self._session.refused(error) from None
         return any((acl.id.scheme, acl.id.id, acl.perms) != ("world", "anyone", 31) for acl in acls)
 
     def server_version(self) -> str | None:
         """The version of the server this session is with (``srvr``); None where the server does not allow that word."""
         try:
-            answer = self._client.command(b"srvr")
+            answer = self._session.client.command(b"srvr")
         except (KazooException, KazooTimeoutError, OSError) as error:
-            raise self._unreachable(f"{type(error).__name__} on srvr") from None
+            raise self._session.unreachable(f"{type(error).__name__} on srvr") from None
         for line in answer.splitlines():
             if line.startswith("Zookeeper version:"):
                 return str(line.split(":", 1)[1].split(",")[0].split("-")[0].strip())
@@ -140,7 +164,7 @@ class ZookeeperReader(ZookeeperSession):
         """
         if not self._multi_read:
             raise NoMultiRead
-        chroot = self._zookeeper.chroot.encode()
+        chroot = self._session.zookeeper.chroot.encode()
 
         def request(start: int, size: int) -> tuple[int, BulkRead]:
             made = BulkRead(units, start, size, chroot, number)
@@ -158,8 +182,7 @@ class ZookeeperReader(ZookeeperSession):
 
     def _without_multi_read(self) -> None:
         self._multi_read = False  # ZooKeeper before 3.6; it drops the session after saying so
-        self._client.stop()
-        self._connect()
+        self._session.reconnect()
 
     def _read_batches(self, operation: int, paths: Sequence[str], build: Callable[[str, Any], T]) -> list[T | None]:
         """Requests of as many paths as fit."""
@@ -167,7 +190,7 @@ class ZookeeperReader(ZookeeperSession):
 
         def request(start: int, size: int) -> tuple[int, MultiRead]:
             end = _batch_end(paths, start, size)
-            return end, MultiRead(operation, [self._with_chroot(path) for path in paths[start:end]])
+            return end, MultiRead(operation, [self._session.with_chroot(path) for path in paths[start:end]])
 
         for start, _, results in self._batches(len(paths), request, lambda at: paths[at], most=MAX_PATHS):
             for at, result in enumerate(results, start):
@@ -207,28 +230,28 @@ class ZookeeperReader(ZookeeperSession):
                     next_item, request = make(start, size)
                     end = next_item
                 self._pace((end - start) * znodes)
-                answer = self._client.handler.async_result()
-                self._client._call(request, answer)
+                answer = self._session.client.handler.async_result()
+                self._session.client._call(request, answer)
                 flying.append((start, end, request, answer))
             start, end, request, answer = flying.popleft()
             try:
-                results = answer.get(timeout=self._timeout)
+                results = answer.get(timeout=self._session.timeout)
             except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
                 lone_failures += end - start == 1
                 if lone_failures > 2:
-                    raise self._unreachable(f"{type(error).__name__} while reading {path(start)}") from None
+                    raise self._session.unreachable(f"{type(error).__name__} while reading {path(start)}") from None
                 middle = (start + end + 1) // 2
                 again.extend(part for part in ((start, middle), (middle, end)) if part[0] < part[1])
-                self._await_connection()
+                self._session.await_connection()
                 if isinstance(error, SessionExpiredError):
-                    self._catch_up()
+                    self._session.catch_up()
                 continue
             except UnimplementedError:
                 raise
             except ZookeeperError as error:
-                raise self._refused(error) from None
+                raise self._session.refused(error) from None
             except KazooException as error:
-                raise self._unreachable(type(error).__name__) from None
+                raise self._session.unreachable(type(error).__name__) from None
             fitting = TARGET_REPLY_BYTES * (end - start) // max(1, request.reply_bytes)
             sendable = MAX_REQUEST_BYTES * 15 // 16 * (end - start) // max(1, request.request_bytes)
             size = max(1, min(most, size * 4, fitting, sendable))
@@ -252,17 +275,26 @@ class ZookeeperReader(ZookeeperSession):
         for start in range(0, len(paths), most):
             window = paths[start : start + most]
             self._pace(len(window))
-            answers = [single(self._with_chroot(path)) for path in window]
+            answers = [single(self._session.with_chroot(path)) for path in window]
             for path, answer in zip(window, answers, strict=True):
                 try:
-                    found.append(build(path, answer.get(timeout=self._timeout)))
+                    found.append(build(path, answer.get(timeout=self._session.timeout)))
                 except NoNodeError:
                     found.append(None)
                 except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
-                    raise self._unreachable(f"{type(error).__name__} while reading {path}") from None
+                    raise self._session.unreachable(f"{type(error).__name__} while reading {path}") from None
                 except ZookeeperError as error:
-                    raise self._refused(error) from None
+                    raise self._session.refused(error) from None
         return found
+
+
+def _who(identity: Any) -> str:
+    return str(identity.id.partition(":")[0] if identity.scheme == "digest" else identity.id)
+
+
+def _permissions(mask: int) -> str:
+    """As zkCli shows them."""
+    return "".join(letter for bit, letter in ((4, "c"), (8, "d"), (1, "r"), (2, "w"), (16, "a")) if mask & bit)
 
 
 def _batch_end(paths: Sequence[str], start: int, size: int) -> int:

@@ -1,0 +1,164 @@
+"""What this tool writes to ZooKeeper, over the session of a reader.
+
+Whoever imports this may write; a contract in ``pyproject.toml`` names them: ``handover`` deletes what names a KRaft
+controller, ``claim_znode`` keeps one znode of this tool's own, and ``procedures.raise_versions`` writes state znodes
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionLoss,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.znode import Znode
+
+_Errors = type[KazooException] | tuple[type[KazooException], ...]
+
+NO_ZNODES_VERSION = -2
+"""Versions count from 0; -1 would mean any."""
+
+
+class WriteRefused(RunbookError):
+    """ZooKeeper does not let this session write a znode (NoAuth). Nothing was written."""
+
+
+class ZookeeperWriter:
+    """Writes over an open reader's session, so that the reader sees at once what was written."""
+
+    def __init__(self, reader: ZookeeperReader) -> None:
+        self._session = reader._session
+        self._client, self._at = self._session.client, self._session.with_chroot
+
+    def may_delete_beside(self, path: str) -> bool:
+        """Whether this session may delete the znodes that have the same parent as this one, itself among them. Nothing
+        is deleted; the znode must exist.
+
+        ZooKeeper asks the parent's ACL for DELETE before it compares versions (``PrepRequestProcessor``), and no znode
+        has this version. Needs no right to create. Raises RunbookError where there is no such znode, Unreachable.
+        """
+        try:
+            self._client.delete(self._at(path), version=NO_ZNODES_VERSION)
+        except NoAuthError:
+            return False
+        except BadVersionError:
+            return True
+        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
+            raise self._session.unreachable(
+                f"{type(error).__name__} while asking for the right to delete {path}"
+            ) from None
+        except KazooException as error:
+            raise self._session.refused(error) from None
+        raise AssertionError(f"ZooKeeper deleted {path} at version {NO_ZNODES_VERSION}")
+
+    def may_write(self, path: str) -> bool:
+        """Whether this session may write this znode's data. Nothing is written; True where there is no such znode.
+
+        ZooKeeper asks the znode's ACL for WRITE before it compares versions, as ``may_delete_beside`` has it. Raises
+        Unreachable.
+        """
+        try:
+            self._client.set(self._at(path), b"", version=NO_ZNODES_VERSION)
+        except NoAuthError:
+            return False
+        except (BadVersionError, NoNodeError):
+            return True
+        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
+            raise self._session.unreachable(
+                f"{type(error).__name__} while asking for the right to write {path}"
+            ) from None
+        except KazooException as error:
+            raise self._session.refused(error) from None
+        raise AssertionError(f"ZooKeeper wrote {path} at version {NO_ZNODES_VERSION}")
+
+    def delete_all(
+        self, znodes: Sequence[Znode], *, first: tuple[Znode, bytes] | None = None, unchanged: Znode | None = None
+    ) -> list[Any]:
+        """Delete these znodes in one transaction, each only if its version is still the one that was read. One answer
+        each; exceptions where none was deleted.
+
+        ``first``: a znode that is given other data in the same transaction, at the version that was read.
+        ``unchanged``: one that must still have its version. Their answer comes before the others.
+        """
+        transaction = self._client.transaction()
+        if first is not None:
+            transaction.set_data(self._at(first[0].path), first[1], first[0].version)
+        if unchanged is not None:
+            transaction.check(self._at(unchanged.path), unchanged.version)
+        for znode in znodes:
+            transaction.delete(self._at(znode.path), version=znode.version)
+        return list(transaction.commit_async().get(timeout=self._session.timeout))
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Make a persistent znode; False where there is one. Only its creator may change it where this session has an
+        identity.
+        """
+        # TLS alone names nobody: "creator" would be no one, and ZooKeeper refuses such an ACL
+        security = self._session.zookeeper.security
+        protected = security.certificate_file or security.protocol.is_sasl
+        acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if protected else OPEN_ACL_UNSAFE
+        return self._write(path, NodeExistsError, lambda: self._client.create_async(self._at(path), data, acl=acl))
+
+    def replace(self, znode: Znode, data: bytes) -> bool:
+        """Give a znode other data; False where it is no longer the one that was read."""
+        change = partial(self._client.set_async, self._at(znode.path), data, version=znode.version)
+        return self._write(znode.path, (BadVersionError, NoNodeError), change)
+
+    def delete(self, znode: Znode) -> bool:
+        """Delete a znode; False where it is no longer the one that was read."""
+        change = partial(self._client.delete_async, self._at(znode.path), version=znode.version)
+        return self._write(znode.path, (BadVersionError, NoNodeError), change)
+
+    def _write(self, path: str, outdated: _Errors, change: Callable[[], Any]) -> bool:
+        try:
+            change().get(timeout=self._session.timeout)
+        except outdated:
+            return False
+        except NoAuthError:
+            raise WriteRefused(
+                f"ZooKeeper does not let this tool write {path}: NoAuth",
+                way_out=(
+                    "give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file), with"
+                    " CREATE on the chroot"
+                ),
+            ) from None
+        except (KazooException, KazooTimeoutError, OSError) as error:
+            raise self._session.unreachable(f"{type(error).__name__} while writing {path}") from None
+        return True
+
+    def set_again(self, guard: Znode, znodes: Sequence[tuple[Znode, int]]) -> bool:
+        """Write these znodes' own bytes again, each so many times, in one transaction: only while ``guard`` and each of
+        them still has the version that was read. False where one has not; then nothing was written.
+
+        Raises WriteRefused, Unreachable.
+        """
+        transaction = self._client.transaction()
+        transaction.check(self._at(guard.path), guard.version)
+        for znode, times in znodes:
+            for version in range(znode.version, znode.version + times):
+                transaction.set_data(self._at(znode.path), znode.data, version)
+        first = znodes[0][0].path
+        try:
+            answers = transaction.commit_async().get(timeout=self._session.timeout)
+        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
+            raise self._session.unreachable(f"{type(error).__name__} while writing {first} again") from None
+        if any(isinstance(answer, NoAuthError) for answer in answers):
+            raise WriteRefused(
+                f"ZooKeeper does not let this tool write {first} (NoAuth), or another znode in the same transaction",
+                way_out="give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file)",
+            )
+        return not any(isinstance(answer, Exception) for answer in answers)

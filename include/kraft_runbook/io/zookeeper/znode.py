@@ -1,0 +1,20 @@
+"""One znode as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Znode:
+    """One znode as it was read. ``version``: its data version; the zxids are those of its stat; ``ephemeral_owner`` 0:
+    persistent.
+    """
+
+    path: str
+    data: bytes
+    version: int
+    czxid: int
+    mzxid: int
+    pzxid: int
+    ephemeral_owner: int
